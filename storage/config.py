@@ -1,0 +1,115 @@
+"""Settings of a store: names and defaults of RocketMQ's MessageStoreConfig, in Python's form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Any, Self
+
+CQ_STORE_UNIT_SIZE = 20
+INDEX_HEADER_SIZE = 40
+
+
+class FlushDiskType(StrEnum):
+    """When a put is acknowledged: before (ASYNC_FLUSH) or after (SYNC_FLUSH) the device has it."""
+
+    ASYNC_FLUSH = "ASYNC_FLUSH"
+    SYNC_FLUSH = "SYNC_FLUSH"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreConfig:
+    """Settings of a store; immutable. Sizes are bytes, times milliseconds unless named otherwise.
+
+    The first five fields fix the length of files and hold for the life of a store; they are
+    recorded in ``<store>/rmqctl/`` for the next opener, or detected from the files.
+    """
+
+    mapped_file_size_commit_log: int = 1 << 30
+    """Length of a commit log file (mappedFileSizeCommitLog)."""
+    mapped_file_size_consume_queue: int = 300_000 * CQ_STORE_UNIT_SIZE
+    """Length of a consume queue file; a multiple of 20 (mappedFileSizeConsumeQueue)."""
+    max_hash_slot_num: int = 5_000_000
+    """Hash slots of an index file (maxHashSlotNum)."""
+    max_index_num: int = 20_000_000
+    """Entries of an index file; entry 0 is never used, so it holds one key less (maxIndexNum)."""
+    message_index_enable: bool = True
+    """Whether keys are indexed (messageIndexEnable)."""
+
+    flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
+    """Durability of an acknowledgement (flushDiskType)."""
+    flush_interval_commit_log_ms: int = 500
+    """How long written bytes may wait for a background sync (flushIntervalCommitLog)."""
+    flush_consume_queue_thorough_interval_ms: int = 60_000
+    """How often queues are synced and the checkpoint is written."""
+    sync_flush_timeout_ms: int = 5_000
+    """How long a synchronous put waits before it answers FLUSH_DISK_TIMEOUT (syncFlushTimeout)."""
+
+    max_message_size: int = 4 << 20
+    """Largest body as stored (maxMessageSize); a whole record may be 64 KiB larger."""
+    max_msgs_num_batch: int = 64
+    """Most hits of a query by key (maxMsgsNumBatch)."""
+    max_transfer_count_in_memory: int = 32
+    """Most messages of one read (maxTransferCountOnMessageInMemory)."""
+    max_transfer_bytes_in_memory: int = 256 << 10
+    """Most record bytes of one read; the first message always fits (maxTransferBytesOn...)."""
+    max_filter_message_size: int = 16_000
+    """Bytes of consume queue that one filtered read scans at least (maxFilterMessageSize)."""
+    max_inflated_body_size: int = 64 << 20
+    """Largest body after decompression; rmqctl's own guard, RocketMQ has none."""
+
+    file_reserved_time_hours: int = 72
+    """Age at which a commit log file may be deleted (fileReservedTime)."""
+    delete_when: str = "04"
+    """Local hours, ';'-separated, in which old files are deleted (deleteWhen)."""
+    disk_max_used_space_ratio: int = 75
+    """Per cent of the disk above which old files are deleted at any hour."""
+    clean_file_forcibly_enable: bool = True
+    """Whether files are deleted before their time on a nearly full disk (cleanFileForciblyEnable)."""
+    disk_space_clean_forcibly_ratio: float = 0.85
+    """Share of the disk above which they are."""
+    disk_space_warning_level_ratio: float = 0.90
+    """Share of the disk above which a Java broker refuses writes."""
+    min_free_bytes: int = 256 << 20
+    """Free bytes below which rmqctl refuses writes with SERVICE_NOT_AVAILABLE."""
+
+    message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    """Delays of levels 1.. (messageDelayLevel)."""
+    enable_multi_dispatch: bool = False
+    """Whether INNER_MULTI_DISPATCH puts a record into further queues (enableMultiDispatch)."""
+    default_query_max_num: int = 32
+    """Most hits of a query by unique id (defaultQueryMaxNum)."""
+
+    def __post_init__(self) -> None:
+        """Check bounds; raises ValueError that names the field."""
+        log = self.mapped_file_size_commit_log
+        if not 1024 <= log <= 0x7FFFFFFF:
+            raise ValueError(f"mapped_file_size_commit_log must be 1024..2147483647, not {log}")
+        unit = self.mapped_file_size_consume_queue
+        if unit <= 0 or unit % CQ_STORE_UNIT_SIZE:
+            raise ValueError(
+                f"mapped_file_size_consume_queue must be a positive multiple of 20, not {unit}"
+            )
+        if self.max_hash_slot_num < 1 or self.max_index_num < 2:
+            raise ValueError("max_hash_slot_num must be >= 1 and max_index_num >= 2")
+
+    @property
+    def index_file_size(self) -> int:
+        """Length of an index file: header, slots and entries."""
+        return INDEX_HEADER_SIZE + 4 * self.max_hash_slot_num + 20 * self.max_index_num
+
+    def with_(self, **changes: Any) -> Self:
+        """Give a copy with some fields replaced."""
+        return replace(self, **changes)
+
+
+FIXED_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(StoreConfig))[:5]
+"""Settings that hold for the life of a store, in the order of the class."""
+
+SMALL_STORE = StoreConfig(
+    mapped_file_size_commit_log=16 << 20,
+    mapped_file_size_consume_queue=30_000 * CQ_STORE_UNIT_SIZE,
+    max_hash_slot_num=50_000,
+    max_index_num=200_000,
+)
+"""What ``store init --small`` makes."""

@@ -1,0 +1,126 @@
+"""Errors of the store.
+
+RocketMQError                   root of everything that rmqctl raises on purpose
+  StoreError
+    StoreNotFoundError          no such folder, or the folder is not a store
+    StoreInUseError             a Java broker holds the store
+    StoreNotWritableError       no permission, a read-only file system, a network file system
+    StoreClosedError            you closed it, or it was inherited over a fork
+    StoreBrokenError            a write or sync failed earlier; open the store anew
+    GateTimeoutError            another rmqctl process holds the right to append for too long
+    UnsupportedStoreError       files of a format that rmqctl names but does not read
+    StoreVersionError           rmqctl's own files were written by a newer rmqctl
+    CorruptFileError            bytes that the format does not allow
+    InvalidMessageError         a message breaks a limit of the format (also a ValueError)
+
+Each error says in one sentence what happened, to which thing, and what to do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class RocketMQError(Exception):
+    """Root of all errors that rmqctl raises on purpose."""
+
+
+class StoreError(RocketMQError):
+    """Something about a store folder or its files."""
+
+
+class StoreNotFoundError(StoreError):
+    """The folder does not exist, or holds nothing that makes it a store."""
+
+    def __init__(self, path: Path, reason: str = "no such folder") -> None:
+        super().__init__(
+            f"{path} is not a RocketMQ store ({reason}); "
+            f"make one with 'rmqctl store init {path}' or name another with --store"
+        )
+        self.path = path
+
+
+class StoreInUseError(StoreError):
+    """A Java broker holds the store: it may be read, never written."""
+
+    def __init__(self, path: Path, holder: str) -> None:
+        super().__init__(
+            f"{path} is in use by {holder}; stop that broker before writing (reading works beside it)"
+        )
+        self.path = path
+        self.holder = holder
+
+
+class StoreNotWritableError(StoreError):
+    """The folder can not be written by this user or on this file system."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} can not be written: {reason}")
+        self.path = path
+
+
+class StoreClosedError(StoreError):
+    """The store object is closed. It does not mean that the store is damaged."""
+
+
+class StoreBrokenError(StoreError):
+    """A write or a sync failed, so nobody knows what is on the device.
+
+    Nothing that was acknowledged is lost; what was being written is not acknowledged. All
+    processes refuse to write until every one of them has closed the store and it is opened anew.
+    """
+
+
+class GateTimeoutError(StoreError):
+    """Another rmqctl process has held the right to append for longer than the caller waits.
+
+    It does not mean that the holder is broken: it may be stopped (Ctrl-Z) or very busy.
+    """
+
+    def __init__(self, path: Path, waited_ms: int, holder: str) -> None:
+        super().__init__(
+            f"waited {waited_ms} ms for the right to write {path}, held by {holder}; "
+            "let it finish, continue or end it, then try again"
+        )
+        self.path = path
+        self.holder = holder
+
+
+class UnsupportedStoreError(StoreError):
+    """The store uses a format that rmqctl recognises but does not read."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(f"{path} holds {what}, which this version of rmqctl does not read")
+        self.path = path
+        self.what = what
+
+
+class StoreVersionError(StoreError):
+    """A file of rmqctl's own needs a newer rmqctl."""
+
+    def __init__(self, path: Path, found: int, known: int) -> None:
+        super().__init__(
+            f"{path} has version {found}, this rmqctl knows up to version {known}; use a newer rmqctl"
+        )
+        self.path = path
+        self.found = found
+        self.known = known
+
+
+class CorruptFileError(StoreError):
+    """A file of the store holds bytes that the format does not allow.
+
+    Raised for places that were whole once, so it means damage after the fact, never a torn tail.
+    """
+
+    def __init__(self, path: Path, position: int, reason: str) -> None:
+        super().__init__(
+            f"{path} is damaged at byte {position}: {reason}; 'rmqctl store fsck' lists all damage"
+        )
+        self.path = path
+        self.position = position
+        self.reason = reason
+
+
+class InvalidMessageError(StoreError, ValueError):
+    """A message breaks a limit of the format (RocketMQ's MESSAGE_ILLEGAL and its kin)."""

@@ -1,0 +1,112 @@
+"""The seam to the operating system: every call of the writing store that touches files.
+
+It exists for one reason: a test can make the disk fail, be full, or forget what was not synced,
+and can stop a writer at any write. Mapped files are written by slice assignment only
+(``map[a:b] = bytes``), and words of the shared page by item assignment, so that a wrapper handed
+out by :meth:`FileSystem.map` sees each store.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from pathlib import Path
+from typing import Any, Final
+
+WORD: Final = 8
+"""Bytes of a word of the shared page."""
+
+
+class FileSystem:
+    """The real thing; tests derive from it. All paths are absolute; errors are OSError."""
+
+    def open(self, path: Path, *, writable: bool, create: bool = False) -> int:
+        """Open a file and give its descriptor (close-on-exec)."""
+        flags = os.O_RDWR if writable else os.O_RDONLY
+        if create:
+            flags |= os.O_CREAT
+        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def close(self, fd: int) -> None:
+        """Close a descriptor."""
+        os.close(fd)
+
+    def size(self, fd: int) -> int:
+        """Length of the file in bytes."""
+        return os.fstat(fd).st_size
+
+    def links(self, fd: int) -> int:
+        """Names that the open file still has: 0 means that somebody deleted it."""
+        return os.fstat(fd).st_nlink
+
+    def set_length(self, fd: int, length: int) -> None:
+        """Make the file exactly ``length`` bytes long; new bytes are zero and take no space."""
+        os.ftruncate(fd, length)
+
+    def reserve(self, fd: int, offset: int, length: int) -> None:
+        """Give the range blocks on the device; a full disk answers here (ENOSPC), not as SIGBUS."""
+        os.posix_fallocate(fd, offset, length)
+
+    def write(self, fd: int, data: bytes | bytearray | memoryview, offset: int) -> None:
+        """Write all of ``data`` at ``offset``."""
+        view = memoryview(data)
+        while view:
+            done = os.pwrite(fd, view, offset)
+            if done <= 0:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            view = view[done:]
+            offset += done
+
+    def read(self, fd: int, length: int, offset: int) -> bytes:
+        """Read up to ``length`` bytes at ``offset``."""
+        return os.pread(fd, length, offset)
+
+    def map(self, fd: int, length: int, *, writable: bool) -> mmap.mmap:
+        """Map the first ``length`` bytes of a file, shared with all processes."""
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        return mmap.mmap(fd, length, access=access)
+
+    def words(self, mapped: mmap.mmap) -> Any:
+        """The mapped bytes as native signed 8-byte words: ``words[i] = v`` is one store."""
+        return memoryview(mapped).cast("q")
+
+    def sync(self, fd: int) -> None:
+        """Have the device hold the file's bytes and length. Blocks; other threads run on."""
+        os.fdatasync(fd)
+
+    def sync_dir(self, path: Path) -> None:
+        """Have the device hold the folder's entries."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give a file a new name in one step; a file of that name is replaced."""
+        os.rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        """Remove a name; a missing one is fine."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def make_dirs(self, path: Path) -> None:
+        """Create a folder and those above it."""
+        os.makedirs(path, exist_ok=True)
+
+    def touch(self, path: Path) -> None:
+        """Create an empty file if there is none."""
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+
+    def set_modified(self, path: Path, timestamp_ms: int) -> None:
+        """Set the file's modification time, which Java's time search reads."""
+        os.utime(path, ns=(timestamp_ms * 1_000_000, timestamp_ms * 1_000_000))
+
+    def free_bytes(self, path: Path) -> int:
+        """Bytes that this user may still write on the file system of ``path``."""
+        info = os.statvfs(path)
+        return info.f_bavail * info.f_frsize

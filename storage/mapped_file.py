@@ -1,0 +1,81 @@
+"""One file of a store, mapped into memory.
+
+A file has its full length from creation and is zero where nothing was written. Blocks are
+reserved in windows ahead of the writer, so that a full disk is an error of a call and never a
+SIGBUS in the middle of a store to the map.
+"""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .fs import FileSystem
+
+
+class MappedFile:
+    """A mapped file of fixed length.
+
+    Not thread-safe by itself: writers hold the gate, readers only read. Views of the map never
+    leave this class: :meth:`read` copies. ``file_from_offset`` is the offset of the first byte in
+    the queue of files that this one belongs to.
+    """
+
+    __slots__ = ("_fs", "_reserved_to", "fd", "file_from_offset", "map", "path", "size", "writable")
+
+    def __init__(
+        self, fs: FileSystem, path: Path, size: int, file_from_offset: int, *, writable: bool
+    ) -> None:
+        self._fs = fs
+        self.path = path
+        self.size = size
+        self.file_from_offset = file_from_offset
+        self.writable = writable
+        self._reserved_to = 0
+        self.fd = fs.open(path, writable=writable)
+        try:
+            self.map: mmap.mmap = fs.map(self.fd, size, writable=writable)
+        except BaseException:
+            fs.close(self.fd)
+            raise
+
+    @property
+    def deleted(self) -> bool:
+        """Whether the file has no name any more (somebody removed it behind our back)."""
+        return self._fs.links(self.fd) == 0
+
+    def read(self, position: int, length: int) -> bytes:
+        """Copy up to ``length`` bytes from ``position`` (shorter at the end of the file)."""
+        return self.map[position : position + length]
+
+    def reserve(self, end: int, window: int) -> None:
+        """Have blocks for all bytes below ``end``, asked for in steps of ``window`` bytes.
+
+        Raises OSError (ENOSPC) on a full disk; nothing is changed then.
+        """
+        if end > self._reserved_to:
+            start = self._reserved_to
+            if start == 0:
+                start = end - 1 - (end - 1) % window if window < end else 0
+            target = min(self.size, end + window - end % window)
+            self._fs.reserve(self.fd, start, target - start)
+            self._reserved_to = target
+
+    def reserve_range(self, start: int, end: int) -> None:
+        """Have blocks for exactly these bytes (for the parts of an index file)."""
+        self._fs.reserve(self.fd, start, end - start)
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        """Write through the descriptor: best for many bytes; visible in all maps at once."""
+        self._fs.write(self.fd, data, position)
+
+    def sync(self) -> None:
+        """Have the device hold the file. Blocks."""
+        self._fs.sync(self.fd)
+
+    def close(self) -> None:
+        """Unmap and close. The file keeps its full length: Java refuses a shorter one."""
+        self.map.close()
+        self._fs.close(self.fd)

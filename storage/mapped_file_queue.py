@@ -1,0 +1,129 @@
+"""A row of equally long files that together are one long array of bytes.
+
+File names are the 20-digit offset of their first byte (``org.apache.rocketmq.store.MappedFileQueue``),
+so the file of an offset is found by arithmetic. Files are opened when they are first needed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .format.names import file_name, parse_file_name
+from .mapped_file import MappedFile
+
+if TYPE_CHECKING:
+    from .fs import FileSystem
+
+
+class MappedFileQueue:
+    """The files of one folder: ``commitlog`` or ``consumequeue/<topic>/<queue>``.
+
+    ``max_open`` files stay mapped, the one used longest ago is closed first. Callers hold the
+    store's lock; returned files must not be kept beyond it.
+    """
+
+    __slots__ = ("_fs", "_max_open", "_open", "_staging", "directory", "file_size", "writable")
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: Path,
+        file_size: int,
+        *,
+        writable: bool,
+        staging: Path | None = None,
+        max_open: int = 64,
+    ) -> None:
+        self._fs = fs
+        self.directory = directory
+        self.file_size = file_size
+        self.writable = writable
+        self._staging = staging
+        self._max_open = max_open
+        self._open: OrderedDict[int, MappedFile] = OrderedDict()
+
+    def offsets(self) -> list[int]:
+        """First offsets of the files that exist now, ascending; other names are left out."""
+        try:
+            names = os.listdir(self.directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        found = (parse_file_name(name) for name in names)
+        return sorted(offset for offset in found if offset is not None)
+
+    def find(self, offset: int) -> MappedFile | None:
+        """The file that holds byte ``offset``, or None if it does not exist (any more)."""
+        return self.at(offset - offset % self.file_size)
+
+    def at(self, file_from_offset: int) -> MappedFile | None:
+        """The file that begins at ``file_from_offset``, or None if there is none of full length."""
+        found = self._open.get(file_from_offset)
+        if found is not None:
+            return found
+        path = self.path(file_from_offset)
+        try:
+            if path.stat().st_size < self.file_size:
+                return None
+            found = MappedFile(
+                self._fs, path, self.file_size, file_from_offset, writable=self.writable
+            )
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        self._keep(found)
+        return found
+
+    def path(self, file_from_offset: int) -> Path:
+        """Where the file that begins at this offset lies."""
+        return self.directory / file_name(file_from_offset)
+
+    def create(self, file_from_offset: int, first_window: int) -> MappedFile:
+        """Make the file that begins at this offset, with blocks for its first bytes.
+
+        It is built under another name and renamed into place, because a Java broker refuses to
+        load a folder with a file of another length. Its name is on the device on return.
+        """
+        if self._staging is None:
+            raise RuntimeError("a queue of files opened for reading creates nothing")
+        self._fs.make_dirs(self.directory)
+        temporary = self._staging / f"new-{file_name(file_from_offset)}"
+        fd = self._fs.open(temporary, writable=True, create=True)
+        try:
+            self._fs.set_length(fd, 0)
+            self._fs.set_length(fd, self.file_size)
+            self._fs.reserve(fd, 0, min(first_window, self.file_size))
+            self._fs.sync(fd)
+        finally:
+            self._fs.close(fd)
+        self._fs.rename(temporary, self.path(file_from_offset))
+        self._fs.sync_dir(self.directory)
+        created = self.at(file_from_offset)
+        assert created is not None
+        return created
+
+    def forget(self, file_from_offset: int) -> None:
+        """Close the file's map if it is open (before or after the file is deleted)."""
+        found = self._open.pop(file_from_offset, None)
+        if found is not None:
+            found.close()
+
+    def delete(self, file_from_offset: int) -> None:
+        """Close and remove a file."""
+        self.forget(file_from_offset)
+        self._fs.unlink(self.path(file_from_offset))
+
+    def open_files(self) -> list[MappedFile]:
+        """The files that are mapped now."""
+        return list(self._open.values())
+
+    def close(self) -> None:
+        """Close all maps."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def _keep(self, file: MappedFile) -> None:
+        self._open[file.file_from_offset] = file
+        while len(self._open) > self._max_open:
+            self._open.popitem(last=False)[1].close()

@@ -1,0 +1,105 @@
+"""Outcomes that RocketMQ has named, and the values that carry them.
+
+The members are spelled as in org.apache.rocketmq.store.PutMessageStatus, AppendMessageStatus and
+GetMessageStatus: an expected outcome is a value, not an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .model import MessageExt
+
+
+class PutMessageStatus(StrEnum):
+    """What became of a put.
+
+    The first four mean that the message *is* stored and readable at its offset.
+    """
+
+    PUT_OK = "PUT_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+    SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"
+    CREATE_MAPEDFILE_FAILED = "CREATE_MAPEDFILE_FAILED"
+    MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"
+    PROPERTIES_SIZE_EXCEEDED = "PROPERTIES_SIZE_EXCEEDED"
+    OS_PAGECACHE_BUSY = "OS_PAGECACHE_BUSY"
+    UNKNOWN_ERROR = "UNKNOWN_ERROR"
+    LMQ_CONSUME_QUEUE_NUM_EXCEEDED = "LMQ_CONSUME_QUEUE_NUM_EXCEEDED"
+
+    @property
+    def stored(self) -> bool:
+        """Whether the message is in the store in spite of the status."""
+        return self in _STORED
+
+
+_STORED = frozenset(
+    {
+        PutMessageStatus.PUT_OK,
+        PutMessageStatus.FLUSH_DISK_TIMEOUT,
+        PutMessageStatus.FLUSH_SLAVE_TIMEOUT,
+        PutMessageStatus.SLAVE_NOT_AVAILABLE,
+    }
+)
+
+
+class GetMessageStatus(StrEnum):
+    """What a read of a queue at an offset found (org.apache.rocketmq.store.GetMessageStatus)."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+class PutMessageResult(NamedTuple):
+    """Where a run of records went.
+
+    ``commitlog_offsets[i]`` is the byte position of record i in the commit log and
+    ``queue_offsets[i]`` its place in its queue (0 for a record that gets no unit).
+    Both are empty when nothing was stored.
+    """
+
+    status: PutMessageStatus
+    commitlog_offsets: Sequence[int] = ()
+    queue_offsets: Sequence[int] = ()
+    store_timestamp: int = 0
+    reason: str = ""
+
+
+class GetMessageResult(NamedTuple):
+    """One read of a queue: messages in queue order, and where to go on.
+
+    ``next_begin_offset`` is the queue offset to ask for next; ``min_offset`` and ``max_offset``
+    (exclusive) are the queue's bounds when it was read; ``buffer_total_size`` counts record bytes.
+    """
+
+    status: GetMessageStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    messages: list[MessageExt]
+    buffer_total_size: int = 0
+
+
+class QueryMessageResult(NamedTuple):
+    """Messages that an index lookup found, oldest first, and the raw hits behind them.
+
+    ``index_offsets`` are the commit log offsets as the index gave them, newest first; hash
+    collisions are not filtered (the broker compares no keys).
+    """
+
+    messages: list[MessageExt]
+    index_offsets: list[int]
+    index_last_update_timestamp: int
+    index_last_update_phyoffset: int
