@@ -1,0 +1,62 @@
+# `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-full check format bench completions pictures build clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# The first interpreter that is new enough; `make PYTHON=/path/to/python test` names another.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { command -v "$$p"; break; }; done)
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Make .venv with the program, Spark and the development tools
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "make: rmqctl needs Python 3.11 or newer with the venv module;" \
+		"none of python3.13, python3.12, python3.11, python3 is one (or: make PYTHON=/path/to/python)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than Python 3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "making $(VENV) with $(PYTHON)"; "$(PYTHON)" -m venv $(VENV); }
+	@echo "installing rmqctl with Spark and the development tools into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark,dev]'
+	@touch $@
+
+demo: $(STAMP) ## The main job from end to end: make a store, produce, consume, look
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh docs/demo.sh
+
+test: $(STAMP) ## All tests but the long ones
+	$(BIN)/python -m pytest -m 'not long'
+
+test-full: $(STAMP) ## Every test: chaos, matrices and torture too
+	$(BIN)/python -m pytest
+
+check: $(STAMP) ## Format, lint, types, layers, fresh completions, no unused dependency
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tests/checks/completions_fresh.py
+	$(BIN)/python tests/checks/declared_dependencies.py
+
+format: $(STAMP) ## Format and sort imports
+	$(BIN)/ruff check --select I --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## Measure against memcpy, lmdb and SQLite
+	$(BIN)/python -m benchmarks
+
+completions: $(STAMP) ## Write the completion scripts of bash, zsh, fish and PowerShell
+	$(BIN)/python tests/checks/completions_fresh.py --write
+
+pictures: $(STAMP) ## Export the README's picture from real output
+	$(BIN)/python docs/make_pictures.py
+
+build: $(STAMP) ## Build sdist and wheel into dist/
+	$(BIN)/python -m build
+
+clean: ## Remove what the targets made, .venv too
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

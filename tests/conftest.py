@@ -1,0 +1,61 @@
+"""What every test shares: fast tests first, and no skip without a reason that was checked."""
+
+import re
+import shutil
+
+import pytest
+
+# From cheap to dear; a test goes by its dearest marker. Within a rank the order of the files holds.
+_RANKS = {"slow": 1, "crash": 2, "spark": 3, "interop": 4, "long": 5}
+
+# The only reasons a test may be skipped for. Anything else fails the run: a skip that nobody
+# checked is a test that nobody runs.
+_ALLOWED_SKIPS = re.compile(
+    r"(?:Skipped: )?needs "
+    r"(a JDK|Maven|Java|Linux|root|not to be root|\w+ on PATH|a file system .+)"
+)
+
+_unexplained: list[str] = []
+
+
+def _missing_for_interop() -> str | None:
+    if shutil.which("javac") is None or shutil.which("java") is None:
+        return "needs a JDK (java and javac on PATH)"
+    if shutil.which("mvn") is None:
+        return "needs Maven (mvn on PATH)"
+    return None
+
+
+def _rank(item: pytest.Item) -> int:
+    return max((_RANKS.get(mark.name, 0) for mark in item.iter_markers()), default=0)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    missing = _missing_for_interop()
+    for item in items:
+        if missing and item.get_closest_marker("interop"):
+            item.add_marker(pytest.mark.skip(reason=missing))
+        if item.get_closest_marker("spark") and shutil.which("java") is None:
+            item.add_marker(pytest.mark.skip(reason="needs Java (java on PATH)"))
+    items.sort(key=_rank)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2]
+        if not _ALLOWED_SKIPS.match(reason):
+            _unexplained.append(f"{report.nodeid}: {reason}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in _unexplained:
+        terminalreporter.write_line(f"skipped without an accepted reason: {line}", red=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _unexplained and session.exitstatus in (
+        pytest.ExitCode.OK,
+        pytest.ExitCode.NO_TESTS_COLLECTED,
+    ):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
