@@ -1,0 +1,165 @@
+"""Locks that the kernel releases when their process dies: open-file-description (OFD) locks.
+
+Unlike classic POSIX locks they belong to one open descriptor: closing another descriptor of the
+file does not lose them. They conflict with Java's POSIX locks (``FileChannel.tryLock``) as needed.
+Threads that share a descriptor do not exclude one another, so users add a thread lock.
+
+``os.fork`` shares a descriptor and with it the lock: children close theirs (see :func:`at_fork`),
+which, unlike an unlock, leaves the parent's lock alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_FLOCK: Final = struct.Struct("hhqqi4x")
+# Values of <fcntl.h>; the module has them on Linux only.
+_GETLK: Final = getattr(fcntl, "F_OFD_GETLK", 36)
+_SETLK: Final = getattr(fcntl, "F_OFD_SETLK", 37)
+_SETLKW: Final = getattr(fcntl, "F_OFD_SETLKW", 38)
+_BUSY: Final = (errno.EAGAIN, errno.EACCES)
+
+
+class Holder(NamedTuple):
+    """Who holds a conflicting lock. ``pid`` is None for an OFD lock (ours), 0 across namespaces."""
+
+    pid: int | None
+
+
+class LockFile:
+    """One descriptor of one lock file and the byte-range locks held through it.
+
+    Exclusive locks need ``writable=True``. Closing releases all of them.
+    """
+
+    __slots__ = ("__weakref__", "_fd", "path")
+
+    def __init__(self, path: Path, *, create: bool = True, writable: bool = True) -> None:
+        flags = os.O_CLOEXEC | (os.O_RDWR if writable else os.O_RDONLY)
+        if create:
+            flags |= os.O_CREAT
+        self.path = path
+        self._fd = os.open(path, flags, 0o644)
+        _open_locks.add(self)
+
+    @property
+    def fd(self) -> int:
+        """The descriptor; -1 after :meth:`close`."""
+        return self._fd
+
+    def try_lock(self, start: int, length: int = 1, *, exclusive: bool = True) -> bool:
+        """Lock the bytes, or change the lock held on them; False if somebody else is in the way.
+
+        A shared lock stays in place when making it exclusive fails. Never blocks.
+        """
+        try:
+            self._call(_SETLK, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
+        except OSError as error:
+            if error.errno in _BUSY:
+                return False
+            raise
+        return True
+
+    def lock(self, start: int, length: int = 1, *, exclusive: bool = True) -> None:
+        """Lock the bytes, waiting as long as it takes. Not interrupted by signals."""
+        self._call(_SETLKW, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
+
+    def unlock(self, start: int, length: int = 1) -> None:
+        """Release the bytes; also a full memory barrier (a system call)."""
+        self._call(_SETLK, fcntl.F_UNLCK, start, length)
+
+    def holder(self, start: int, length: int = 1) -> Holder | None:
+        """Who would be in the way of an exclusive lock now, or None."""
+        request = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self._fd, _GETLK, request))
+        if kind == fcntl.F_UNLCK:
+            return None
+        return Holder(None if pid == -1 else pid)
+
+    def close(self) -> None:
+        """Close the descriptor and with it release all locks. Closing twice is fine."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def _call(self, command: int, kind: int, start: int, length: int) -> None:
+        fcntl.fcntl(self._fd, command, _FLOCK.pack(kind, os.SEEK_SET, start, length, 0))
+
+
+_open_locks: weakref.WeakSet[LockFile] = weakref.WeakSet()
+_fork_callbacks: weakref.WeakSet[ForkAware] = weakref.WeakSet()
+
+
+class ForkAware:
+    """Base of what must not be used in a forked child; :meth:`after_fork` runs there."""
+
+    __slots__ = ("__weakref__",)
+
+    def after_fork(self) -> None:
+        """Mark this object dead in the child."""
+
+
+def at_fork(what: ForkAware) -> None:
+    """Have ``what.after_fork()`` called in each forked child while it lives."""
+    _fork_callbacks.add(what)
+
+
+def _in_child() -> None:
+    for lock in list(_open_locks):
+        lock.close()
+    for callback in list(_fork_callbacks):
+        callback.after_fork()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
+class ProcessLock:
+    """An exclusive lock on byte 0 of a file of its own, for threads and processes alike.
+
+    A context manager that waits without limit; meant for work of milliseconds.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._threads = threading.Lock()  # OFD locks do not exclude threads of one descriptor
+        self._file: LockFile | None = None
+
+    def __enter__(self) -> None:
+        self._threads.acquire()
+        try:
+            self._file = LockFile(self._path)
+            self._file.lock(0)
+        except BaseException:
+            self._release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._release()
+
+    def try_acquire(self) -> Callable[[], None] | None:
+        """Take the lock if it is free; gives the function that releases it, else None."""
+        if not self._threads.acquire(blocking=False):
+            return None
+        taken = False
+        try:
+            self._file = LockFile(self._path)
+            taken = self._file.try_lock(0)
+        finally:
+            if not taken:
+                self._release()
+        return self._release if taken else None
+
+    def _release(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._threads.release()
