@@ -1,0 +1,161 @@
+"""Whether the bytes at a place of the commit log are a record, as recovery asks it.
+
+These are the rules of CommitLog.checkMessageAndReturnSize, without the objects that Java builds on
+the way: recovery reads every record of up to gigabytes like this. Version 2 records (5.1.0 and
+later) are accepted too. Offsets inside the record are not compared with its place: Java does not.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct, error as StructError
+from typing import Final, NamedTuple
+
+from .crc import CRC_MASK, bulk_crc32, crc32
+from .layout import (
+    BLANK_MAGIC,
+    HEAD_SIZES,
+    MESSAGE_MAGIC_V1,
+    MESSAGE_MAGIC_V2,
+    TWO_INTS,
+    Buffer,
+)
+
+# totalSize, magic, bodyCRC, sysFlag and, with IPv4 hosts, bodyLen
+_IPV4_FIELDS: Final = Struct(">3i24xi44xi")
+_BODY_LENGTH: Final = Struct(">i")
+
+
+class CheckKind(IntEnum):
+    """What lies at a position of the commit log."""
+
+    MESSAGE = 1
+    BLANK = 2
+    INVALID = 3
+
+
+class CheckResult(NamedTuple):
+    """Outcome of ``check_record``.
+
+    ``size`` is the record's for MESSAGE, and what the blank record claims to be left of the file
+    for BLANK. For INVALID it is the size that the record claims if only the sum of its parts
+    contradicts it (Java skips that many bytes when it dispatches), else -1.
+    """
+
+    kind: CheckKind
+    size: int
+    reason: str = ""
+
+
+class RecordScan(NamedTuple):
+    """A run of whole records: ``sizes[i]`` bytes each, one behind the other.
+
+    ``end`` is the position behind the last one; ``stop`` says what lies there, None if the scan
+    ended because it had found as many records as it was asked for.
+    """
+
+    sizes: list[int]
+    end: int
+    stop: CheckResult | None
+
+
+def check_record(buffer: Buffer, position: int, limit: int, check_crc: bool = True) -> CheckResult:
+    """Judge what begins at ``position``; bytes from ``limit`` on do not count. Never raises."""
+    limit = min(limit, len(buffer))
+    if position < 0 or limit - position < TWO_INTS.size:
+        return _invalid("fewer than 8 bytes are left")
+    total, magic = TWO_INTS.unpack_from(buffer, position)
+    if magic == BLANK_MAGIC:
+        return CheckResult(CheckKind.BLANK, total)
+    if magic not in (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2):
+        return _invalid(f"unknown magic code {magic & 0xFFFFFFFF:#010x}")
+    version = 1 if magic == MESSAGE_MAGIC_V1 else 2
+    if limit - position < _IPV4_FIELDS.size:
+        return _invalid("the fixed fields do not fit")
+    _, _, crc, sys_flag, _ = _IPV4_FIELDS.unpack_from(buffer, position)
+    at = position + HEAD_SIZES[sys_flag >> 4 & 3]
+    if at > limit:
+        return _invalid("the fixed fields do not fit")
+    (body_length,) = _BODY_LENGTH.unpack_from(buffer, at - 4)
+    if body_length > 0:
+        if body_length > min(total, limit - at):
+            return _invalid(f"a body of {body_length} bytes does not fit")
+        if check_crc and crc32(buffer[at : at + body_length]) != crc:
+            return _invalid("the CRC of the body does not match")
+        at += body_length
+    for what, width in (("topic", version), ("properties", 2)):
+        if at + width > limit:
+            return _invalid(f"the length of the {what} does not fit")
+        length = int.from_bytes(buffer[at : at + width], "big", signed=True)
+        at += width
+        if (length < 0 and what == "topic") or length > min(total, limit - at):
+            return _invalid(f"{length} bytes of {what} do not fit")
+        at += max(0, length)
+    if at - position != total:
+        return CheckResult(
+            CheckKind.INVALID, total, f"the parts have {at - position} bytes, the record {total}"
+        )
+    return CheckResult(CheckKind.MESSAGE, total)
+
+
+def _invalid(reason: str) -> CheckResult:
+    return CheckResult(CheckKind.INVALID, -1, reason)
+
+
+def scan_records(
+    buffer: Buffer,
+    position: int,
+    limit: int,
+    *,
+    check_crc: bool = True,
+    max_count: int = 1 << 16,
+) -> RecordScan:
+    """Check record after record, up to ``max_count`` of them or the first that is none.
+
+    The same answers as ``check_record``, several times as fast. ``buffer`` should be a memoryview
+    of the mapped file: slices of a map are copies.
+    """
+    limit = min(limit, len(buffer))
+    crc_of = bulk_crc32()
+    unpack = _IPV4_FIELDS.unpack_from
+    sizes: list[int] = []
+    try:
+        while len(sizes) < max_count:
+            total, magic, crc, sys_flag, body_length = unpack(buffer, position)
+            body = position + 88
+            end = body + body_length
+            # The plain case; whatever is unusual about a record goes the slow road.
+            if (
+                magic == MESSAGE_MAGIC_V1
+                and not sys_flag & 0x30
+                and body_length > 0
+                and position + total <= limit
+                and 0 <= (topic_length := buffer[end]) < 128
+                and (properties := end + 1 + topic_length + 2) <= limit
+                and properties + (buffer[properties - 2] << 8 | buffer[properties - 1])
+                == position + total
+                and buffer[properties - 2] < 128
+                and (not check_crc or crc_of(buffer[body:end]) & CRC_MASK == crc)
+            ):
+                sizes.append(total)
+                position += total
+                continue
+            result = check_record(buffer, position, limit, check_crc)
+            if result.kind is not CheckKind.MESSAGE:
+                return RecordScan(sizes, position, result)
+            sizes.append(result.size)
+            position += result.size
+    except (StructError, IndexError):
+        # The fast road looked beyond the end of the buffer: let the slow one name what is there.
+        result = check_record(buffer, position, limit, check_crc)
+        if result.kind is CheckKind.MESSAGE:
+            rest = scan_records(
+                buffer,
+                position + result.size,
+                limit,
+                check_crc=check_crc,
+                max_count=max_count - len(sizes) - 1,
+            )
+            return RecordScan([*sizes, result.size, *rest.sizes], rest.end, rest.stop)
+        return RecordScan(sizes, position, result)
+    return RecordScan(sizes, position, None)

@@ -1,0 +1,45 @@
+"""Errors of the format: bytes that can not be decoded.
+
+StoreError
+  FormatError                     (also a ValueError)
+    RecordError                   bytes that are no record of the commit log
+    BodyError                     a stored body that can not be turned back into what was sent
+      BodyTooLargeError           it inflates beyond the limit
+      CompressionTypeError        packed by an unknown method, or the library for it is missing
+"""
+
+from __future__ import annotations
+
+from storage.errors import StoreError
+
+
+class FormatError(StoreError, ValueError):
+    """Bytes that the format does not allow. It says nothing about the file they came from."""
+
+
+class RecordError(FormatError):
+    """The bytes at a position are no record of the commit log.
+
+    ``position`` counts in the buffer that was handed in, not in the commit log.
+    """
+
+    def __init__(self, reason: str, position: int) -> None:
+        super().__init__(f"no record at byte {position}: {reason}")
+        self.reason = reason
+        self.position = position
+
+
+class BodyError(FormatError):
+    """A compressed body is damaged; headers and properties of the message are still good."""
+
+
+class BodyTooLargeError(BodyError):
+    """A compressed body inflates beyond ``limit`` bytes; it was given up there."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the compressed body inflates to more than {limit} bytes")
+        self.limit = limit
+
+
+class CompressionTypeError(BodyError):
+    """A body is packed by a method that is unknown, or whose library is not installed."""

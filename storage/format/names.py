@@ -1,0 +1,64 @@
+"""Names below the store root (org.apache.rocketmq.store.config.StorePathConfigHelper).
+
+A commit log or consume queue file is named after the byte offset of its first byte in its queue,
+20 decimal digits (UtilAll.offset2FileName); an index file after the local time of its creation,
+17 digits ``yyyyMMddHHmmssSSS``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+COMMITLOG: Final = "commitlog"
+CONSUMEQUEUE: Final = "consumequeue"
+CONSUMEQUEUE_EXT: Final = "consumequeue_ext"
+BATCHCONSUMEQUEUE: Final = "batchconsumequeue"
+INDEX: Final = "index"
+CONFIG: Final = "config"
+CHECKPOINT: Final = "checkpoint"
+ABORT: Final = "abort"
+LOCK: Final = "lock"
+OURS: Final = "rmqctl"
+"""Folder of everything that is rmqctl's own; Java ignores it."""
+
+OFFSET_NAME_DIGITS: Final = 20
+INDEX_NAME_DIGITS: Final = 17
+
+
+def file_name(offset: int) -> str:
+    """Name the file whose first byte lies ``offset`` bytes into its queue."""
+    if offset < 0:
+        raise ValueError(f"a file can not begin at offset {offset}")
+    return f"{offset:020d}"
+
+
+def parse_file_name(name: str) -> int | None:
+    """Read the offset from a file's name; None if it is not such a name.
+
+    Stricter than Java, which takes any decimal number: exactly 20 ASCII digits, at most 2^63 - 1.
+    """
+    if len(name) != OFFSET_NAME_DIGITS or not (name.isascii() and name.isdigit()):
+        return None
+    offset = int(name)
+    return offset if offset < 1 << 63 else None
+
+
+def index_file_name(created_ms: int, tz: tzinfo | None = None) -> str:
+    """Name an index file made at ``created_ms``; ``tz`` None means the machine's time zone."""
+    from datetime import datetime
+
+    moment = datetime.fromtimestamp(created_ms // 1000, tz)
+    return f"{moment:%Y%m%d%H%M%S}{created_ms % 1000:03d}"
+
+
+def is_index_file_name(name: str) -> bool:
+    """Tell whether Java would load this file of the index folder: its name is a number."""
+    return name.isascii() and name.isdigit()
+
+
+def next_index_file_name(name: str) -> str:
+    """Name that sorts just behind ``name``, for two index files made within one millisecond."""
+    return f"{int(name) + 1:0{INDEX_NAME_DIGITS}d}"
