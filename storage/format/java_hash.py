@@ -14,8 +14,8 @@ from typing import Final
 _INT_MASK: Final = 0xFFFFFFFF
 _SIGN_BIT: Final = 0x80000000
 _DIGITS: Final = b"0123456789abcdefghijklmnopqrstu"
-_QUOTIENTS: Final = bytes(_DIGITS[c // 31] for c in range(256))
-_REMAINDERS: Final = bytes(_DIGITS[c % 31] for c in range(256))
+QUOTIENTS: Final = bytes(_DIGITS[c // 31] for c in range(256))
+REMAINDERS: Final = bytes(_DIGITS[c % 31] for c in range(256))
 
 # int() is quadratic in the length and refuses text beyond some thousand digits; long text is
 # hashed a block at a time.
@@ -28,8 +28,8 @@ def unsigned_hash(units: bytes) -> int:
     if len(units) <= _BLOCK:
         if not units:
             return 0
-        quotients = int(units.translate(_QUOTIENTS), 31)
-        return (quotients * 31 + int(units.translate(_REMAINDERS), 31)) & _INT_MASK
+        quotients = int(units.translate(QUOTIENTS), 31)
+        return (quotients * 31 + int(units.translate(REMAINDERS), 31)) & _INT_MASK
     head = len(units) % _BLOCK
     result = unsigned_hash(units[:head])
     for start in range(head, len(units), _BLOCK):

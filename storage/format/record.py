@@ -23,6 +23,7 @@ from zlib import crc32
 
 from storage.errors import InvalidMessageError
 from storage.model import MessageExt
+
 from .check import (
     CheckKind as CheckKind,
     CheckResult as CheckResult,
