@@ -1,0 +1,194 @@
+"""One encoder for each output format: rows go in by the batch, text comes out.
+
+All but the tables stream: what a batch gives is complete, whatever comes after it.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from rmqctl.output.fields import Field
+from rmqctl.output.values import as_json, escape_tabs, exact, for_lines, for_people, plain
+from rmqctl.output.view import Format, View
+
+Row = Sequence[Any]
+
+_NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
+
+
+class Encoder(Protocol):
+    """Turns the rows of one result into text."""
+
+    def head(self) -> str:
+        """What stands before the first row."""
+        ...
+
+    def rows(self, rows: Sequence[Row]) -> str:
+        """The text of some rows; may be empty when they are kept for :meth:`pause`."""
+        ...
+
+    def pause(self) -> str:
+        """What is due when nothing more comes for now."""
+        ...
+
+    def tail(self) -> str:
+        """What stands after the last row."""
+        ...
+
+
+class _Streaming:
+    """An encoder whose rows are complete as they are."""
+
+    def __init__(self, fields: Sequence[Field], view: View) -> None:
+        self.fields = fields
+        self.view = view
+
+    def head(self) -> str:
+        return ""
+
+    def pause(self) -> str:
+        return ""
+
+    def tail(self) -> str:
+        return ""
+
+
+class _JsonLines(_Streaming):
+    """One compact object a line."""
+
+    def rows(self, rows: Sequence[Row]) -> str:
+        names = [field.name for field in self.fields]
+        return "".join([as_json(dict(zip(names, row, strict=True))) + "\n" for row in rows])
+
+
+class _JsonArray(_Streaming):
+    """An array with one object a line."""
+
+    def __init__(self, fields: Sequence[Field], view: View) -> None:
+        super().__init__(fields, view)
+        self._before = "[\n"
+
+    def rows(self, rows: Sequence[Row]) -> str:
+        names = [field.name for field in self.fields]
+        text = ""
+        for row in rows:
+            text += self._before + as_json(dict(zip(names, row, strict=True)))
+            self._before = ",\n"
+        return text
+
+    def tail(self) -> str:
+        return "[]\n" if self._before == "[\n" else "\n]\n"
+
+
+class _Yaml(_Streaming):
+    """A list of mappings."""
+
+    def __init__(self, fields: Sequence[Field], view: View) -> None:
+        super().__init__(fields, view)
+        self._empty = True
+
+    def rows(self, rows: Sequence[Row]) -> str:
+        if not rows:
+            return ""
+        self._empty = False
+        names = [field.name for field in self.fields]
+        return as_yaml([dict(zip(names, map(plain, row), strict=True)) for row in rows])
+
+    def tail(self) -> str:
+        return "[]\n" if self._empty else ""
+
+
+def as_yaml(value: Any) -> str:
+    """The value as YAML, keys in their order, text as UTF-8."""
+    import yaml
+
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=2**31)
+    return text
+
+
+class _Csv(_Streaming):
+    """RFC 4180, its CRLF line ends too."""
+
+    def head(self) -> str:
+        return self._line([f.name for f in self.fields]) if self.view.headers else ""
+
+    def rows(self, rows: Sequence[Row]) -> str:
+        return "".join([self._line([exact(value) for value in row]) for row in rows])
+
+    @staticmethod
+    def _line(cells: list[str]) -> str:
+        quoted = [
+            '"' + cell.replace('"', '""') + '"' if _NEEDS_QUOTES.search(cell) else cell
+            for cell in cells
+        ]
+        # A single empty cell would be an empty line, which readers skip.
+        return '""\r\n' if quoted == [""] else ",".join(quoted) + "\r\n"
+
+
+class _Tsv(_Streaming):
+    """Tab-separated exact values; null is empty."""
+
+    def head(self) -> str:
+        return "\t".join(f.name for f in self.fields) + "\n" if self.view.headers else ""
+
+    def rows(self, rows: Sequence[Row]) -> str:
+        return "".join(
+            ["\t".join([escape_tabs(exact(value)) for value in row]) + "\n" for row in rows]
+        )
+
+
+class _Plain(_Streaming):
+    """Tab-separated, times in RFC 3339, null is ``-``."""
+
+    def head(self) -> str:
+        return "\t".join(f.name for f in self.fields) + "\n" if self.view.headers else ""
+
+    def rows(self, rows: Sequence[Row]) -> str:
+        zone, raw = self.view.zone, self.view.raw
+        kinds = [field.kind for field in self.fields]
+        return "".join(
+            [
+                "\t".join([for_lines(v, k, zone, raw=raw) for v, k in zip(row, kinds, strict=True)])
+                + "\n"
+                for row in rows
+            ]
+        )
+
+
+class _Markdown(_Streaming):
+    """A table for issues and reports."""
+
+    def head(self) -> str:
+        titles = " | ".join(field.name for field in self.fields)
+        rules = " | ".join("---:" if field.numeric else "---" for field in self.fields)
+        return f"| {titles} |\n| {rules} |\n"
+
+    def rows(self, rows: Sequence[Row]) -> str:
+        return "".join([f"| {' | '.join(self._cells(row))} |\n" for row in rows])
+
+    def _cells(self, row: Row) -> list[str]:
+        view = self.view
+        return [
+            for_people(value, field.kind, view.zone, raw=view.raw).replace("|", "\\|")
+            for value, field in zip(row, self.fields, strict=True)
+        ]
+
+
+def encoder_for(fields: Sequence[Field], view: View) -> Encoder:
+    """The encoder of the view's format."""
+    if view.format in (Format.TABLE, Format.WIDE):
+        from rmqctl.output.tables import Table
+
+        return Table(fields, view)
+    streaming: dict[
+        Format, type[_JsonLines | _JsonArray | _Yaml | _Csv | _Tsv | _Plain | _Markdown]
+    ] = {
+        Format.JSON: _JsonArray,
+        Format.JSONL: _JsonLines,
+        Format.YAML: _Yaml,
+        Format.CSV: _Csv,
+        Format.TSV: _Tsv,
+        Format.PLAIN: _Plain,
+        Format.MD: _Markdown,
+    }
+    return streaming[view.format](fields, view)

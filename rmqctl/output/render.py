@@ -1,0 +1,225 @@
+"""The renderer: filters, sorts, cuts and prints the rows of a command, in any format."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple, TextIO
+
+from rmqctl.errors import UsageProblem
+from rmqctl.output.encoders import as_yaml, encoder_for
+from rmqctl.output.fields import Field, Kind, fields_of
+from rmqctl.output.values import exact, for_lines, for_people, plain
+from rmqctl.output.view import Format, View
+from rmqctl.output.where import Where
+
+Row = Sequence[Any]
+
+
+class RowStream:
+    """Prints rows of one type as they come.
+
+    Streams unless ``--sort`` or a table needs all of them. Call :meth:`flush` when nothing more
+    comes for now and :meth:`finish` at the end.
+    """
+
+    def __init__(self, row_type: type, view: View, out: TextIO) -> None:
+        self._out = out
+        self._view = view
+        self._all = fields_of(row_type)
+        self._indexes = [self._all.index(field) for field in chosen_fields(self._all, view)]
+        self._whole = self._indexes == list(range(len(self._all)))
+        self._encoder = encoder_for([self._all[index] for index in self._indexes], view)
+        self._keep = _predicate(self._all, view)
+        self._order = _sort_keys(self._all, view.sort)
+        self._sorted: list[Row] = []
+        self._left = view.limit
+        self.count = 0
+        """How many rows were printed, or kept to be."""
+        out.write(self._encoder.head())
+
+    @property
+    def full(self) -> bool:
+        """Whether ``--limit`` is reached: further rows will not be printed."""
+        return self._left is not None and self._left <= 0 and not self._order
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """Print some rows; the rest of an iterable is not read once the limit is reached."""
+        if self._order:
+            self._sorted.extend(row for row in rows if self._keep is None or self._keep(row))
+            return
+        batch: list[Row] = []
+        for row in rows:
+            if self._left is not None and self._left <= len(batch):
+                break
+            if self._keep is None or self._keep(row):
+                batch.append(row)
+                if len(batch) == 1000:
+                    self._print(batch)
+                    batch = []
+        self._print(batch)
+
+    def _print(self, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        if self._left is not None:
+            self._left -= len(rows)
+        self.count += len(rows)
+        if not self._whole:
+            rows = [[row[index] for index in self._indexes] for row in rows]
+        self._out.write(self._encoder.rows(rows))
+
+    def flush(self) -> None:
+        """Have the reader see everything so far."""
+        self._out.write(self._encoder.pause())
+        self._out.flush()
+
+    def finish(self) -> None:
+        """Print what is left; the stream is used up."""
+        rows = self._sorted
+        for index, descending in reversed(self._order):
+            # None sorts last in either direction.
+            known = [row for row in rows if row[index] is not None]
+            unknown = [row for row in rows if row[index] is None]
+            known.sort(key=_by(index), reverse=descending)
+            rows = known + unknown
+        if self._order:
+            self._print(rows if self._left is None else rows[: self._left])
+        self._out.write(self._encoder.tail())
+
+
+def render_rows(row_type: type, rows: Iterable[Row], view: View, out: TextIO) -> int:
+    """Print all rows of a list command; gives how many were printed."""
+    stream = RowStream(row_type, view, out)
+    stream.write(rows)
+    stream.finish()
+    return stream.count
+
+
+def render_one(row_type: type, row: Row, view: View, out: TextIO) -> None:
+    """Print a single thing: an object in JSON and YAML, a field a line for people."""
+    fields = fields_of(row_type)
+    keep = _predicate(fields, view)
+    if view.limit == 0 or (keep is not None and not keep(row)):
+        return
+    shown = [(field, row[fields.index(field)]) for field in chosen_fields(fields, view)]
+    match view.format:
+        case Format.JSON:
+            import json
+
+            value = {field.name: plain(member) for field, member in shown}
+            out.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        case Format.YAML:
+            out.write(as_yaml({field.name: plain(member) for field, member in shown}))
+        case Format.TABLE | Format.WIDE | Format.PLAIN:
+            out.write(_vertical(shown, view))
+        case _:
+            encoder = encoder_for([field for field, _ in shown], view)
+            text = encoder.rows([[member for _, member in shown]])
+            out.write(encoder.head() + text + encoder.tail())
+
+
+def _vertical(shown: Sequence[tuple[Field, Any]], view: View) -> str:
+    """One line a field; members of objects have a line of their own."""
+    pairs: list[tuple[Field, Any]] = []
+    for field, value in shown:
+        if field.kind is Kind.OBJECT and value is not None and not _is_list(value):
+            members: Mapping[str, Any] = plain(value)
+            pairs += [
+                (field._replace(name=f"{field.name}.{name}", kind=_kind_of(name, member)), member)
+                for name, member in members.items()
+            ]
+        else:
+            pairs.append((field, value))
+    if view.format is Format.PLAIN:
+        return "".join(
+            f"{field.name}\t{for_lines(value, field.kind, view.zone, raw=view.raw)}\n"
+            for field, value in pairs
+        )
+    width = max((len(field.name) for field, _ in pairs), default=0)
+    return "".join(
+        f"{field.name:{width}}  {for_people(value, field.kind, view.zone, raw=view.raw)}\n"
+        for field, value in pairs
+    )
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and not hasattr(value, "_fields")
+
+
+def _kind_of(name: str, value: Any) -> Kind:
+    if isinstance(value, int) and not isinstance(value, bool):
+        if name.endswith("_timestamp"):
+            return Kind.TIMESTAMP
+        if name.endswith("_ms"):
+            return Kind.DURATION
+        if name.endswith("_bytes") or name == "bytes":
+            return Kind.SIZE
+    return Kind.STRING
+
+
+class FieldRow(NamedTuple):
+    """One line of ``-o help``."""
+
+    field: str
+    type: str
+    unit: str
+    meaning: str
+
+
+def render_help(row_type: type, view: View, out: TextIO) -> None:
+    """Print the fields of a row type: what ``-o help`` answers."""
+    rows = [
+        FieldRow(
+            field.name,
+            field.json_type + (" or null" if field.nullable else ""),
+            field.unit,
+            field.help + (" (wide and json only)" if field.wide else ""),
+        )
+        for field in fields_of(row_type)
+    ]
+    shape = View(Format.TABLE, headers=view.headers, terminal=view.terminal, color=view.color)
+    render_rows(FieldRow, rows, shape, out)
+
+
+def chosen_fields(fields: Sequence[Field], view: View) -> list[Field]:
+    """The columns to print: those of ``--columns``, else those that the format shows."""
+    if view.columns:
+        return [_field_named(name, fields, "--columns") for name in view.columns]
+    return [field for field in fields if view.format.shows_wide_fields or not field.wide]
+
+
+def _field_named(name: str, fields: Sequence[Field], option: str) -> Field:
+    wanted = name.replace("-", "_").lower()
+    for field in fields:
+        if field.name == wanted:
+            return field
+    near = get_close_matches(wanted, [field.name for field in fields], 1)
+    known = ", ".join(field.name for field in fields)
+    hint = f"did you mean {near[0]!r}?" if near else f"fields: {known}"
+    raise UsageProblem(f"{option}: {name!r} is not a field ({hint})")
+
+
+def _predicate(fields: Sequence[Field], view: View) -> Callable[[Row], bool] | None:
+    if view.where is None:
+        return None
+    try:
+        test = Where(view.where, fields, view.now_ms, view.zone).parse()
+    except ValueError as error:
+        raise UsageProblem(str(error)) from None
+    names = [field.name for field in fields]
+    return lambda row: test(dict(zip(names, row, strict=True)))
+
+
+def _sort_keys(fields: Sequence[Field], sort: Sequence[str]) -> list[tuple[int, bool]]:
+    keys = []
+    for name in sort:
+        field = _field_named(name.lstrip("+-"), fields, "--sort")
+        keys.append((list(fields).index(field), name.startswith("-")))
+    return keys
+
+
+def _by(index: int) -> Callable[[Row], Any]:
+    def key(row: Row) -> Any:
+        value = row[index]
+        return exact(value) if isinstance(value, (dict, list, tuple)) else value
+
+    return key

@@ -1,0 +1,120 @@
+"""Tables: with Rich on a terminal, as aligned text elsewhere."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rmqctl.output.fields import Field
+from rmqctl.output.values import for_people
+from rmqctl.output.view import Format, View
+
+
+class Table:
+    """Collects rows and prints them in columns; a pause prints what has come so far."""
+
+    def __init__(self, fields: Sequence[Field], view: View) -> None:
+        self.fields = fields
+        self.view = view
+        self._rows: list[list[str]] = []
+        self._printed = False
+
+    def head(self) -> str:
+        """Nothing yet: widths are known when the rows are."""
+        return ""
+
+    def rows(self, rows: Sequence[Sequence[Any]]) -> str:
+        """Keep the rows."""
+        zone, raw = self.view.zone, self.view.raw
+        kinds = [field.kind for field in self.fields]
+        self._rows += [
+            [for_people(v, k, zone, raw=raw) for v, k in zip(row, kinds, strict=True)]
+            for row in rows
+        ]
+        return ""
+
+    def pause(self) -> str:
+        """The rows so far; the header only the first time."""
+        return self._text() if self._rows else ""
+
+    def tail(self) -> str:
+        """The rest, and the header if no row has come at all."""
+        return self._text() if self._rows or not self._printed else ""
+
+    def _text(self) -> str:
+        headers = self.view.headers and not self._printed
+        titles = [field.name.upper() for field in self.fields]
+        numeric = [field.numeric for field in self.fields]
+        rows, self._rows, self._printed = self._rows, [], True
+        if self.view.terminal:
+            return _rich_table(titles, numeric, rows, headers, self.view)
+        return aligned([titles, *rows] if headers else rows, numeric)
+
+
+def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
+    """Columns two blanks apart, numbers to the right, no blanks at the line's end."""
+    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+    text = ""
+    for line in lines:
+        cells = []
+        for cell, width, right in zip(line, widths, numeric, strict=True):
+            blanks = " " * (width - _width(cell))
+            cells.append(blanks + cell if right else cell + blanks)
+        text += "  ".join(cells).rstrip() + "\n"
+    return text
+
+
+def _width(text: str) -> int:
+    """Cells that the text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(
+        0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text
+    )
+
+
+def _rich_table(
+    titles: Sequence[str],
+    numeric: Sequence[bool],
+    rows: Sequence[Sequence[str]],
+    headers: bool,
+    view: View,
+) -> str:
+    from io import StringIO
+    from shutil import get_terminal_size
+
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    wide = view.format is Format.WIDE
+    table = RichTable(
+        box=None,
+        show_header=headers,
+        header_style="bold cyan",
+        padding=(0, 2, 0, 0),
+        pad_edge=False,
+    )
+    for title, right in zip(titles, numeric, strict=True):
+        table.add_column(
+            title, justify="right" if right else "left", no_wrap=True, overflow="ellipsis"
+        )
+    for row in rows:
+        table.add_row(*[Text(cell, style="dim" if cell == "-" else "") for cell in row])
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=_unbounded(titles, rows) if wide else get_terminal_size().columns,
+        force_terminal=view.color,
+        no_color=not view.color,
+        color_system="standard" if view.color else None,
+        legacy_windows=False,
+    )
+    console.print(table)
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def _unbounded(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    widths = [max(map(_width, column)) + 2 for column in zip(titles, *rows, strict=True)]
+    return min(sum(widths), sys.maxsize)

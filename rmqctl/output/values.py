@@ -1,0 +1,90 @@
+"""How one value is printed: for people, for a tab-separated line, for JSON."""
+
+import re
+from collections.abc import Mapping
+from datetime import tzinfo
+from typing import Any, Final
+
+from rmqctl.output.fields import Kind
+from rmqctl.text.durations import format_duration, format_size
+from rmqctl.text.times import format_time
+
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def as_json(value: Any) -> str:
+    """Compact JSON, not ``\\u``-escaped."""
+    import json
+
+    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def plain(value: Any) -> Any:
+    """The value made of dict, list, str, int, float, bool and None; rows become objects."""
+    if hasattr(value, "_fields"):
+        return {name: plain(member) for name, member in zip(value._fields, value, strict=True)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(member) for member in value]
+    if isinstance(value, str) and type(value) is not str:
+        return str(value)
+    return value
+
+
+def exact(value: Any) -> str:
+    """The value for csv and tsv: numbers as they are, arrays joined by a space, null empty."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        if all(isinstance(member, str) for member in value):
+            return " ".join(value)
+        return as_json(value)
+    return as_json(value)
+
+
+def for_people(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str:
+    """The value for table, wide and md: formatted times, durations and sizes; null is ``-``."""
+    if value is None:
+        return "-"
+    if not raw and isinstance(value, int):
+        match kind:
+            case Kind.TIMESTAMP:
+                return format_time(value, zone)
+            case Kind.DURATION:
+                return format_duration(value)
+            case Kind.SIZE:
+                return format_size(value)
+    return escape_controls(exact(value))
+
+
+def for_lines(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str:
+    """The value for plain: exact but for times, which are RFC 3339; null is ``-``."""
+    if value is None:
+        return "-"
+    if not raw and kind is Kind.TIMESTAMP and isinstance(value, int):
+        return format_time(value, zone, iso=True)
+    return escape_tabs(exact(value))
+
+
+def escape_tabs(text: str) -> str:
+    r"""Tab, newline and backslash as ``\t \n \\``, so that a line stays a line."""
+    if "\\" in text:
+        text = text.replace("\\", "\\\\")
+    return text.replace("\t", "\\t").replace("\n", "\\n")
+
+
+def escape_controls(text: str) -> str:
+    r"""Control characters as ``\n`` or ``\x1b``: a message must not command the terminal."""
+    return _CONTROLS.sub(lambda found: _escape(found.group()), text)
+
+
+def _escape(character: str) -> str:
+    return _ESCAPES.get(character) or f"\\x{ord(character) & 0xFF:02x}"

@@ -1,0 +1,236 @@
+"""Settings and where each value comes from.
+
+Option > ``RMQCTL_*`` variable > context > project file > user file > system file > built-in. A
+context is a named table of settings (``[contexts.NAME]``) in any of the files. Paths in a file are
+relative to that file. Files: ``rmqctl.toml`` or ``.rmqctl.yaml`` in the working folder or above,
+``rmqctl/config.toml`` (or ``.yaml``) in the XDG config folders; ``--config`` names one instead of
+the project's and the user's.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from rmqctl.errors import UsageProblem
+
+KEYS: Final[Mapping[str, tuple[type, str]]] = {
+    "store": (str, "the store's folder"),
+    "context": (str, "the named set of options in use"),
+    "output": (str, "output format"),
+    "tz": (str, "time zone for reading and printing times"),
+    "raw": (bool, "print raw milliseconds, bytes and ids"),
+    "color": (str, "auto, always or never"),
+    "progress": (str, "auto, plain or none"),
+    "quiet": (bool, "say less on stderr"),
+    "verbose": (bool, "say more on stderr"),
+    "no_input": (bool, "never ask"),
+    "no_headers": (bool, "leave out the header line"),
+    "timeout": (str, "longest time a command may take"),
+    "reason": (str, "written to the journal with each change"),
+}
+"""Every setting a file may hold, its type and what it means."""
+
+_PATHS: Final = frozenset({"store"})
+_PROJECT_FILES: Final = ("rmqctl.toml", ".rmqctl.yaml", ".rmqctl.yml")
+_HOME_FILES: Final = ("config.toml", "config.yaml", "config.yml")
+
+
+class Value(NamedTuple):
+    """A setting's value and its origin, as ``config show --origin`` prints it."""
+
+    value: Any
+    origin: str
+
+
+class Layer(NamedTuple):
+    """The settings of one file."""
+
+    origin: str
+    values: dict[str, Any]
+    contexts: dict[str, dict[str, Any]]
+
+
+class Settings:
+    """Looks settings up, layer by layer; files are read when the first one is needed."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        environ: Mapping[str, str] = os.environ,
+        working_folder: Path | None = None,
+        warn: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        self._options = options
+        self._environ = environ
+        self._working_folder = working_folder or Path.cwd()
+        self._warn = warn
+        self._layers: list[Layer] | None = None
+
+    def get(self, name: str) -> Value | None:
+        """The setting's value and origin; None where nothing sets it (the built-in holds)."""
+        first = self._given(name)
+        if first is not None:
+            return first
+        for layer in self._context_layers():
+            if name in layer.values:
+                return Value(layer.values[name], layer.origin)
+        for layer in self.layers():
+            if name in layer.values:
+                return Value(layer.values[name], layer.origin)
+        return None
+
+    def _given(self, name: str) -> Value | None:
+        """The value of the option or the variable."""
+        if self._options.get(name) is not None:
+            return Value(self._options[name], f"option --{name.replace('_', '-')}")
+        variable = f"RMQCTL_{name.upper()}"
+        text = self._environ.get(variable)
+        if not text:
+            return None
+        kind = KEYS[name][0] if name in KEYS else str
+        return Value(_as_kind(kind, text, variable), f"variable {variable}")
+
+    def context_name(self) -> str | None:
+        """The context in use: option, variable or the setting ``context`` of a file."""
+        given = self._given("context")
+        if given is not None:
+            return str(given.value)
+        for layer in self.layers():
+            if "context" in layer.values:
+                return str(layer.values["context"])
+        return None
+
+    def _context_layers(self) -> list[Layer]:
+        name = self.context_name()
+        if name is None:
+            return []
+        found = [
+            Layer(f"context {name} in {layer.origin}", layer.contexts[name], {})
+            for layer in self.layers()
+            if name in layer.contexts
+        ]
+        if not found:
+            known = sorted({context for layer in self.layers() for context in layer.contexts})
+            hint = f"known: {', '.join(known)}" if known else "no settings file has any"
+            raise UsageProblem(f"no context {name!r} ({hint})")
+        return found
+
+    def layers(self) -> list[Layer]:
+        """The settings files that exist, the strongest first."""
+        if self._layers is None:
+            self._layers = [self._read(path) for path in self._paths()]
+        return self._layers
+
+    def _paths(self) -> list[Path]:
+        named = self._given("config")
+        if named is not None:
+            path = Path(str(named.value)).expanduser()
+            if not path.is_file():
+                raise UsageProblem(f"no settings file {path} ({named.origin})")
+            return [path, *self._system_paths()]
+        paths: list[Path] = []
+        for folder in (self._working_folder, *self._working_folder.parents):
+            project = _first_file(folder, _PROJECT_FILES)
+            if project:
+                paths.append(project)
+                break
+        user = _first_file(user_config_folder(self._environ), _HOME_FILES)
+        return [*paths, *([user] if user else []), *self._system_paths()]
+
+    def _system_paths(self) -> list[Path]:
+        folders = (self._environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")
+        found = (_first_file(Path(folder) / "rmqctl", _HOME_FILES) for folder in folders if folder)
+        return [path for path in found if path]
+
+    def _read(self, path: Path) -> Layer:
+        values = _load(path)
+        tables = values.pop("contexts", None) or {}
+        if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
+            raise UsageProblem(f"{path}: contexts must hold tables, such as [contexts.NAME]")
+        contexts = {str(name): self._checked(table, path) for name, table in tables.items()}
+        return Layer(str(path), self._checked(values, path), contexts)
+
+    def _checked(self, values: dict[str, Any], path: Path) -> dict[str, Any]:
+        """The known settings of a file, with paths made absolute; unknown ones are warned of."""
+        checked: dict[str, Any] = {}
+        for key, value in values.items():
+            name = str(key).replace("-", "_")
+            if name not in KEYS:
+                near = get_close_matches(name, KEYS, 1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                self._warn(f"unknown setting {key!r} in {path}{hint}")
+                continue
+            kind = KEYS[name][0]
+            if kind is bool and not isinstance(value, bool):
+                raise UsageProblem(f"{path}: {name} must be true or false, not {value!r}")
+            if kind is str and isinstance(value, (dict, list)):
+                raise UsageProblem(f"{path}: {name} must be a text, not {value!r}")
+            if name in _PATHS:
+                value = str(path.parent / Path(str(value)).expanduser())
+            checked[name] = value if kind is bool else str(value)
+        return checked
+
+
+def user_config_folder(environ: Mapping[str, str]) -> Path:
+    """Where the user's settings file lies: ``$XDG_CONFIG_HOME/rmqctl``."""
+    home = environ.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path("~/.config").expanduser()) / "rmqctl"
+
+
+def user_data_folder(environ: Mapping[str, str]) -> Path:
+    """Where the default store lies: ``$XDG_DATA_HOME/rmqctl``."""
+    home = environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path("~/.local/share").expanduser()) / "rmqctl"
+
+
+def _first_file(folder: Path, names: tuple[str, ...]) -> Path | None:
+    for name in names:
+        path = folder / name
+        try:
+            if path.is_file():
+                return path
+        except OSError:
+            return None
+    return None
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text("utf-8")
+        if path.suffix == ".toml":
+            import tomllib
+
+            return tomllib.loads(text)
+        return _load_yaml(text)
+    except OSError as error:
+        raise UsageProblem(f"settings file {path} can not be read: {error.strerror}") from error
+    except ValueError as error:
+        sentence = " ".join(str(error).split())
+        raise UsageProblem(f"settings file {path} is malformed: {sentence}") from error
+
+
+def _load_yaml(text: str) -> dict[str, Any]:
+    import yaml
+
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ValueError("it must be a table of settings")
+    return values
+
+
+def _as_kind(kind: type, text: str, origin: str) -> Any:
+    if kind is not bool:
+        return text
+    lowered = text.strip().lower()
+    if lowered in {"1", "true", "yes", "on"}:
+        return True
+    if lowered in {"0", "false", "no", "off"}:
+        return False
+    raise UsageProblem(f"{origin} must be true or false, not {text!r}")

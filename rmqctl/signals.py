@@ -1,0 +1,68 @@
+"""How the program ends when it is told to: SIGTERM, Ctrl-C, a time limit, a closed pipe.
+
+Each becomes an exception in the main thread, so that ``with`` blocks close the store on the way
+out; the application turns it into the exit code. They derive from BaseException: code that
+catches errors does not catch them.
+"""
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+from rmqctl import exit_codes
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived: close cleanly, exit 143."""
+
+
+class TimeLimit(BaseException):
+    """``--timeout`` ran out: close cleanly, exit 124."""
+
+
+def install() -> None:
+    """Have SIGTERM and the first Ctrl-C raise; a second Ctrl-C ends the process at once."""
+    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGINT, _interrupt)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # closing is under way
+    raise Terminated
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGINT, _end_at_once)
+    raise KeyboardInterrupt
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> NoReturn:
+    os._exit(exit_codes.INTERRUPTED)
+
+
+def limit_time(milliseconds: int) -> None:
+    """Raise :class:`TimeLimit` in the main thread after ``milliseconds``."""
+
+    def expire(number: int, frame: FrameType | None) -> NoReturn:
+        raise TimeLimit
+
+    signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, max(milliseconds, 1) / 1000)
+
+
+def end_time_limit() -> None:
+    """Forget the limit, so that closing is not cut short by it."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def silence_stdout() -> None:
+    """Point stdout at the null device: the interpreter flushes it once more at exit."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)

@@ -1,0 +1,88 @@
+"""Durations (``500ms 10s 15m 2h 7d``, ISO 8601), sizes (``64K 10M 1G``) and rates (``100/s``)."""
+
+import re
+from typing import Final
+
+UNITS_MS: Final = {
+    "ms": 1,
+    "s": 1000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 604_800_000,
+}
+_PART: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)"
+_PARTS: Final = re.compile(rf"(?:{_PART})+", re.ASCII)
+_ONE_PART: Final = re.compile(_PART, re.ASCII)
+_ISO: Final = re.compile(
+    r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII
+)
+_ISO_UNITS: Final = ("w", "d", "h", "m", "s")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
+_SIZE_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_RATE: Final = re.compile(r"(\d+(?:\.\d+)?)(?:/(s|m|h))?", re.ASCII)
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds of ``500ms``, ``10s``, ``1h30m``, ``7d`` or ISO 8601 (``PT15M``, ``P1DT2H``)."""
+    stripped = text.strip()
+    if _PARTS.fullmatch(stripped):
+        parts = [(float(n), unit) for n, unit in _ONE_PART.findall(stripped)]
+        return round(sum(number * UNITS_MS[unit] for number, unit in parts))
+    iso = _ISO.fullmatch(stripped.upper())
+    if iso and any(iso.groups()):
+        given = zip(iso.groups(), _ISO_UNITS, strict=True)
+        return round(sum(float(n) * UNITS_MS[unit] for n, unit in given if n))
+    if re.fullmatch(r"\d+(\.\d+)?", stripped):
+        raise ValueError(f"{text!r} has no unit (write {stripped}s or {stripped}ms)")
+    raise ValueError(f"{text!r} is not a duration (such as 500ms, 10s, 15m, 2h, 7d or PT15M)")
+
+
+def format_duration(milliseconds: int) -> str:
+    """The duration with its two largest units, such as ``3d4h``, ``5m3s``, ``12.3s`` or ``7ms``."""
+    if milliseconds < 0:
+        return "-" + format_duration(-milliseconds)
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1000:.1f}".rstrip("0").rstrip(".") + "s"
+    seconds = milliseconds // 1000
+    for unit, size, below, below_size in (
+        ("d", 86_400, "h", 3600),
+        ("h", 3600, "m", 60),
+        ("m", 60, "s", 1),
+    ):
+        if seconds >= size:
+            rest = seconds % size // below_size
+            return f"{seconds // size}{unit}" + (f"{rest}{below}" if rest else "")
+    raise AssertionError("a minute has at least 60 seconds")
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``1000``, ``64K``, ``1.5M``, ``1GiB``; units are powers of 1024."""
+    found = _SIZE.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is not a size (such as 1000, 64K, 10M or 1G)")
+    return round(float(found[1]) * _SIZE_UNITS[found[2].upper()])
+
+
+def format_size(size: int) -> str:
+    """The size with three digits at most and a binary unit: ``512``, ``64K``, ``1.5M``."""
+    if size < 0:
+        return "-" + format_size(-size)
+    if size < 1000:
+        return str(size)
+    value = float(size)
+    for unit in "KMGTPE":
+        value /= 1024
+        if value < 999.5:
+            return (f"{value:.1f}".removesuffix(".0") if value < 99.95 else f"{value:.0f}") + unit
+    return f"{value:.0f}E"
+
+
+def parse_rate(text: str) -> float:
+    """Per second, of ``100``, ``100/s``, ``30/m`` or ``5/h``; always above 0."""
+    found = _RATE.fullmatch(text.strip())
+    if not found or not float(found[1]):
+        raise ValueError(f"{text!r} is not a rate (such as 100/s or 30/m)")
+    return float(found[1]) * 1000 / UNITS_MS[found[2] or "s"]
