@@ -6,6 +6,7 @@ StoreError
     BodyError                     a stored body that can not be turned back into what was sent
       BodyTooLargeError           it inflates beyond the limit
       CompressionTypeError        packed by an unknown method, or the library for it is missing
+    JsonError                     text that even fastjson does not take for JSON
 """
 
 from __future__ import annotations
@@ -43,3 +44,14 @@ class BodyTooLargeError(BodyError):
 
 class CompressionTypeError(BodyError):
     """A body is packed by a method that is unknown, or whose library is not installed."""
+
+
+class JsonError(FormatError):
+    """Text that fastjson would refuse. ``position`` counts characters from its start."""
+
+    def __init__(self, reason: str, text: str, position: int) -> None:
+        line = text.count("\n", 0, position) + 1
+        column = position - (text.rfind("\n", 0, position) + 1) + 1
+        super().__init__(f"not JSON at line {line}, column {column}: {reason}")
+        self.reason = reason
+        self.position = position

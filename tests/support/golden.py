@@ -26,7 +26,7 @@ def names() -> list[str]:
 
 @cache
 def manifest(name: str) -> dict[str, Any]:
-    """What RocketMQ answered about a store; tests/golden/README.md names the fields. Do not change."""
+    """What RocketMQ says of a store (fields: tests/golden/README.md). Shared: do not change it."""
     with lzma.open(FOLDER / f"{name}.json.xz", "rt", encoding="utf-8") as file:
         content: dict[str, Any] = json.load(file)
     return content
