@@ -1,0 +1,160 @@
+"""The application: one call from arguments to exit code.
+
+Everything that ends a call early is an exception until it gets here, and only here an exception
+becomes a sentence on stderr and an exit code.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+
+from rmqctl import exit_codes, lazy, signals
+from rmqctl.context import Cli
+from rmqctl.errors import CliError
+
+# Typer may carry its own copy of click or use the installed one; either way this is its
+# UsageError.
+_USAGE_ERROR = typer.BadParameter.__mro__[1]
+
+
+def run() -> NoReturn:
+    """Run the command line of this process; always ends by SystemExit."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(args: Sequence[str]) -> int:
+    """Run one command line and give its exit code; stdout is flushed when this returns."""
+    _use_utf8()
+    signals.install()
+    if "_RMQCTL_COMPLETE" in os.environ:
+        from rmqctl.completion import answer
+
+        return answer(list(args), sys.stdout)
+    cli = Cli()
+    try:
+        try:
+            code = _invoke(cli, [_as_utf8(arg) for arg in args])
+            sys.stdout.flush()
+        finally:
+            signals.end_time_limit()
+    except BaseException as error:  # noqa: BLE001 - the one place where all of them end
+        code = _end(cli, error)
+    return code
+
+
+def _invoke(cli: Cli, args: list[str]) -> int:
+    root = lazy.root()
+    with root.make_context("rmqctl", args, obj=cli) as ctx:
+        result: object = root.invoke(ctx)
+    return result if isinstance(result, int) else exit_codes.DONE
+
+
+def _end(cli: Cli, error: BaseException) -> int:
+    """Say what went wrong, if anything is to be said; give the exit code."""
+    match error:
+        case SystemExit():
+            return _flushed(cli, error.code if isinstance(error.code, int) else exit_codes.FAILURE)
+        case typer.Exit():
+            return _flushed(cli, error.exit_code)
+        case BrokenPipeError():
+            signals.silence_stdout()
+            return exit_codes.BROKEN_PIPE
+        case KeyboardInterrupt():
+            code, sentence = exit_codes.INTERRUPTED, ""
+        case signals.Terminated():
+            code, sentence = exit_codes.TERMINATED, ""
+        case signals.TimeLimit():
+            code, sentence = exit_codes.TIMED_OUT, f"gave up after {cli.setting('timeout')}"
+        case _:
+            code, sentence = _judge(error)
+    if cli.given.get("debug") and not isinstance(error, KeyboardInterrupt):
+        import traceback
+
+        traceback.print_exception(error)
+    if sentence:
+        hint = f"; see '{_help_of(cli, error)}'" if code == exit_codes.USAGE else ""
+        print(f"rmqctl: {_one_line(sentence)}{hint}", file=sys.stderr)
+    return _flushed(cli, code)
+
+
+def _judge(error: BaseException) -> tuple[int, str]:
+    """The exit code and the sentence of an error."""
+    if isinstance(error, CliError):
+        return error.exit_code, str(error)
+    if isinstance(error, _USAGE_ERROR):
+        message = getattr(error, "format_message", error.__str__)()
+        return exit_codes.USAGE, message[:1].lower() + message[1:].rstrip(".")
+    for library_error, code in _library_codes():
+        if isinstance(error, library_error):
+            return code, str(error)
+    if isinstance(error, PermissionError):
+        return exit_codes.NOT_WRITABLE, _of_the_system(error)
+    if isinstance(error, OSError):
+        return exit_codes.FAILURE, _of_the_system(error)
+    if isinstance(error, MemoryError):
+        return exit_codes.FAILURE, "out of memory"
+    name = type(error).__name__
+    return exit_codes.FAILURE, f"internal error: {name}: {error} (--debug shows where)"
+
+
+def _library_codes() -> Sequence[tuple[type[Exception], int]]:
+    """Which errors of the libraries have an exit code of their own; the first that fits counts."""
+    from storage import errors
+
+    return (
+        (errors.StoreNotFoundError, exit_codes.NOT_FOUND),
+        (errors.StoreInUseError, exit_codes.NOT_WRITABLE),
+        (errors.StoreNotWritableError, exit_codes.NOT_WRITABLE),
+        (errors.CorruptFileError, exit_codes.DAMAGED),
+        (errors.InvalidMessageError, exit_codes.USAGE),
+        (errors.RocketMQError, exit_codes.FAILURE),
+    )
+
+
+def _of_the_system(error: OSError) -> str:
+    reason = error.strerror or type(error).__name__
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _help_of(cli: Cli, error: BaseException) -> str:
+    ctx: Any = getattr(error, "ctx", None)
+    return f"{ctx.command_path if ctx else cli.command_path} --help"
+
+
+def _one_line(sentence: str) -> str:
+    return " ".join(sentence.split())
+
+
+def _flushed(cli: Cli, code: int) -> int:
+    """Flush stdout, which may fail as well: a closed pipe is silent, a full disk is not."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        signals.silence_stdout()
+        return exit_codes.BROKEN_PIPE
+    except OSError as error:
+        signals.silence_stdout()
+        if code == exit_codes.DONE:
+            print(f"rmqctl: standard output: {error.strerror}", file=sys.stderr)
+            return exit_codes.FAILURE
+    return code
+
+
+def _use_utf8() -> None:
+    """All text is UTF-8 whatever the locale; bytes that are not pass through unharmed."""
+    for stream, errors in (
+        (sys.stdin, "surrogateescape"),
+        (sys.stdout, "surrogateescape"),
+        (sys.stderr, "backslashreplace"),
+    ):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors=errors, newline="\n")
+
+
+def _as_utf8(argument: str) -> str:
+    """An argument as UTF-8, though the interpreter may have read it in another encoding."""
+    return os.fsencode(argument).decode("utf-8", "surrogateescape")

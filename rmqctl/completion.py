@@ -1,0 +1,129 @@
+"""Answers a shell's question: what may stand where the cursor is.
+
+The scripts in ``completions/`` run ``rmqctl`` with ``_RMQCTL_COMPLETE=1`` and the words of the
+line up to the cursor as arguments; the answer is a line ``value<TAB>help`` for each possibility.
+No line means that the shell should offer file names.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TextIO
+
+from typer.core import TyperOption
+
+from rmqctl import lazy
+from rmqctl.completers import COMPLETERS, MOST_ITEMS
+from rmqctl.context import Cli
+
+
+def answer(words: Sequence[str], out: TextIO) -> int:
+    """Print the possibilities for the last of ``words``; never fails and never warns."""
+    with contextlib.suppress(Exception):
+        for value, text in possibilities(words):
+            out.write(f"{value}\t{text}\n")
+        out.flush()
+    return 0
+
+
+def possibilities(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What the last word may become, with a line of help each; at most 500."""
+    *before, incomplete = words or [""]
+    cli = Cli()
+    cli.given["quiet"] = True
+    place = _walk(before, cli)
+    prefix = ""
+    if place.option is None and incomplete.startswith("--") and "=" in incomplete:
+        name, _, incomplete = incomplete.partition("=")
+        place.option = _option(place.command, name)
+        prefix = name + "="
+    found = (
+        (prefix + value, text)
+        for value, text in place.candidates(cli, incomplete)
+        if value.startswith(incomplete)
+    )
+    for item, _ in zip(found, range(MOST_ITEMS), strict=False):
+        yield item
+
+
+class _Place:
+    """Where in the command line the cursor is."""
+
+    def __init__(self, command: Any) -> None:
+        self.command = command
+        self.option: TyperOption | None = None
+        """The option whose value comes next."""
+        self.arguments = 0
+        """How many positional arguments of the command stand before."""
+        self.only_arguments = False
+        """Whether ``--`` stands before."""
+
+    def candidates(self, cli: Cli, incomplete: str) -> Iterable[tuple[str, str]]:
+        """All that may stand here; the caller filters by what was typed."""
+        if self.option is not None:
+            return _values(self.option, cli)
+        if incomplete.startswith("-") and not self.only_arguments:
+            return _options(self.command, short=not incomplete.startswith("--"))
+        if isinstance(self.command, lazy.LazyGroup):
+            return [(name, entry.help) for name, entry in self.command.table.items()]
+        arguments = [p for p in self.command.params if not isinstance(p, TyperOption)]
+        if not arguments:
+            return []
+        place = min(self.arguments, len(arguments) - 1)
+        if self.arguments > place and arguments[place].nargs != -1:
+            return []
+        return _values(arguments[place], cli)
+
+
+def _walk(words: Sequence[str], cli: Cli) -> _Place:
+    """Follow the words to the command that they name and count its arguments."""
+    place = _Place(lazy.root())
+    for word in words:
+        if place.option is not None:
+            _keep(place.option, word, cli)
+            place.option = None
+        elif word == "--":
+            place.only_arguments = True
+        elif word.startswith("-") and len(word) > 1 and not place.only_arguments:
+            name, equals, value = word.partition("=")
+            option = _option(place.command, name)
+            if option is not None and not option.is_flag:
+                if equals:
+                    _keep(option, value, cli)
+                else:
+                    place.option = option
+        elif isinstance(place.command, lazy.LazyGroup):
+            entry = place.command.table.get(word)
+            if entry is not None:
+                place.command = lazy.build(word, entry)
+        else:
+            place.arguments += 1
+    return place
+
+
+def _keep(option: TyperOption, value: str, cli: Cli) -> None:
+    """Remember the options that the completers need: which store, which settings."""
+    if option.name in {"store", "context", "config"}:
+        cli.remember(option.name, [value] if option.multiple else value)
+
+
+def _option(command: Any, name: str) -> TyperOption | None:
+    for parameter in command.params:
+        if isinstance(parameter, TyperOption) and name in parameter.opts + parameter.secondary_opts:
+            return parameter
+    return None
+
+
+def _options(command: Any, *, short: bool) -> Iterator[tuple[str, str]]:
+    """The options of a command; the long forms unless a single dash was typed."""
+    for parameter in command.params:
+        if not isinstance(parameter, TyperOption) or parameter.hidden:
+            continue
+        for name in parameter.opts + parameter.secondary_opts:
+            if name.startswith("--") or short:
+                yield name, parameter.help or ""
+    yield "--help", "Show the help and exit"
+
+
+def _values(parameter: Any, cli: Cli) -> Iterable[tuple[str, str]]:
+    completer = COMPLETERS.get(parameter.name)
+    return completer(cli) if completer else []

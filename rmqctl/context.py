@@ -1,0 +1,280 @@
+"""The context of one call: what the options and settings say, and the ways to print.
+
+Commands get it with :func:`context_of` and ask it instead of reading options, the environment, the
+clock or ``sys.stdout`` themselves.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import tzinfo
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO, TypeVar
+
+from rmqctl import signals
+from rmqctl.errors import Refused, UsageProblem
+from rmqctl.output.view import Format, View
+from rmqctl.settings import Settings, user_data_folder
+from rmqctl.text.lists import parse_names
+
+if TYPE_CHECKING:
+    from rmqctl.output.render import RowStream
+    from rmqctl.progress import Progress
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class StoreChoice(NamedTuple):
+    """The store that a command works on, and how it was found."""
+
+    path: Path
+    named: bool
+    """Whether somebody named it; a store that nobody named may be made on first use."""
+    origin: str
+
+
+class Cli:
+    """One call of the program."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self.environ = os.environ if environ is None else environ
+        self.given: dict[str, Any] = {}
+        self.command_path = "rmqctl"
+        self._started = time.time_ns() // 1_000_000
+
+    # What the options said
+
+    def remember(self, name: str, value: Any) -> None:
+        """Keep the value of a global option; called while the command line is parsed."""
+        if name == "no_color":
+            name, value = "color", "never"
+        if name == "version":
+            from rmqctl import __version__
+
+            print(f"rmqctl {__version__}")
+            raise SystemExit(0)
+        if name == "store":
+            value = [*self.given.get("store", ()), *value]
+        self.given[name] = value
+
+    def explain_fields(self, command: Any) -> None:
+        """Answer ``-o help`` for a command and end the call."""
+        row_type = getattr(command, "row_type", None)
+        if self.given.get("output") != "help" or not hasattr(command, "row_type"):
+            return
+        if row_type is None:
+            raise UsageProblem("this command prints no rows, so -o help has no fields to list")
+        from rmqctl.output.render import render_help
+
+        render_help(row_type, self.view._replace(format=Format.TABLE), self.out)
+        raise SystemExit(0)
+
+    def begin(self, command_path: str) -> None:
+        """Called once the command line is parsed, before the command runs."""
+        self.command_path = command_path
+        limit = self.setting("timeout")
+        if limit is not None:
+            signals.limit_time(self.parsed("--timeout", _duration, str(limit)))
+
+    @cached_property
+    def settings(self) -> Settings:
+        """All settings with their origins."""
+        return Settings(self.given, self.environ, warn=self.warn)
+
+    def setting(self, name: str, built_in: Any = None) -> Any:
+        """The value of a setting, or the built-in one where nothing sets it."""
+        value = self.settings.get(name)
+        return built_in if value is None else value.value
+
+    def flag(self, name: str) -> bool:
+        """Whether a flag is set, by option or setting."""
+        return bool(self.setting(name, built_in=False))
+
+    def parsed(self, option: str, parse: Callable[[str], T], text: str) -> T:
+        """The value of an option's text; malformed text is exit code 2, naming the option."""
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise UsageProblem(f"{option}: {error}") from None
+
+    # The clock and the zone
+
+    @property
+    def now_ms(self) -> int:
+        """When the call began, in epoch milliseconds: what relative times count from."""
+        return self._started
+
+    @cached_property
+    def zone(self) -> tzinfo | None:
+        """The zone for reading and printing times; None is the machine's own."""
+        text = self.setting("tz")
+        if text is None:
+            return None
+        from rmqctl.text.times import parse_zone
+
+        return self.parsed("--tz", parse_zone, str(text))
+
+    def time(self, option: str, text: str) -> int:
+        """Epoch milliseconds of an option's time."""
+        from rmqctl.text.times import parse_time
+
+        return self.parsed(option, lambda value: parse_time(value, self.now_ms, self.zone), text)
+
+    # The store
+
+    @cached_property
+    def store(self) -> StoreChoice:
+        """The store to work on: named, else ``./store`` if it is one, else the user's own."""
+        named = self.settings.get("store")
+        if named is not None:
+            value = named.value[-1] if isinstance(named.value, list) else named.value
+            return StoreChoice(Path(value).expanduser().absolute(), True, named.origin)
+        here = Path("store").absolute()
+        if looks_like_a_store(here):
+            return StoreChoice(here, True, "the folder ./store")
+        default = user_data_folder(self.environ) / "store"
+        return StoreChoice(default.absolute(), False, "the user's data folder")
+
+    # Printing
+
+    @property
+    def out(self) -> TextIO:
+        """Standard output: data, never words."""
+        return sys.stdout
+
+    @cached_property
+    def view(self) -> View:
+        """How rows are to be shown."""
+        terminal = sys.stdout.isatty()
+        text = str(self.setting("output", "table" if terminal else "plain"))
+        try:
+            form = Format(text)
+        except ValueError:
+            known = ", ".join(Format)
+            raise UsageProblem(f"--output: {text!r} is not a format (one of {known})") from None
+        limit = self.given.get("limit")
+        return View(
+            format=form,
+            columns=parse_names(self.given.get("columns", "")),
+            sort=parse_names(self.given.get("sort", "")),
+            where=self.given.get("where"),
+            limit=None if limit is None else self.parsed("--limit", _count, limit),
+            headers=not self.flag("no_headers"),
+            zone=self.zone,
+            raw=self.flag("raw"),
+            terminal=terminal,
+            color=self.colored(sys.stdout),
+            now_ms=self.now_ms,
+        )
+
+    def rows(self, row_type: type, rows: Iterable[Any]) -> int:
+        """Print the rows of a list; gives how many."""
+        from rmqctl.output.render import render_rows
+
+        return render_rows(row_type, rows, self.view, self.out)
+
+    def one(self, row: Any) -> None:
+        """Print a single thing."""
+        from rmqctl.output.render import render_one
+
+        render_one(type(row), row, self.view, self.out)
+
+    def row_stream(self, row_type: type) -> "RowStream":
+        """Print rows as they come."""
+        from rmqctl.output.render import RowStream
+
+        return RowStream(row_type, self.view, self.out)
+
+    def say(self, sentence: str) -> None:
+        """Tell the user something on stderr; silent with ``--quiet``."""
+        if not self.flag("quiet"):
+            print(sentence, file=sys.stderr)
+
+    def detail(self, sentence: str) -> None:
+        """Tell the user something on stderr, with ``--verbose`` only."""
+        if self.flag("verbose") or self.flag("debug"):
+            print(sentence, file=sys.stderr)
+
+    def warn(self, sentence: str) -> None:
+        """Warn on stderr, unless told to be quiet."""
+        if not self.given.get("quiet"):
+            print(f"rmqctl: warning: {sentence}", file=sys.stderr)
+
+    def progress(self, label: str, unit: str, total: int | None = None) -> "Progress":
+        """A progress display in the style that was asked for."""
+        from rmqctl.progress import Progress
+
+        style = str(self.setting("progress", "auto"))
+        if style not in {"auto", "plain", "none"}:
+            raise UsageProblem(f"--progress: {style!r} is not one of auto, plain, none")
+        if style == "auto":
+            style = "bar" if sys.stderr.isatty() and not self.flag("quiet") else "none"
+        return Progress(label, unit, style, total)
+
+    def colored(self, stream: TextIO) -> bool:
+        """Whether to write colour to a stream."""
+        choice = str(self.setting("color", "auto"))
+        if choice not in {"auto", "always", "never"}:
+            raise UsageProblem(f"--color: {choice!r} is not one of auto, always, never")
+        if choice != "auto":
+            return choice == "always"
+        if self.environ.get("NO_COLOR"):
+            return False
+        if self.environ.get("FORCE_COLOR"):
+            return True
+        return stream.isatty() and self.environ.get("TERM") != "dumb"
+
+    # Asking
+
+    def confirm(self, question: str) -> None:
+        """Go on only if the user agrees; without a terminal and ``--yes`` it is refused (7)."""
+        if self.given.get("yes"):
+            return
+        if self.flag("no_input") or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            _refuse(
+                "there is no terminal to ask on; add --yes to do it, or --dry-run to look first"
+            )
+        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            _refuse("not confirmed; nothing was changed")
+
+
+def _refuse(sentence: str) -> NoReturn:
+    raise Refused(sentence)
+
+
+def _duration(text: str) -> int:
+    from rmqctl.text.durations import parse_duration
+
+    return parse_duration(text)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r} is not a number from 0 on")
+    return int(text)
+
+
+def looks_like_a_store(path: Path) -> bool:
+    """Whether the folder holds a store: a commit log, or the mark of one that rmqctl made."""
+    return (path / "commitlog").is_dir() or (path / "rmqctl" / "created").is_file()
+
+
+def context_of(ctx: Any) -> Cli:
+    """The context of the running command."""
+    cli = ctx.obj
+    assert isinstance(cli, Cli)
+    return cli
+
+
+def prints(row_type: type) -> Callable[[F], F]:
+    """Mark a command function with the type of its rows, which ``-o help`` lists."""
+
+    def mark(function: F) -> F:
+        function.row_type = row_type  # type: ignore[attr-defined]
+        return function
+
+    return mark

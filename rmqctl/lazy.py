@@ -1,0 +1,159 @@
+"""Typer commands that are built when they are run, and the form of their help.
+
+Importing all commands would cost every call what only one of them needs; so a group lists its
+commands from the table in :mod:`rmqctl.tree` and builds the one that was named.
+"""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.main import get_command as build_command
+
+from rmqctl.global_options import NAMES, SPECS, global_options
+from rmqctl.tree import SECTIONS, TREE, Leaf, Noun
+
+_CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_ABOUT = """\
+A RocketMQ 4.9 store is a folder; rmqctl is the program that sends to it, reads it and looks after
+it, without a broker process. Not affiliated with the Apache Software Foundation."""
+_EXAMPLES = """\
+  Send a line:                        echo hello | rmqctl produce greetings
+  Read it back and stop at the end:   rmqctl consume greetings -e
+  Read as a group that remembers:     rmqctl consume greetings -g readers -e
+  What is in the store:               rmqctl topic queues"""
+
+
+class Command(TyperCommand):
+    """A command with the options of :mod:`rmqctl.global_options` added to its own."""
+
+    row_type: type | None = None
+    """What the command prints; ``-o help`` lists its fields."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        own = {name for parameter in self.params for name in parameter.opts}
+        self.params += [option for option in global_options() if not own & set(option.opts)]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an integer that it returns is the exit code."""
+        ctx.obj.begin(ctx.command_path)
+        return super().invoke(ctx)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """The docstring as it stands: its lines are already short."""
+        _write_text(formatter, self.help or "")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments and own options in full, the common ones in short."""
+        arguments: list[tuple[str, str]] = []
+        options: list[tuple[str, str]] = []
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None or parameter.name in NAMES or parameter.name == "help":
+                continue
+            (options if isinstance(parameter, TyperOption) else arguments).append(record)
+        for title, records in (("Arguments", arguments), ("Options", options)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+        with formatter.section("Everywhere (see rmqctl --help)"):
+            formatter.write_text(" ".join("/".join(spec.names) for spec in SPECS) + " -h/--help")
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands stand in a table and are imported when one is named."""
+
+    def __init__(self, name: str, help: str, table: Mapping[str, Leaf | Noun]) -> None:  # noqa: A002
+        super().__init__(
+            name=name,
+            help=help,
+            params=global_options(),
+            context_settings=_CONTEXT,
+            rich_markup_mode=None,
+            subcommand_metavar="COMMAND ...",
+        )
+        self.table = table
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names of the table, in its order."""
+        return list(self.table)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, built now; None when there is none."""
+        entry = self.table.get(cmd_name)
+        if entry is None:
+            return None
+        return build(cmd_name, entry)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the named command, or say which name was probably meant."""
+        name = args[0]
+        if name not in self.table and not ctx.resilient_parsing:
+            if name.startswith("-"):
+                ctx.fail(f"no such option {name!r}")
+            near = get_close_matches(name, self.table, 1, 0.6)
+            hint = f", did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"no such command {name!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before the command; without anything, the help is the answer."""
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit(0)
+        return super().parse_args(ctx, args)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """What the group is about."""
+        _write_text(formatter, self.help or "")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The commands, from the table; on the root also the options and examples."""
+        for title, names in self._sections():
+            rows = [(name, self.table[name].help) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+        if self.table is not TREE:
+            return
+        with formatter.section("Options of every command, before or after its name"):
+            records = [option.get_help_record(ctx) for option in self.params]
+            formatter.write_dl([record for record in records if record])
+        with formatter.section("Examples"):
+            formatter.write(_EXAMPLES + "\n")
+
+    def _sections(self) -> Sequence[tuple[str, Sequence[str]]]:
+        if self.table is not TREE:
+            return [("Commands", list(self.table))]
+        return [
+            (title, present)
+            for title, names in SECTIONS.items()
+            if (present := [name for name in names if name in self.table])
+        ]
+
+
+def _write_text(formatter: Any, text: str) -> None:
+    if text:
+        formatter.write_paragraph()
+        formatter.write("".join(f"  {line}".rstrip() + "\n" for line in text.splitlines()))
+
+
+def build(name: str, entry: Leaf | Noun) -> TyperGroup | Command:
+    """Make the Typer command of a table entry, importing its module."""
+    if isinstance(entry, Noun):
+        return LazyGroup(name, entry.help, entry.verbs)
+    function = getattr(import_module(f"rmqctl.commands.{entry.module}"), entry.function)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(name, cls=Command, context_settings=_CONTEXT)(function)
+    command = build_command(app)
+    assert isinstance(command, Command)
+    command.row_type = getattr(function, "row_type", None)
+    return command
+
+
+def root() -> LazyGroup:
+    """The whole program."""
+    return LazyGroup("rmqctl", _ABOUT, TREE)
