@@ -1,0 +1,35 @@
+"""Settings of a broker: names and defaults of RocketMQ's BrokerConfig, in Python's form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """Settings of a broker over one store; immutable. Times are milliseconds, sizes bytes."""
+
+    broker_cluster_name: str = "DefaultCluster"
+    """Stored with each message as property CLUSTER (brokerClusterName)."""
+    broker_name: str = "broker-a"
+    """Part of a MessageQueue's identity (brokerName; the value of RocketMQ's own broker.conf)."""
+    store_host: str = "127.0.0.1:10911"
+    """``ip:port`` stored with each message; part of its offsetMsgId (brokerIP1, listenPort)."""
+    born_host: str = "127.0.0.1:0"
+    """``ip:port`` of the producers in this process."""
+
+    auto_create_topic_enable: bool = True
+    """Whether sending to an unknown topic creates it from TBW102 (autoCreateTopicEnable)."""
+    auto_create_subscription_group: bool = True
+    """Whether using an unknown group creates it (autoCreateSubscriptionGroup)."""
+    reject_transaction_message: bool = True
+    """Whether half messages are refused (rejectTransactionMessage; the broker's is false)."""
+    zero_when_young: bool = True
+    """Whether a group without progress starts at 0 in a queue whose first message is still in
+    memory, as the real broker has it (ConsumerManageProcessor.queryConsumerOffset)."""
+    access_message_in_memory_max_ratio: int = 40
+    """Per cent of the machine's memory that counts as "still in memory", from the log's end."""
+    max_suspend_timeout_ms: int = 30_000
+    """Longest time that a pull is held, whatever it asks for (the client's own time-out)."""
+    flush_consumer_offset_interval_ms: int = 5_000
+    """How often progress is written to consumerOffset.json (flushConsumerOffsetInterval)."""

@@ -1,0 +1,133 @@
+"""Errors of a broker: RocketMQ's response codes as exceptions.
+
+RocketMQError
+  BrokerError                     the broker answered with a code that is no success
+    BrokerSystemError             SYSTEM_ERROR: the request makes no sense, or something broke
+      InvalidNameError            a topic's or group's name breaks a rule (also a ValueError)
+    BrokerBusyError               SYSTEM_BUSY: come again
+    MessageIllegalError           MESSAGE_ILLEGAL: a message breaks a limit (also a ValueError)
+    ServiceNotAvailableError      SERVICE_NOT_AVAILABLE: closing, or the disk is full
+    NoPermissionError             NO_PERMISSION: topic, group or broker may not be used that way
+    TopicNotExistError            TOPIC_NOT_EXIST
+    SubscriptionParseError        SUBSCRIPTION_PARSE_FAILED: no such expression (also a ValueError)
+    SubscriptionGroupNotExistError  SUBSCRIPTION_GROUP_NOT_EXIST
+
+A client sees these from every broker, near or far. A broker in this process may also raise the
+StoreErrors of its store (storage.errors): for the client they are what a broken connection is.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+from storage.errors import RocketMQError
+
+
+class ResponseCode(IntEnum):
+    """Codes of answers (org.apache.rocketmq.common.protocol.ResponseCode)."""
+
+    SUCCESS = 0
+    SYSTEM_ERROR = 1
+    SYSTEM_BUSY = 2
+    REQUEST_CODE_NOT_SUPPORTED = 3
+    FLUSH_DISK_TIMEOUT = 10
+    SLAVE_NOT_AVAILABLE = 11
+    FLUSH_SLAVE_TIMEOUT = 12
+    MESSAGE_ILLEGAL = 13
+    SERVICE_NOT_AVAILABLE = 14
+    VERSION_NOT_SUPPORTED = 15
+    NO_PERMISSION = 16
+    TOPIC_NOT_EXIST = 17
+    PULL_NOT_FOUND = 19
+    PULL_RETRY_IMMEDIATELY = 20
+    PULL_OFFSET_MOVED = 21
+    QUERY_NOT_FOUND = 22
+    SUBSCRIPTION_PARSE_FAILED = 23
+    SUBSCRIPTION_NOT_EXIST = 24
+    SUBSCRIPTION_NOT_LATEST = 25
+    SUBSCRIPTION_GROUP_NOT_EXIST = 26
+    CONSUMER_NOT_ONLINE = 206
+    NO_MESSAGE = 208
+    FLOW_CONTROL = 215
+
+
+class BrokerError(RocketMQError):
+    """A broker's answer that is no success: its response code, and its remark as one sentence."""
+
+    default_code: ClassVar[ResponseCode] = ResponseCode.SYSTEM_ERROR
+
+    def __init__(self, remark: str, code: ResponseCode | None = None) -> None:
+        super().__init__(remark)
+        self.remark = remark
+        self.code = self.default_code if code is None else code
+
+
+class BrokerSystemError(BrokerError):
+    """The request makes no sense to the broker, or something in it broke."""
+
+
+class InvalidNameError(BrokerSystemError, ValueError):
+    """The name of a topic or group breaks a rule (TopicValidator, Validators)."""
+
+
+class BrokerBusyError(BrokerError):
+    """The broker is overloaded; producers do not try again by themselves."""
+
+    default_code = ResponseCode.SYSTEM_BUSY
+
+
+class MessageIllegalError(BrokerError, ValueError):
+    """A message breaks a limit: body, properties, topic or the rules of a batch."""
+
+    default_code = ResponseCode.MESSAGE_ILLEGAL
+
+
+class ServiceNotAvailableError(BrokerError):
+    """The broker does not take messages now: it is closing, or its disk is full."""
+
+    default_code = ResponseCode.SERVICE_NOT_AVAILABLE
+
+
+class NoPermissionError(BrokerError):
+    """The topic, the group or the broker may not be used that way."""
+
+    default_code = ResponseCode.NO_PERMISSION
+
+
+class TopicNotExistError(BrokerError):
+    """The topic does not exist and may not be created by sending to it."""
+
+    default_code = ResponseCode.TOPIC_NOT_EXIST
+
+
+class SubscriptionParseError(BrokerError, ValueError):
+    """A subscription's expression can not be read, or its type is not supported."""
+
+    default_code = ResponseCode.SUBSCRIPTION_PARSE_FAILED
+
+
+class SubscriptionGroupNotExistError(BrokerError):
+    """The consumer group does not exist and is not created by use."""
+
+    default_code = ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+
+
+_CLASSES: dict[ResponseCode, type[BrokerError]] = {
+    kind.default_code: kind
+    for kind in (
+        BrokerSystemError,
+        BrokerBusyError,
+        MessageIllegalError,
+        ServiceNotAvailableError,
+        NoPermissionError,
+        TopicNotExistError,
+        SubscriptionParseError,
+        SubscriptionGroupNotExistError,
+    )
+}
+
+
+def error_of(code: ResponseCode, remark: str) -> BrokerError:
+    """Make the exception of a response code."""
+    return _CLASSES.get(code, BrokerError)(remark, code)

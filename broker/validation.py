@@ -1,0 +1,165 @@
+"""Limits of names and messages, as pure functions; each message names the thing and the bound.
+
+TopicValidator and Validators of 4.9. The separators U+0001 and U+0002 are refused in properties,
+where RocketMQ would store them and read back other properties.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from storage.model import (
+    AUTO_CREATE_TOPIC_KEY_TOPIC,
+    BENCHMARK_TOPIC,
+    OFFSET_MOVED_EVENT,
+    RESERVED_PROPERTIES,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    TRACE_TOPIC,
+    TRANS_CHECK_MAX_TIME_TOPIC,
+    TRANS_HALF_TOPIC,
+    TRANS_OP_HALF_TOPIC,
+    Message,
+)
+
+from .errors import InvalidNameError, MessageIllegalError, NoPermissionError
+
+TOPIC_MAX_LENGTH: Final = 127
+GROUP_MAX_LENGTH: Final = 255
+MAX_MESSAGE_SIZE: Final = 4 << 20
+MAX_PROPERTIES_LENGTH: Final = 32767
+SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
+
+NOT_ALLOWED_SEND_TOPICS: Final = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        TRANS_HALF_TOPIC,
+        TRANS_OP_HALF_TOPIC,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT,
+    }
+)
+"""Topics that clients may not send to (TopicValidator.NOT_ALLOWED_SEND_TOPIC_SET)."""
+
+SYSTEM_TOPICS: Final = NOT_ALLOWED_SEND_TOPICS | {
+    AUTO_CREATE_TOPIC_KEY_TOPIC,
+    BENCHMARK_TOPIC,
+    TRACE_TOPIC,
+}
+"""Topics that may not be created, changed or deleted (TopicValidator.SYSTEM_TOPIC_SET)."""
+
+_RESERVED_GROUPS: Final = frozenset({"DEFAULT_PRODUCER", "DEFAULT_CONSUMER"})
+_ALLOWED: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+_SEPARATORS: Final = ("\x01", "\x02")
+_SHOWN: Final = 40
+
+
+def check_topic(topic: str) -> None:
+    """Refuse a name that no topic may have: 1 to 127 of ``%|a-zA-Z0-9_-``."""
+    _check_name("topic", topic, TOPIC_MAX_LENGTH)
+
+
+def check_group(group: str) -> None:
+    """Refuse a name that no group may have: 1 to 255 of ``%|a-zA-Z0-9_-``, not the default's."""
+    _check_name("group", group, GROUP_MAX_LENGTH)
+    if group in _RESERVED_GROUPS:
+        raise InvalidNameError(f"group {group} is reserved; choose another name")
+
+
+def check_send_topic(topic: str) -> None:
+    """Refuse what nobody may send to: illegal names, and topics that the broker itself fills."""
+    check_topic(topic)
+    if topic in NOT_ALLOWED_SEND_TOPICS:
+        raise NoPermissionError(f"topic {topic} is filled by the broker; send to another topic")
+
+
+def check_changeable_topic(topic: str) -> None:
+    """Refuse to create, change or delete an illegal name or a system topic."""
+    check_topic(topic)
+    if is_system_topic(topic):
+        raise NoPermissionError(f"topic {topic} belongs to the system and can not be changed")
+
+
+def is_system_topic(topic: str) -> bool:
+    """Tell whether a topic belongs to RocketMQ itself (TopicValidator.isSystemTopic)."""
+    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
+
+
+def check_body(body: bytes, max_message_size: int = MAX_MESSAGE_SIZE) -> None:
+    """Refuse an empty body and one above ``max_message_size`` bytes (Validators.checkMessage)."""
+    if not body:
+        raise MessageIllegalError("the message body is empty; RocketMQ's clients send none")
+    check_body_size(body, max_message_size)
+
+
+def check_body_size(body: bytes, max_message_size: int = MAX_MESSAGE_SIZE) -> None:
+    """Refuse a body above ``max_message_size`` bytes; the broker itself takes an empty one."""
+    if len(body) > max_message_size:
+        raise MessageIllegalError(
+            f"the message body has {len(body)} bytes, allowed are {max_message_size}"
+        )
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Refuse properties that would not come back as they are: U+0001, U+0002, or no name."""
+    for name, value in properties.items():
+        if not name:
+            raise MessageIllegalError("a property has no name")
+        for part, text in (("the name", name), ("the value", value)):
+            if any(separator in text for separator in _SEPARATORS):
+                raise MessageIllegalError(
+                    f"{part} of property {_shown(name)} holds U+0001 or U+0002, "
+                    "which RocketMQ uses to separate properties"
+                )
+
+
+def check_properties_size(encoded: bytes) -> None:
+    """Refuse encoded properties above 32,767 bytes."""
+    if len(encoded) > MAX_PROPERTIES_LENGTH:
+        raise MessageIllegalError(
+            f"the properties have {len(encoded)} bytes, allowed are {MAX_PROPERTIES_LENGTH}"
+        )
+
+
+def check_user_property(name: str, value: str) -> None:
+    """Refuse what Message.putUserProperty refuses: reserved or blank names, and blank values."""
+    if not name.strip():
+        raise MessageIllegalError("a property has no name")
+    if name in RESERVED_PROPERTIES:
+        raise MessageIllegalError(f"property name {name} is reserved by RocketMQ; choose another")
+    if not value.strip():
+        raise MessageIllegalError(f"property {_shown(name)} has no value")
+    check_properties({name: value})
+
+
+def check_delay_level(level: int) -> None:
+    """Refuse a negative delay level; one above the table's last means the last."""
+    if level < 0:
+        raise MessageIllegalError(f"delay level {level} is negative; levels begin at 1, 0 is none")
+
+
+def check_message(message: Message, max_message_size: int = MAX_MESSAGE_SIZE) -> None:
+    """Refuse what a client refuses to send (Validators.checkMessage), and unsafe properties."""
+    check_send_topic(message.topic)
+    check_body(message.body, max_message_size)
+    check_properties(message.properties)
+
+
+def _check_name(kind: str, name: str, longest: int) -> None:
+    if not name.strip():
+        raise InvalidNameError(f"the {kind} has no name")
+    if not _ALLOWED.fullmatch(name):
+        raise InvalidNameError(
+            f"{kind} {_shown(name)} has characters other than %, |, -, _, letters and digits"
+        )
+    if len(name) > longest:
+        raise InvalidNameError(
+            f"{kind} {_shown(name)} has {len(name)} characters, allowed are {longest}"
+        )
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= _SHOWN else f"{name[:_SHOWN]}...")

@@ -1,0 +1,162 @@
+"""A table of named settings with a data version: what topics.json and subscriptionGroup.json hold.
+
+The parsed document is the truth: settings are read out of it and written into it, so that members
+which only other versions know survive a change.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from storage.fs import FileSystem
+
+from .config_file import ConfigFile, FileIdent, JsonObject
+from .data_version import DataVersion
+
+T = TypeVar("T")
+C = TypeVar("C", bound="ConfigTable[Any]")
+
+
+class ConfigTable(ABC, Generic[T]):
+    """Named settings, in the order of the file; new ones go to the end.
+
+    Not safe for threads: one that is shared is replaced as a whole, never changed.
+    """
+
+    table_member: str
+    """Name of the JSON member that holds the table."""
+
+    def __init__(self, document: JsonObject, now_ms: int) -> None:
+        self._document = document
+        self._items: dict[str, T] = {}
+        self.data_version = DataVersion.from_json(document.get("dataVersion"), now_ms)
+        rows = document.get(self.table_member)
+        for name, row in rows.items() if isinstance(rows, dict) else ():
+            if isinstance(row, dict):
+                self._items[str(name)] = self._read(str(name), row)
+
+    @staticmethod
+    @abstractmethod
+    def _read(name: str, row: JsonObject) -> T:
+        """Make one name's settings from their JSON; ValueError for what Java could not read."""
+
+    @staticmethod
+    @abstractmethod
+    def _write(item: T) -> JsonObject:
+        """Give the JSON members of one name's settings, in alphabetical order."""
+
+    @property
+    def items(self) -> Mapping[str, T]:
+        """All settings by name."""
+        return self._items
+
+    def get(self, name: str) -> T | None:
+        """Read the settings of one name; None if it has none."""
+        return self._items.get(name)
+
+    def put(self, name: str, item: T, now_ms: int) -> bool:
+        """Add or replace settings; False, and no new data version, if they are so already."""
+        if self._items.get(name) == item:
+            return False
+        self._items[name] = item
+        self.data_version = self.data_version.next_version(now_ms)
+        return True
+
+    def remove(self, name: str, now_ms: int) -> bool:
+        """Forget the settings of one name; False if there were none."""
+        if self._items.pop(name, None) is None:
+            return False
+        self.data_version = self.data_version.next_version(now_ms)
+        return True
+
+    def document(self) -> JsonObject:
+        """Give the file's content: the members of a 4.9 broker, and those that were there."""
+        rows = self._document.get(self.table_member)
+        old: JsonObject = rows if isinstance(rows, dict) else {}
+        table: JsonObject = {}
+        for name, row in old.items():
+            # What is no object is unreadable to us, so not ours to drop.
+            if str(name) in self._items or not isinstance(row, dict):
+                table[name] = row
+        for name, item in self._items.items():
+            row = table.get(name)
+            kept = row if isinstance(row, dict) else {}
+            # What the file says is written back as it stands, unless it means something else now.
+            if not kept or self._read(name, kept) != item:
+                table[name] = {**kept, **self._write(item)}
+        document = dict(self._document)
+        version = document.get("dataVersion")
+        if version is None or DataVersion.from_json(version, 0) != self.data_version:
+            document["dataVersion"] = self.data_version.into_json(version)
+        document[self.table_member] = table
+        return document
+
+
+def number(row: JsonObject, member: str, default: int) -> int:
+    """Read an integer as fastjson does: missing and null give the default, text is parsed."""
+    value = row.get(member)
+    if value is None:
+        return default
+    if isinstance(value, (int, float, str)):
+        return int(value)
+    raise ValueError(f"{member} is no number")
+
+
+def flag(row: JsonObject, member: str, *, default: bool) -> bool:
+    """Read a boolean member as fastjson does: missing and null give the default."""
+    value = row.get(member)
+    if value is None:
+        return default
+    if value in (True, "true", "1"):
+        return True
+    if value in (False, "false", "0", ""):
+        return False
+    raise ValueError(f"{member} is neither true nor false")
+
+
+class ConfigTableFile(Generic[C]):
+    """A configuration file and the table in it, read again whenever the file was replaced."""
+
+    def __init__(
+        self, path: Path, table: Callable[[JsonObject, int], C], fs: FileSystem | None = None
+    ) -> None:
+        self._file = ConfigFile(path, fs, check=lambda document: table(document, 0))
+        self._table = table
+        self._lock = threading.Lock()  # guards the cache below
+        self._cached: C | None = None
+        self._ident: FileIdent | None = None
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    def read(self, now_ms: int) -> C:
+        """Give the table as the file has it: one object while the file stays. Do not change it.
+
+        Costs a stat when nothing changed. Raises CorruptFileError.
+        """
+        with self._lock:
+            if self._cached is None or self._ident != self._file.ident():
+                loaded = self._file.load()
+                self._cached = self._table(loaded.document, now_ms)
+                self._ident = loaded.ident
+            return self._cached
+
+    def read_for_change(self, now_ms: int) -> C:
+        """Read the file whatever the cache says; the table is the caller's. Hold the gate."""
+        return self._table(self._file.load().document, now_ms)
+
+    def save(self, table: C) -> bool:
+        """Replace the file; False if its bytes are so already. Hold the gate.
+
+        Raises StoreNotWritableError, and nothing has changed then.
+        """
+        changed = self._file.save(table.document())
+        with self._lock:
+            self._cached = None
+        return changed

@@ -1,0 +1,97 @@
+"""The change journal: who moved which offsets and changed which settings, in append-only files.
+
+``<store>/rmqctl/journal/00000001.jsonl`` and so on, each line an entry with a check sum
+(sealed_json). A line that a death or a full disk left torn is skipped by readers; the next writer
+begins a new line behind it. Entries are numbered from 1 without gaps by those who write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from storage.errors import StoreNotWritableError
+from storage.format.names import OURS
+from storage.fs import FileSystem
+from storage.locks import ProcessLock
+
+from .sealed_json import seal, unseal
+
+JOURNAL_FOLDER: Final = "journal"
+JOURNAL_LOCK: Final = "journal.lock"
+MAX_FILE_SIZE: Final = 4 << 20
+"""Bytes; a file that has reached this length is followed by a new one."""
+
+CHANGE_ID: Final = "change_id"
+AT_TIMESTAMP: Final = "at_timestamp"
+
+
+class Journal:
+    """The journal of one store. Safe for threads and processes; holds no descriptor open."""
+
+    def __init__(self, root: Path, fs: FileSystem | None = None) -> None:
+        self.path = root / OURS / JOURNAL_FOLDER
+        self._fs = fs or FileSystem()
+        self._lock = ProcessLock(root / OURS / JOURNAL_LOCK)
+
+    def append(self, change: dict[str, Any], now_ms: int) -> int:
+        """Write one entry: ``change`` with its ``change_id`` and ``at_timestamp``; gives the id.
+
+        On the device when this returns. Blocks for other writers. Raises StoreNotWritableError;
+        a torn line may be left then, which no reader takes for an entry.
+        """
+        try:
+            self._fs.make_dirs(self.path)
+            with self._lock:
+                return self._append(change, now_ms)
+        except OSError as error:
+            raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """Read all entries, oldest first; damaged lines are left out. Nothing if there is none."""
+        for path in self.files():
+            try:
+                data = path.read_bytes()
+            except FileNotFoundError:
+                continue
+            for line in data.split(b"\n"):
+                entry = unseal(line)
+                if entry is not None:
+                    yield entry
+
+    def files(self) -> list[Path]:
+        """List the journal's files, oldest first."""
+        return sorted(path for path in self.path.glob("*.jsonl") if path.stem.isdigit())
+
+    def _append(self, change: dict[str, Any], now_ms: int) -> int:
+        files = self.files()
+        path = files[-1] if files else self._file(1)
+        if files and path.stat().st_size >= MAX_FILE_SIZE:
+            path = self._file(int(path.stem) + 1)
+        change_id = self._last_id(files) + 1
+        line = seal({CHANGE_ID: change_id, AT_TIMESTAMP: now_ms, **change}) + b"\n"
+        fd = self._fs.open(path, writable=True, create=True)
+        try:
+            size = self._fs.size(fd)
+            if size and self._fs.read(fd, 1, size - 1) != b"\n":
+                line = b"\n" + line
+            self._fs.write(fd, line, size)
+            self._fs.sync(fd)
+        finally:
+            self._fs.close(fd)
+        if not size:
+            self._fs.sync_dir(self.path)
+        return change_id
+
+    def _last_id(self, files: list[Path]) -> int:
+        """Find the newest readable entry; entries are short against a file, so few are read."""
+        for path in reversed(files):
+            for line in reversed(path.read_bytes().split(b"\n")):
+                entry = unseal(line)
+                if entry is not None:
+                    return int(entry[CHANGE_ID])
+        return 0
+
+    def _file(self, number: int) -> Path:
+        return self.path / f"{number:08d}.jsonl"

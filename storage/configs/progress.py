@@ -1,0 +1,206 @@
+"""The truth about the progress of groups: ``<store>/rmqctl/offsets.json``.
+
+Many processes commit. Each change is one sequence under ``rmqctl/offsets.lock``:
+
+    read the file -> merge -> temporary file, sync -> rename -> sync of the folder -> acknowledge
+
+so a death leaves the state before or after, and a comparison never uses an old value. Java's
+consumerOffset.json is written *from* it, never the other way round, because a Java broker that
+fails to start beside us writes its old offsets back on exit. Only when Java really ran in between
+(it then touched ``<store>/lock``) what it changed is taken over, queue by queue.
+
+Writing needs the store's shared lock (byte 0 of ``lock``, see gate.py), so that Java is not
+running meanwhile. Reading needs nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
+from storage.format.names import LOCK, OURS
+from storage.fs import FileSystem
+from storage.locks import ProcessLock
+
+from .config_file import ConfigSource, FileIdent, LoadedConfig, ident_of, write_synced
+from .consumer_offsets import (
+    consumer_offset_file,
+    decode_offsets,
+    encode_offsets,
+    load_consumer_offsets,
+)
+from .progress_table import VERSION, ProgressTable, QueueProgress
+from .sealed_json import seal, unseal
+
+OFFSETS_FILE: Final = "offsets.json"
+OFFSETS_LOCK: Final = "offsets.lock"
+
+ProgressKey = tuple[str, int]
+"""``topic@group`` and queue id."""
+
+Moves = dict[ProgressKey, tuple[QueueProgress, QueueProgress]]
+"""What a move changed: before and after."""
+
+_Idents = tuple[FileIdent | None, FileIdent | None, int | None]
+
+
+class ProgressFile:
+    """The offsets of one store. Safe for threads and processes; holds no descriptor open."""
+
+    def __init__(self, root: Path, fs: FileSystem | None = None) -> None:
+        self.path = root / OURS / OFFSETS_FILE
+        self._root = root
+        self._fs = fs or FileSystem()
+        self._changing = ProcessLock(root / OURS / OFFSETS_LOCK)
+        self._lock = threading.Lock()  # guards the three fields below
+        self._table: ProgressTable | None = None
+        self._read_at: _Idents | None = None
+        self._exported_at: _Idents | None = None
+
+    def read(self) -> ProgressTable:
+        """Give the progress as the files have it now; the same object while they stay as they are.
+
+        Do not change it. Costs four stats when nothing changed. Raises CorruptFileError and
+        StoreVersionError.
+        """
+        with self._lock:
+            idents = self._idents()
+            if self._table is None or idents != self._read_at:
+                self._table = self._load()
+                self._read_at = idents
+            return self._table
+
+    def commit(
+        self, offered: Mapping[ProgressKey, QueueProgress]
+    ) -> dict[ProgressKey, QueueProgress]:
+        """Merge consumed offsets and give what holds now; on the device when this returns.
+
+        A result of a newer generation than the one offered means that somebody moved the progress:
+        the offered offset was dropped, and the consumer must go on from the result's. Blocks for
+        other committers. Raises StoreNotWritableError, and nothing has changed then.
+        """
+        with self._changing_files():
+            table = self._load()
+            merged = {
+                (key, queue_id): table.commit(key, queue_id, progress)
+                for (key, queue_id), progress in offered.items()
+            }
+            self._write(table)
+        return merged
+
+    def move(
+        self,
+        targets: Mapping[ProgressKey, int | None],
+        before_write: Callable[[Moves], None] | None = None,
+    ) -> Moves:
+        """Set progress deliberately, all queues in one step; None forgets it.
+
+        Each moved queue begins a new generation, so commits of consumers that do not know of the
+        move are dropped. ``before_write`` is called under the lock with the old and new values: to
+        note them in the journal, or to raise and leave everything as it was. On the device when
+        this returns. Raises StoreNotWritableError, and nothing has changed then.
+        """
+        with self._changing_files():
+            table = self._load()
+            moves: Moves = {}
+            for (key, queue_id), offset in targets.items():
+                old = table.get(key, queue_id)
+                moves[key, queue_id] = (old, table.move(key, queue_id, offset))
+            if before_write is not None:
+                before_write(moves)
+            self._write(table)
+        return moves
+
+    def export(self) -> bool:
+        """Bring Java's consumerOffset.json up to date; False if it was.
+
+        Cheap when neither file changed since the last call. Meant for every 5 s
+        (flushConsumerOffsetInterval) and for closing. Raises StoreNotWritableError.
+        """
+        with self._lock:
+            if self._exported_at is not None and self._exported_at == self._idents():
+                return False
+        with self._changing_files():
+            table = self._load()
+            # Java's file first, what it was given second: after a death in between, its values
+            # differ from what is noted as given, so they would count as Java's own changes, and
+            # they are no older than the truth they were made from.
+            written = self._write_java(table)
+            self._write(table)
+            idents = self._idents()
+        with self._lock:
+            self._exported_at = idents
+        return written
+
+    # -- under the lock -----------------------------------------------------------------------
+
+    def _changing_files(self) -> ProcessLock:
+        try:
+            self._fs.make_dirs(self.path.parent)
+        except OSError as error:
+            raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
+        return self._changing
+
+    def _load(self) -> ProgressTable:
+        """Read the file, and Java's if Java has run since; never from a cache."""
+        lock_mtime_ns = self._lock_mtime_ns()
+        try:
+            data = self.path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            table = ProgressTable(lock_mtime_ns)
+            table.adopt(load_consumer_offsets(self._root))
+            return table
+        entry = unseal(data)
+        if entry is None:
+            remedy = "remove it to go on from Java's config/consumerOffset.json"
+            raise CorruptFileError(self.path, 0, f"the check sum is wrong ({remedy})")
+        if entry["version"] > VERSION:
+            raise StoreVersionError(self.path, entry["version"], VERSION)
+        table = ProgressTable.from_entry(entry)
+        if table.lock_mtime_ns != lock_mtime_ns:
+            loaded = self._load_java()
+            # A file that a crash emptied or tore says nothing: it did not delete all progress.
+            if loaded.source is not ConfigSource.NONE:
+                table.adopt(decode_offsets(loaded.document))
+            table.lock_mtime_ns = lock_mtime_ns
+            table.changed = True
+        return table
+
+    def _write(self, table: ProgressTable) -> None:
+        if not table.changed:
+            return
+        try:
+            staged = write_synced(self._fs, self.path, seal(table.entry()))
+            self._fs.rename(staged, self.path)
+            self._fs.sync_dir(self.path.parent)
+        except OSError as error:
+            raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
+        table.changed = False
+
+    def _write_java(self, table: ProgressTable) -> bool:
+        offsets = table.offsets()
+        loaded = self._load_java()
+        written = False
+        if decode_offsets(loaded.document) != offsets or loaded.source is ConfigSource.BAK:
+            file = consumer_offset_file(self._root, self._fs)
+            written = file.save(encode_offsets(loaded.document, offsets))
+        table.set_exported(offsets)
+        return written
+
+    def _load_java(self) -> LoadedConfig:
+        """Read Java's file where we have a truth of our own: damage counts as no content."""
+        try:
+            return consumer_offset_file(self._root, self._fs).load()
+        except CorruptFileError:
+            return LoadedConfig({}, ConfigSource.NONE, None)
+
+    def _lock_mtime_ns(self) -> int | None:
+        ident = ident_of(self._root / LOCK)
+        return None if ident is None else ident.mtime_ns
+
+    def _idents(self) -> _Idents:
+        java = consumer_offset_file(self._root, self._fs).ident()
+        return ident_of(self.path), java, self._lock_mtime_ns()

@@ -1,0 +1,131 @@
+"""What rmqctl knows about the progress of groups: offsets with generations. Pure.
+
+A generation counts the deliberate moves of a queue's progress (reset, deletion, a change that Java
+made). Whoever commits says which generation its offset belongs to:
+
+    offered      in the table    result
+    older        newer           the table's value stays: somebody moved the progress meanwhile
+    same         same            the larger offset: progress never goes back by itself
+    newer        older           the offered value: the table was lost and began anew
+
+Generations are kept for ever, also those of deleted offsets, so a late commit can not bring one
+back. This is rmqctl's own rule; a Java broker takes whatever comes (ConsumerOffsetManager).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+from .consumer_offsets import OffsetTable
+
+VERSION = 1
+
+
+class QueueProgress(NamedTuple):
+    """Progress of one group in one queue: the next offset to consume, None if there is none."""
+
+    generation: int = 0
+    offset: int | None = None
+
+
+NO_PROGRESS = QueueProgress()
+
+
+class ProgressTable:
+    """The content of offsets.json. Not safe for threads.
+
+    ``exported`` is what Java's file was given last; ``lock_mtime_ns`` the modification time of
+    Java's lock file then: Java writes that file whenever it starts, so another time means that
+    Java has run since. ``changed`` says whether something differs from what was read.
+    """
+
+    def __init__(self, lock_mtime_ns: int | None = None) -> None:
+        self.queues: dict[str, dict[int, QueueProgress]] = {}
+        self.exported: OffsetTable = {}
+        self.lock_mtime_ns = lock_mtime_ns
+        self.changed = False
+
+    def get(self, key: str, queue_id: int) -> QueueProgress:
+        """Read the progress of ``topic@group`` in a queue."""
+        return self.queues.get(key, {}).get(queue_id, NO_PROGRESS)
+
+    def commit(self, key: str, queue_id: int, offered: QueueProgress) -> QueueProgress:
+        """Merge an offset that was consumed up to; gives what the table says now."""
+        known = self.get(key, queue_id)
+        if offered.offset is None or offered.generation < known.generation:
+            return known
+        if (
+            offered.generation == known.generation
+            and known.offset is not None
+            and known.offset >= offered.offset
+        ):
+            return known
+        self._put(key, queue_id, offered)
+        return offered
+
+    def move(self, key: str, queue_id: int, offset: int | None) -> QueueProgress:
+        """Set the progress, forward or back, or forget it (None): a new generation."""
+        moved = QueueProgress(self.get(key, queue_id).generation + 1, offset)
+        self._put(key, queue_id, moved)
+        return moved
+
+    def adopt(self, java: OffsetTable) -> None:
+        """Take over what Java changed since the last export, as moves.
+
+        Java went on from ``exported``. What still equals it Java has not touched, so ours stays,
+        which may be newer if we were killed before the export. What is missing was deleted there,
+        unless Java was never given it.
+        """
+        for key, offsets in java.items():
+            self.queues.setdefault(key, {})
+            exported = self.exported.get(key, {})
+            for queue_id, offset in offsets.items():
+                known = self.get(key, queue_id)
+                if known == NO_PROGRESS:
+                    self._put(key, queue_id, QueueProgress(0, offset))
+                elif exported.get(queue_id) != offset and known.offset != offset:
+                    self.move(key, queue_id, offset)
+        for key, exported in self.exported.items():
+            for queue_id in exported:
+                gone = queue_id not in java.get(key, {})
+                if gone and self.get(key, queue_id).offset is not None:
+                    self.move(key, queue_id, None)
+        self.set_exported(java)
+
+    def set_exported(self, offsets: OffsetTable) -> None:
+        """Note what Java's file holds."""
+        if self.exported != offsets:
+            self.exported = offsets
+            self.changed = True
+
+    def offsets(self) -> OffsetTable:
+        """Give the committed offsets, as Java's file should have them."""
+        table: OffsetTable = {}
+        for key, queues in self.queues.items():
+            offsets = {q: known.offset for q, known in queues.items() if known.offset is not None}
+            if offsets or not queues:
+                table[key] = offsets
+        return table
+
+    def entry(self) -> dict[str, Any]:
+        """Give the table as JSON."""
+        return {
+            "version": VERSION,
+            "lock_mtime_ns": self.lock_mtime_ns,
+            "queues": self.queues,
+            "exported": self.exported,
+        }
+
+    @classmethod
+    def from_entry(cls, entry: dict[str, Any]) -> Self:
+        """Read what ``entry`` wrote, after JSON made text of the queue ids."""
+        table = cls(entry["lock_mtime_ns"])
+        for key, queues in entry["queues"].items():
+            table.queues[key] = {int(q): QueueProgress(*known) for q, known in queues.items()}
+        for key, offsets in entry["exported"].items():
+            table.exported[key] = {int(q): offset for q, offset in offsets.items()}
+        return table
+
+    def _put(self, key: str, queue_id: int, progress: QueueProgress) -> None:
+        self.queues.setdefault(key, {})[queue_id] = progress
+        self.changed = True

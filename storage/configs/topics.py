@@ -1,0 +1,126 @@
+"""topics.json: the topics of a broker (TopicConfig, TopicConfigManager of 4.9).
+
+{"dataVersion":{...},"topicConfigTable":{topic -> {order, perm, readQueueNums,
+ topicFilterType, topicName, topicSysFlag, writeQueueNums}}}
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from storage.format.names import CONFIG
+from storage.fs import FileSystem
+from storage.model import (
+    AUTO_CREATE_TOPIC_KEY_TOPIC,
+    BENCHMARK_TOPIC,
+    OFFSET_MOVED_EVENT,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    TRACE_TOPIC,
+)
+
+from .config_file import JsonObject
+from .config_table import ConfigTable, ConfigTableFile, flag, number
+
+TOPICS_FILE: Final = "topics.json"
+
+PERM_PRIORITY: Final = 8
+PERM_READ: Final = 4
+PERM_WRITE: Final = 2
+PERM_INHERIT: Final = 1
+
+SCHEDULE_QUEUES: Final = 18
+REPLY_TOPIC_SUFFIX: Final = "_REPLY_TOPIC"
+
+
+class TopicConfig(NamedTuple):
+    """Settings of one topic; the defaults are those of a bare TopicConfig.
+
+    ``perm`` is the sum of PERM_* bits; ``topic_filter_type`` is SINGLE_TAG or MULTI_TAG;
+    bit 0 of ``topic_sys_flag`` means a unit, bit 1 a unit with subscriptions.
+    """
+
+    topic_name: str
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = PERM_READ | PERM_WRITE
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+    order: bool = False
+
+    @property
+    def readable(self) -> bool:
+        """Whether consumers may pull."""
+        return bool(self.perm & PERM_READ)
+
+    @property
+    def writeable(self) -> bool:
+        """Whether producers may send."""
+        return bool(self.perm & PERM_WRITE)
+
+    @property
+    def inherited(self) -> bool:
+        """Whether new topics may take their settings from this one."""
+        return bool(self.perm & PERM_INHERIT)
+
+
+class TopicTable(ConfigTable[TopicConfig]):
+    """The topics in a topics.json."""
+
+    table_member = "topicConfigTable"
+
+    @staticmethod
+    def _read(name: str, row: JsonObject) -> TopicConfig:
+        default = TopicConfig(name)
+        return TopicConfig(
+            name,
+            number(row, "readQueueNums", default.read_queue_nums),
+            number(row, "writeQueueNums", default.write_queue_nums),
+            number(row, "perm", default.perm),
+            str(row.get("topicFilterType") or default.topic_filter_type),
+            number(row, "topicSysFlag", default.topic_sys_flag),
+            flag(row, "order", default=default.order),
+        )
+
+    @staticmethod
+    def _write(item: TopicConfig) -> JsonObject:
+        return {
+            "order": item.order,
+            "perm": item.perm,
+            "readQueueNums": item.read_queue_nums,
+            "topicFilterType": item.topic_filter_type,
+            "topicName": item.topic_name,
+            "topicSysFlag": item.topic_sys_flag,
+            "writeQueueNums": item.write_queue_nums,
+        }
+
+
+def topics_file(root: Path, fs: FileSystem | None = None) -> ConfigTableFile[TopicTable]:
+    """Give the topics file of the store at ``root``."""
+    return ConfigTableFile(root / CONFIG / TOPICS_FILE, TopicTable, fs)
+
+
+def system_topics(
+    cluster: str, broker_name: str, *, auto_create: bool = True, trace: bool = False
+) -> dict[str, TopicConfig]:
+    """Give the topics that a 4.9 broker makes in memory at its start (TopicConfigManager).
+
+    They reach the file with the first topic that is created or changed; what the file says about
+    one of them wins.
+    """
+    everything = PERM_READ | PERM_WRITE | PERM_INHERIT
+    topics = [TopicConfig(SELF_TEST_TOPIC, 1, 1)]
+    if auto_create:
+        topics.append(TopicConfig(AUTO_CREATE_TOPIC_KEY_TOPIC, 8, 8, everything))
+    topics += [
+        TopicConfig(BENCHMARK_TOPIC, 1024, 1024),
+        TopicConfig(cluster, 16, 16, everything),
+        TopicConfig(broker_name, 1, 1, everything),
+        TopicConfig(OFFSET_MOVED_EVENT, 1, 1),
+        TopicConfig(SCHEDULE_TOPIC, SCHEDULE_QUEUES, SCHEDULE_QUEUES),
+    ]
+    if trace:
+        topics.append(TopicConfig(TRACE_TOPIC, 1, 1))
+    topics.append(TopicConfig(cluster + REPLY_TOPIC_SUFFIX, 1, 1))
+    return {topic.topic_name: topic for topic in topics}
