@@ -177,4 +177,3 @@ class _KernelWait:
                 self._file.unlock(GATE_BYTE)
             else:
                 self._granted.set()
-

@@ -79,11 +79,14 @@ class MappedFileQueue:
         """Where the file that begins at this offset lies."""
         return self.directory / file_name(file_from_offset)
 
-    def create(self, file_from_offset: int, first_window: int) -> MappedFile:
-        """Make the file that begins at this offset, with blocks for its first bytes.
+    def create(
+        self, file_from_offset: int, first_window: int, position: int = 0, content: bytes = b""
+    ) -> MappedFile:
+        """Make the file that begins at this offset, holding ``content`` at ``position``.
 
-        It is built under another name and renamed into place, because a Java broker refuses to
-        load a folder with a file of another length. Its name is on the device on return.
+        It gets blocks for its first ``first_window`` bytes and for the content. It is built under
+        another name and renamed into place, because a Java broker refuses to load a folder with a
+        file of another length. Its name is on the device on return.
         """
         if self._staging is None:
             raise RuntimeError("a queue of files opened for reading creates nothing")
@@ -94,6 +97,9 @@ class MappedFileQueue:
             self._fs.set_length(fd, 0)
             self._fs.set_length(fd, self.file_size)
             self._fs.reserve(fd, 0, min(first_window, self.file_size))
+            if content:
+                self._fs.reserve(fd, position, len(content))
+                self._fs.write(fd, content, position)
             self._fs.sync(fd)
         finally:
             self._fs.close(fd)

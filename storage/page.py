@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from .errors import StoreVersionError
-from .fs import FileSystem
 from .format.names import ABORT, LOCK, OURS
+from .fs import FileSystem
 
 if TYPE_CHECKING:
     from mmap import mmap

@@ -1,0 +1,299 @@
+"""Appending under the gate: records, their units, their keys, and what a death in between leaves.
+
+Every batch goes through the same stages, noted in the shared page (ARCHITECTURE.md, "One folder,
+many processes" has the crash table):
+
+    FROM, TO, index undo -> stage 1 -> records -> stage 2 -> units -> keys -> next offsets, LOG_END
+    -> stage 0
+
+Whoever holds the gate next resolves first: in stage 1 nothing of [FROM, TO) was acknowledged or
+has units, so it is zeroed; in stage 2 the records are whole, so units and keys are written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .consumequeue import ConsumeQueueTable
+from .dispatch import DispatchRequest, read_request
+from .errors import StoreBrokenError
+from .format.delay import parse_delay_levels
+from .format.names import COMMITLOG, OURS
+from .format.record import BLANK_MAGIC, BLANK_SIZE, CheckKind, blank_record, check_record
+from .index import IndexWriter
+from .mapped_file_queue import MappedFileQueue
+from .page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
+from .results import PutMessageResult, PutMessageStatus
+
+if TYPE_CHECKING:
+    from .config import StoreConfig
+    from .format.prepared import PreparedRecords
+    from .fs import FileSystem
+    from .mapped_file import MappedFile
+
+LOG_WINDOW: Final = 16 << 20
+"""Bytes of blocks reserved ahead in a commit log file."""
+_COPY_LIMIT: Final = 16 << 10
+"""Batches up to this size are stored through the map, larger ones through the descriptor."""
+
+
+class Appender:
+    """Writes the three kinds of files of a store. All methods need the gate.
+
+    ``store_timestamp`` never goes back within a log, whatever the clock does.
+    """
+
+    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage) -> None:
+        self._fs = fs
+        self._root = root
+        self._config = config
+        self._page = page
+        self._file_size = config.mapped_file_size_commit_log
+        self.log = MappedFileQueue(
+            fs,
+            root / COMMITLOG,
+            self._file_size,
+            writable=True,
+            staging=root / OURS,
+            max_open=4,
+        )
+        self.queues = ConsumeQueueTable(fs, root, config)
+        self.index = IndexWriter(fs, root, config, page)
+        self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
+        self._checked_space_to = -1
+
+    # -- appending ----------------------------------------------------------------------------
+
+    def append(
+        self, records: PreparedRecords, now_ms: int, *, whole: bool = False
+    ) -> PutMessageResult:
+        """Append the records in order; ``whole`` keeps them in one file (a RocketMQ batch).
+
+        The result says SERVICE_NOT_AVAILABLE, with nothing stored, when the disk is nearly full,
+        and MESSAGE_ILLEGAL when a record can not fit into a file. Raises OSError or
+        StoreBrokenError; the caller then calls :meth:`resolve`.
+        """
+        words = self._page.words
+        if words[Word.FAILED]:
+            raise StoreBrokenError(
+                f"a sync of {self._root} failed earlier; end all its writers and open it anew"
+            )
+        if words[Word.STAGE]:
+            self.resolve()
+        file_size = self._file_size
+        largest = len(records.image) if whole else max(records.sizes)
+        if largest + BLANK_SIZE > file_size:
+            return PutMessageResult(
+                PutMessageStatus.MESSAGE_ILLEGAL,
+                reason=f"{largest} bytes do not fit into a commit log file of {file_size} bytes",
+            )
+        refusal = self._refusal(len(records.image))
+        if refusal is not None:
+            return refusal
+        timestamp = max(now_ms, words[Word.LAST_STORE_TIMESTAMP])
+        places: list[Sequence[int]] = []
+        queue_offsets: list[Sequence[int]] = []
+        rest: PreparedRecords | None = records
+        while rest is not None:
+            end = words[Word.LOG_END]
+            part, later = rest.split(file_size - end % file_size - BLANK_SIZE)
+            if not len(part) or (whole and later is not None):
+                self._roll(end)
+                continue
+            queue_offsets.append(self._append_part(part, end, timestamp))
+            places.append(_shifted(part.starts, end))
+            rest = later
+        if len(places) == 1:
+            return PutMessageResult(PutMessageStatus.PUT_OK, places[0], queue_offsets[0], timestamp)
+        return PutMessageResult(
+            PutMessageStatus.PUT_OK,
+            [place for part_places in places for place in part_places],
+            [offset for part_offsets in queue_offsets for offset in part_offsets],
+            timestamp,
+        )
+
+    def _append_part(self, part: PreparedRecords, end: int, timestamp: int) -> Sequence[int]:
+        """Append records that fit into the file of ``end``; gives their queue offsets."""
+        page = self._page
+        words = page.words
+        file = self._file_of(end)
+        size = len(part.image)
+        position = end - file.file_from_offset
+        file.reserve(position + size, LOG_WINDOW)
+        slots = []
+        next_offsets = []
+        for topic, queue_id in part.queues:
+            slot = page.slot(topic, queue_id)
+            if slot is None:
+                slot = page.add_slot(topic, queue_id)
+                words = page.words
+            slots.append(slot)
+            next_offsets.append(page.next_offset(slot))
+        part.place(end, next_offsets, timestamp)
+
+        words[Word.FROM] = end
+        words[Word.TO] = end + size
+        self.index.begin()
+        words[Word.STAGE] = STAGE_RECORDS
+        if size <= _COPY_LIMIT:
+            file.map[position : position + size] = part.image
+        else:
+            file.write(position, part.image)
+        words[Word.STAGE] = STAGE_DISPATCH
+        counts = [0] * len(slots)
+        for number, count, block in part.units(end, timestamp):
+            topic, queue_id = part.queues[number]
+            self.queues.put(topic, queue_id, next_offsets[number], block, timestamp)
+            counts[number] = count
+        if len(part.key_hashes):
+            self._put_keys(part, end, timestamp)
+        for slot, first, count in zip(slots, next_offsets, counts, strict=True):
+            page.set_next_offset(slot, first + count)
+        words[Word.LAST_STORE_TIMESTAMP] = timestamp
+        words[Word.LOG_END] = end + size
+        words[Word.STAGE] = STAGE_NONE
+        return part.record_queue_offsets(next_offsets)
+
+    def _put_keys(self, part: PreparedRecords, end: int, timestamp: int) -> None:
+        if not self._config.message_index_enable:
+            return
+        counts = part.key_counts
+        if len(part.starts) == 1:
+            places: Sequence[int] = [part.starts[0] + end] * len(part.key_hashes)
+        else:
+            places = _repeated(_shifted(part.starts, end), counts)
+        self.index.put(part.key_hashes, places, timestamp)
+
+    def _roll(self, end: int) -> None:
+        """End the file with the blank record; the next append makes the next file."""
+        words = self._page.words
+        remaining = self._file_size - end % self._file_size
+        file = self._file_of(end)
+        position = end - file.file_from_offset
+        file.reserve(position + BLANK_SIZE, LOG_WINDOW)
+        words[Word.FROM] = end
+        words[Word.TO] = end + BLANK_SIZE
+        self.index.begin()
+        words[Word.STAGE] = STAGE_RECORDS
+        file.map[position : position + BLANK_SIZE] = blank_record(remaining)
+        words[Word.STAGE] = STAGE_DISPATCH
+        words[Word.LOG_END] = end + remaining
+        words[Word.STAGE] = STAGE_NONE
+
+    def _file_of(self, end: int) -> MappedFile:
+        """The file that the log ends in; made here when the log ends with the previous one."""
+        file = self.log.find(end)
+        if file is not None and file.deleted:
+            self.log.forget(file.file_from_offset)
+            raise StoreBrokenError(
+                f"{file.path} was deleted while it was being written (did a Java broker try to "
+                "start on this store?); end all writers and open the store anew"
+            )
+        if file is None:
+            if end % self._file_size:
+                raise StoreBrokenError(
+                    f"{self.log.path(end - end % self._file_size)}, the last commit log file, is "
+                    "missing; end all writers and open the store anew"
+                )
+            file = self.log.create(end, LOG_WINDOW)
+        return file
+
+    def _refusal(self, size: int) -> PutMessageResult | None:
+        """Refuse early on a nearly full disk: asked once for each window of the log."""
+        end = self._page.words[Word.LOG_END]
+        if end + size <= self._checked_space_to:
+            return None
+        free = self._fs.free_bytes(self._root)
+        least = self._config.min_free_bytes
+        if free - size < least:
+            return PutMessageResult(
+                PutMessageStatus.SERVICE_NOT_AVAILABLE,
+                reason=f"only {free >> 20} MiB are free below {self._root}, and writes are refused "
+                f"below {least >> 20} MiB; free some space",
+            )
+        self._checked_space_to = end + size + LOG_WINDOW
+        return None
+
+    # -- resolving ----------------------------------------------------------------------------
+
+    def resolve(self) -> None:
+        """Finish or undo what a dead writer, or an error in this one, left half done.
+
+        A death in here leaves the stage as it is, so the next one does the same again.
+        """
+        words = self._page.words
+        stage, start, end = words[Word.STAGE], words[Word.FROM], words[Word.TO]
+        if stage == STAGE_RECORDS:
+            file = self.log.find(start)
+            if file is not None:
+                file.write(start - file.file_from_offset, bytes(end - start))
+        elif stage == STAGE_DISPATCH:
+            self._finish(start, end)
+        words[Word.STAGE] = STAGE_NONE
+
+    def _finish(self, start: int, end: int) -> None:
+        """Write units and keys of the whole records in [start, end) again."""
+        words = self._page.words
+        file = self._file_of(start)
+        data = file.read(start - file.file_from_offset, end - start)
+        if int.from_bytes(data[4:8], "big", signed=True) == BLANK_MAGIC:
+            words[Word.LOG_END] = start + int.from_bytes(data[:4], "big")
+            return
+        requests = []
+        position = 0
+        while position < len(data):
+            found = check_record(data, position, len(data), check_crc=False)
+            if found.kind is not CheckKind.MESSAGE:
+                raise StoreBrokenError(
+                    f"{file.path} is damaged at byte {start + position - file.file_from_offset}: "
+                    f"{found.reason}; run 'rmqctl store fsck'"
+                )
+            requests.append(read_request(data, position, found.size, self.delay_levels_ms))
+            position += found.size
+        if self._config.message_index_enable:
+            self.index.take_back(sum(len(request.key_hashes) for request in requests))
+        for request in requests:
+            self.dispatch(request)
+        words[Word.LOG_END] = end
+
+    def dispatch(self, request: DispatchRequest) -> None:
+        """Write the units and keys of one record, and move the queues' next offsets."""
+        page = self._page
+        unit = request.unit()
+        timestamp = request.store_timestamp
+        for topic, queue_id, queue_offset in request.units:
+            slot = page.slot(topic, queue_id)
+            if slot is None:
+                slot = page.add_slot(topic, queue_id)
+            self.queues.put(topic, queue_id, queue_offset, unit, timestamp)
+            page.set_next_offset(slot, max(page.next_offset(slot), queue_offset + 1))
+        if request.key_hashes and self._config.message_index_enable:
+            places = [request.commitlog_offset] * len(request.key_hashes)
+            self.index.put(request.key_hashes, places, timestamp)
+        words = page.words
+        words[Word.LAST_STORE_TIMESTAMP] = max(words[Word.LAST_STORE_TIMESTAMP], timestamp)
+
+    def close(self) -> None:
+        """Close all maps."""
+        self.log.close()
+        self.queues.close()
+        self.index.close()
+
+
+def _shifted(starts: Sequence[int], by: int) -> Sequence[int]:
+    if isinstance(starts, (list, tuple)):
+        return [start + by for start in starts]
+    return starts + by  # an int64 array
+
+
+def _repeated(places: Sequence[int], counts: Sequence[int] | int) -> Sequence[int]:
+    """Each place as often as its record has keys."""
+    if not isinstance(places, (list, tuple)):
+        import numpy as np
+
+        return np.repeat(places, counts)
+    if isinstance(counts, int):
+        return [place for place in places for _ in range(counts)]
+    return [place for place, count in zip(places, counts, strict=True) for _ in range(count)]

@@ -1,0 +1,194 @@
+"""Having the device hold what was written.
+
+ASYNC_FLUSH: a background thread syncs the log every 500 ms, and queues and checkpoint every 60 s.
+SYNC_FLUSH: a put returns after a sync that covers it; one sync serves all threads that wait
+(org.apache.rocketmq.store.CommitLog.GroupCommitService). A failed sync is never tried again and
+called good: the page says FAILED and every process refuses to write.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .checkpoint import StoreCheckpoint
+from .errors import StoreBrokenError
+from .format.index import INDEX_HEADER_SIZE, IndexHeader
+from .format.names import COMMITLOG, CONSUMEQUEUE, INDEX, file_name
+from .format.unit import CQ_STORE_UNIT_SIZE
+from .page import SharedPage, Word
+from .results import PutMessageStatus
+
+if TYPE_CHECKING:
+    from .config import StoreConfig
+    from .fs import FileSystem
+    from .gate import Gate
+
+
+class Flusher:
+    """Syncs a store's files by name, with descriptors of its own, beside those who append."""
+
+    def __init__(
+        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage, gate: Gate
+    ) -> None:
+        self._fs = fs
+        self._root = root
+        self._config = config
+        self._page = page
+        self._gate = gate
+        self._checkpoint = StoreCheckpoint(fs, root)
+        self._syncing = threading.Lock()  # one sync at a time; the others wait for its result
+
+    # -- the log ------------------------------------------------------------------------------
+
+    def sync_put(self, end: int) -> PutMessageStatus:
+        """Return when the device has the log up to ``end``.
+
+        FLUSH_DISK_TIMEOUT if that takes longer than syncFlushTimeout (the message is stored). The
+        thread that syncs itself answers when the device does, which may be later than that.
+        Raises StoreBrokenError when the sync fails: then nobody knows.
+        """
+        start = time.monotonic()
+        limit = self._config.sync_flush_timeout_ms / 1000
+        if not self._syncing.acquire(timeout=limit):
+            return PutMessageStatus.FLUSH_DISK_TIMEOUT
+        try:
+            if self._page.words[Word.FLUSHED_TO] < end:
+                self._sync_log()
+        finally:
+            self._syncing.release()
+        if time.monotonic() - start > limit:
+            return PutMessageStatus.FLUSH_DISK_TIMEOUT
+        return PutMessageStatus.PUT_OK
+
+    def sync_log(self) -> None:
+        """Have the device hold the log as far as it goes now. Blocks."""
+        with self._syncing:
+            if self._page.words[Word.FLUSHED_TO] < self._page.words[Word.LOG_END]:
+                self._sync_log()
+
+    def _sync_log(self) -> None:
+        words = self._page.words
+        start, end = words[Word.FLUSHED_TO], words[Word.LOG_END]
+        self._refuse_after_failure()
+        size = self._config.mapped_file_size_commit_log
+        for first in range(start - start % size, end, size):
+            self._sync_file(self._root / COMMITLOG / file_name(first))
+        words[Word.FLUSHED_TO] = end
+
+    # -- everything ---------------------------------------------------------------------------
+
+    def sync_all(self) -> None:
+        """Have the device hold log, queues and index, then write the checkpoint. Needs the gate.
+
+        Only queues that grew since their last sync are touched.
+        """
+        words = self._page.words
+        timestamp = words[Word.LAST_STORE_TIMESTAMP]
+        self.sync_log()
+        with self._syncing:
+            self._refuse_after_failure()
+            self._sync_queues(timestamp)
+            if words[Word.INDEX_FILE]:
+                self._sync_file(self._root / INDEX / f"{words[Word.INDEX_FILE]:017d}")
+        before = self._checkpoint.read()
+        self._checkpoint.write(
+            before._replace(
+                physic_msg_timestamp=max(before.physic_msg_timestamp, timestamp),
+                logics_msg_timestamp=max(before.logics_msg_timestamp, timestamp),
+            )
+        )
+
+    def note_full_index(self, path: Path) -> None:
+        """Sync an index file that has filled up and say so in the checkpoint. Needs the gate."""
+        with self._syncing:
+            self._sync_file(path)
+        with path.open("rb") as file:
+            end_timestamp = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE)).end_timestamp
+        before = self._checkpoint.read()
+        self._checkpoint.write(before._replace(index_msg_timestamp=end_timestamp))
+
+    def _sync_queues(self, timestamp: int) -> None:
+        size = self._config.mapped_file_size_consume_queue
+        for slot, (topic, queue_id) in enumerate(self._page.queues()):
+            following = self._page.next_offset(slot)
+            synced = self._page.synced_offset(slot)
+            if following <= synced:
+                continue
+            start = synced * CQ_STORE_UNIT_SIZE
+            end = following * CQ_STORE_UNIT_SIZE
+            folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
+            for first in range(start - start % size, end, size):
+                self._sync_file(folder / file_name(first))
+            # 4.9's time search wants the file's time to be at or after its last unit's.
+            self._fs.set_modified(folder / file_name((end - 1) // size * size), timestamp)
+            self._page.set_synced_offset(slot, following)
+
+    def _sync_file(self, path: Path) -> None:
+        try:
+            fd = self._fs.open(path, writable=False)
+        except FileNotFoundError:
+            return  # retention deleted it meanwhile
+        try:
+            self._fs.sync(fd)
+        except OSError as error:
+            self._page.words[Word.FAILED] = 1
+            raise StoreBrokenError(
+                f"the device did not take {path} ({error.strerror}); what was acknowledged before "
+                "is safe, end all writers of the store and open it anew"
+            ) from error
+        finally:
+            self._fs.close(fd)
+
+    def _refuse_after_failure(self) -> None:
+        if self._page.words[Word.FAILED]:
+            raise StoreBrokenError(
+                f"a sync of {self._root} failed earlier; end all its writers and open it anew"
+            )
+
+
+class FlushService:
+    """The background thread of a long-lived writer; ends when a sync fails."""
+
+    def __init__(
+        self, flusher: Flusher, gate: Gate, config: StoreConfig, on_error: Callable[[], None]
+    ) -> None:
+        self._flusher = flusher
+        self._gate = gate
+        self._interval = config.flush_interval_commit_log_ms / 1000
+        self._thorough = config.flush_consume_queue_thorough_interval_ms / 1000
+        self._on_error = on_error
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._last_thorough = time.monotonic()
+
+    def start(self) -> None:
+        """Begin, unless it has."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="flush", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def tick(self) -> None:
+        """One round: sync the log, and every minute everything."""
+        self._flusher.sync_log()
+        if time.monotonic() - self._last_thorough >= self._thorough:
+            self._last_thorough = time.monotonic()
+            with self._gate.held():
+                self._flusher.sync_all()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval):
+            try:
+                self.tick()
+            except StoreBrokenError:
+                self._on_error()
+                return

@@ -1,0 +1,265 @@
+"""Writing the key index: hash files as org.apache.rocketmq.store.index.IndexService makes them.
+
+Adding a key is not idempotent, so a batch notes the header it found in the shared page first, and
+whoever finishes a dead writer's batch takes the index back to that before adding again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .format.index import (
+    HASH_SLOT,
+    HASH_SLOT_SIZE,
+    INDEX_ENTRY,
+    INDEX_ENTRY_SIZE,
+    INDEX_HEADER_SIZE,
+    IndexHeader,
+    IndexPuts,
+    entry_position,
+    following_header,
+    put_keys,
+    slot_position,
+)
+from .format.names import INDEX, OURS, index_file_name, is_index_file_name
+from .mapped_file import MappedFile
+from .page import Word
+
+if TYPE_CHECKING:
+    from .config import StoreConfig
+    from .fs import FileSystem
+    from .page import SharedPage
+
+_WINDOW: Final = 4 << 20
+"""Bytes of blocks reserved ahead among the entries."""
+MANY: Final = 48
+"""Number of keys from which NumPy pays."""
+
+
+class IndexWriter:
+    """The index files of a store; guarded by the gate. The newest one takes the keys."""
+
+    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage) -> None:
+        self._fs = fs
+        self._root = root
+        self._directory = root / INDEX
+        self._slots = config.max_hash_slot_num
+        self._entries = config.max_index_num
+        self._size = config.index_file_size
+        self._page = page
+        self._file: MappedFile | None = None
+        self._full: list[Path] = []
+
+    # -- batches ------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Note in the page where the index stands, for :meth:`take_back`. Before stage 1."""
+        words = self._page.words
+        file = self._current()
+        words[Word.UNDO_INDEX_FILE] = 0 if file is None else words[Word.INDEX_FILE]
+        if file is not None:
+            header = _header_of(file)
+            for number, value in enumerate(header, Word.UNDO_INDEX_HEADER):
+                words[number] = value
+
+    def put(self, hashes: Sequence[int], offsets: Sequence[int], timestamp: int) -> None:
+        """Add key ``hashes[i]`` of the record at ``offsets[i]``, all stored at ``timestamp`` ms.
+
+        Raises OSError; then the batch must be resolved.
+        """
+        start = 0
+        while start < len(hashes):
+            file = self._current()
+            header = None if file is None else _header_of(file)
+            if file is None or header is None or header.next_entry >= self._entries:
+                file = self._roll(header, timestamp)
+                header = _header_of(file)
+            end = min(len(hashes), start + self._entries - header.next_entry)
+            self._put_into(file, header, hashes[start:end], offsets[start:end], timestamp)
+            start = end
+
+    def _put_into(
+        self,
+        file: MappedFile,
+        header: IndexHeader,
+        hashes: Sequence[int],
+        offsets: Sequence[int],
+        timestamp: int,
+    ) -> None:
+        """Add keys to a file that has room for them: entries first, then slots, then the header."""
+        mapped = file.map
+        count = len(hashes)
+        file.reserve(entry_position(self._slots, header.next_entry + count), _WINDOW)
+        if count < MANY:
+
+            def read_slot(slot: int) -> int:
+                at = slot_position(slot)
+                return int(HASH_SLOT.unpack(mapped[at : at + HASH_SLOT_SIZE])[0])
+
+            timestamps = (timestamp,) * count
+            puts = put_keys(header, self._slots, read_slot, hashes, offsets, timestamps)
+            at = entry_position(self._slots, puts.first_entry)
+            mapped[at : at + len(puts.entries)] = puts.entries
+            for slot, value in zip(puts.slots, puts.slot_values, strict=True):
+                at = slot_position(slot)
+                mapped[at : at + HASH_SLOT_SIZE] = HASH_SLOT.pack(value)
+        else:
+            puts = self._put_many(file, header, hashes, offsets, timestamp)
+        mapped[:INDEX_HEADER_SIZE] = puts.header.pack()
+
+    def _put_many(
+        self,
+        file: MappedFile,
+        header: IndexHeader,
+        hashes: Sequence[int],
+        offsets: Sequence[int],
+        timestamp: int,
+    ) -> IndexPuts:
+        import numpy as np
+
+        from .format.index_many import put_keys_many
+
+        table = np.frombuffer(file.map, ">i4", self._slots, INDEX_HEADER_SIZE)
+        try:
+            puts = put_keys_many(header, self._slots, table, hashes, offsets, timestamp)
+            file.write(entry_position(self._slots, puts.first_entry), puts.entries)
+            table[puts.slots] = puts.slot_values
+        finally:
+            del table  # a view would keep the map from being closed
+        return puts
+
+    # -- resolving ----------------------------------------------------------------------------
+
+    def take_back(self, keys: int) -> None:
+        """Undo what a dead batch of at most ``keys`` keys added since its :meth:`begin`."""
+        words = self._page.words
+        keep = words[Word.UNDO_INDEX_FILE]
+        for name in self.names():
+            if int(name) > keep:
+                self._drop()
+                self._fs.unlink(self._directory / name)
+        words[Word.INDEX_FILE] = keep
+        file = self._current()
+        if file is None:
+            return
+        header = IndexHeader(*(words[Word.UNDO_INDEX_HEADER + i] for i in range(6)))
+        mapped = file.map
+        first = header.next_entry
+        beyond = min(first + keys, self._entries)
+        for number in range(beyond - 1, first - 1, -1):
+            at = entry_position(self._slots, number)
+            entry = INDEX_ENTRY.unpack(mapped[at : at + INDEX_ENTRY_SIZE])
+            key_hash, previous = entry[0], entry[3]
+            if key_hash < 0:
+                continue  # torn: its slot was not stored yet
+            at = slot_position(key_hash % self._slots)
+            if HASH_SLOT.unpack(mapped[at : at + HASH_SLOT_SIZE])[0] == number:
+                mapped[at : at + HASH_SLOT_SIZE] = HASH_SLOT.pack(previous)
+        mapped[:INDEX_HEADER_SIZE] = header.pack()
+        start, end = entry_position(self._slots, first), entry_position(self._slots, beyond)
+        file.reserve(end, _WINDOW)
+        file.write(start, bytes(end - start))
+
+    # -- files --------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Names of the index files, oldest first."""
+        try:
+            return sorted(
+                (n for n in os.listdir(self._directory) if is_index_file_name(n)), key=int
+            )
+        except FileNotFoundError:
+            return []
+
+    def names_ending_after(self, timestamp: int) -> list[str]:
+        """Files whose newest key was stored after ``timestamp`` ms (IndexService.load)."""
+        found = []
+        for name in self.names():
+            with (self._directory / name).open("rb") as file:
+                header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE).ljust(40, b"\0"))
+            if header.end_timestamp > timestamp:
+                found.append(name)
+        return found
+
+    def delete(self, name: str) -> None:
+        """Remove one file."""
+        self._drop()
+        self._fs.unlink(self._directory / name)
+
+    def use_newest(self) -> None:
+        """Find the file that takes the next keys and name it in the page (after recovery)."""
+        self._drop()
+        names = self.names()
+        self._page.words[Word.INDEX_FILE] = int(names[-1]) if names else 0
+
+    def newest_header(self) -> IndexHeader | None:
+        """Header of the file that takes the next keys, or None if there is no file."""
+        file = self._current()
+        return None if file is None else _header_of(file)
+
+    def take_full_files(self) -> list[Path]:
+        """The files that filled up since the last call: to be synced, then noted (checkpoint)."""
+        full, self._full = self._full, []
+        return full
+
+    def sync(self) -> None:
+        """Have the device hold the newest file."""
+        file = self._current()
+        if file is not None:
+            file.sync()
+
+    def close(self) -> None:
+        """Close the map."""
+        self._drop()
+
+    def _current(self) -> MappedFile | None:
+        name = self._page.words[Word.INDEX_FILE]
+        if name == 0:
+            return None
+        file = self._file
+        if file is None or file.file_from_offset != name:
+            self._drop()
+            path = self._directory / f"{name:017d}"
+            file = MappedFile(self._fs, path, self._size, name, writable=True)
+            file.reserve_range(0, slot_position(self._slots))  # Java leaves holes here
+            self._file = file
+        return file
+
+    def _roll(self, previous: IndexHeader | None, now_ms: int) -> MappedFile:
+        """Make the next file; it begins where the full one ended (IndexFile's constructor)."""
+        name = int(index_file_name(now_ms))
+        if previous is not None:
+            assert self._file is not None
+            self._full.append(self._file.path)
+            name = max(name, self._file.file_from_offset + 1)
+        self._fs.make_dirs(self._directory)
+        temporary = self._root / OURS / "new-index"
+        fd = self._fs.open(temporary, writable=True, create=True)
+        try:
+            self._fs.set_length(fd, 0)
+            self._fs.set_length(fd, self._size)
+            first = min(self._size, slot_position(self._slots) + (1 << 20))
+            self._fs.reserve(fd, 0, first)
+            if previous is not None:
+                self._fs.write(fd, following_header(previous).pack(), 0)
+            self._fs.sync(fd)
+        finally:
+            self._fs.close(fd)
+        self._fs.rename(temporary, self._directory / f"{name:017d}")
+        self._fs.sync_dir(self._directory)
+        self._page.words[Word.INDEX_FILE] = name
+        file = self._current()
+        assert file is not None
+        return file
+
+    def _drop(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _header_of(file: MappedFile) -> IndexHeader:
+    return IndexHeader.unpack_from(file.map[:INDEX_HEADER_SIZE])

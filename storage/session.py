@@ -1,0 +1,154 @@
+"""Opening and closing a store for writing: who is first in, who is last out.
+
+The sequences (ARCHITECTURE.md, "One folder, many processes") keep a Java broker out while any
+rmqctl process is in, let exactly the first one judge the page, and let exactly the last one
+remove ``abort``, whoever is killed at any instant.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .append import Appender
+from .errors import StoreError, StoreNotWritableError
+from .format.names import ABORT, LOCK, OURS
+from .gate import Gate
+from .page import STATE_CLOSED, STATE_OPEN, SharedPage, Word
+from .recovery import Recovery, RecoveryReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .config import StoreConfig
+    from .fs import FileSystem
+
+_NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs"})
+
+
+class Session:
+    """One process's membership among the writers of a store."""
+
+    def __init__(
+        self, fs: FileSystem, root: Path, config: StoreConfig, *, gate_timeout_ms: int
+    ) -> None:
+        """Come in. Blocks for the gate; runs recovery when it is first in and must.
+
+        Raises StoreInUseError, GateTimeoutError, StoreNotWritableError, StoreVersionError and
+        CorruptFileError; nothing is held then.
+        """
+        self._fs = fs
+        self._root = root
+        self.report: RecoveryReport | None = None
+        """What recovery found, if this opening ran one."""
+        _refuse_network_file_system(root)
+        try:
+            self.gate = Gate(root, root / LOCK, timeout_ms=gate_timeout_ms)
+        except OSError as error:
+            raise not_writable(root, error) from error
+        try:
+            with self.gate.held():
+                self._come_in(config)
+        except BaseException:
+            self.gate.close()
+            raise
+
+    def _come_in(self, config: StoreConfig) -> None:
+        gate, fs, root = self.gate, self._fs, self._root
+        gate.share()
+        first = gate.try_alone()
+        gate.share_again()
+        try:
+            fs.make_dirs(root / OURS)
+            self.page = SharedPage(fs, root, writable=True)
+        except OSError as error:
+            raise not_writable(root, error) from error
+        try:
+            self.page.check_version()
+            self.appender = Appender(fs, root, config, self.page)
+            if first:
+                log_file_size = config.mapped_file_size_commit_log
+                if self.page.distrust(log_file_size=log_file_size) is not None:
+                    self.report = Recovery(fs, root, config, self.page, self.appender).run()
+                    self.page.validate()
+            self.appender.resolve()
+            gate.page = self.page
+            fs.touch(root / ABORT)
+            fs.sync_dir(root)
+            self.page.words[Word.STATE] = STATE_OPEN
+        except OSError as error:
+            self.page.close()
+            raise not_writable(root, error) from error
+        except StoreError:
+            self.page.close()
+            raise
+
+    def leave(self, sync_all: Callable[[], None]) -> None:
+        """Go out. The last one calls ``sync_all`` and marks the store cleanly closed.
+
+        If that fails, ``abort`` stays and the next opener recovers.
+        """
+        gate, fs, root, page = self.gate, self._fs, self._root, self.page
+        try:
+            with gate.held():
+                if gate.try_alone() and not page.words[Word.FAILED]:
+                    self.appender.resolve()
+                    sync_all()
+                    page.words[Word.STATE] = STATE_CLOSED
+                    fs.unlink(root / ABORT)
+                    fs.sync_dir(root)
+                gate.unshare()
+        finally:
+            gate.page = None
+            self.appender.close()
+            page.close()
+            gate.close()
+
+    def abandon(self) -> None:
+        """Close all descriptors without a word: in a forked child, or after a failed write."""
+        self.gate.close()
+
+
+def not_writable(root: Path, error: OSError) -> StoreError:
+    """The error for a folder that the system does not let us write."""
+    reasons = {
+        errno.EROFS: "the file system is mounted read-only",
+        errno.EACCES: "no permission",
+        errno.EPERM: "no permission",
+        errno.ENOSPC: "no space is left on the device",
+        errno.EDQUOT: "the disk quota is used up",
+    }
+    what = reasons.get(error.errno or 0, os.strerror(error.errno) if error.errno else str(error))
+    if error.filename:
+        what = f"{what} ({error.filename})"
+    return StoreNotWritableError(root, what)
+
+
+def _refuse_network_file_system(root: Path) -> None:
+    """Locks and maps are not shared reliably over a network."""
+    kind = file_system_of(root)
+    if kind in _NETWORK_FILE_SYSTEMS:
+        raise StoreNotWritableError(
+            root, f"it lies on a {kind} file system, where locks between hosts can not be trusted"
+        )
+
+
+def file_system_of(path: Path) -> str:
+    """Type of the file system that holds ``path`` as the kernel names it, '' if unknown."""
+    try:
+        wanted = str(path.resolve())
+        mounts = Path("/proc/self/mounts").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    best, kind = "", ""
+    for line in mounts:
+        fields = line.split()
+        if len(fields) < 3:
+            continue
+        point = fields[1].replace("\\040", " ")
+        inside = wanted == point or wanted.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return kind

@@ -1,0 +1,303 @@
+"""The store as its writers see it: open, put, read, wait, flush, close. Wiring only.
+
+Reading goes through a :class:`storage.readonly.StoreView` with maps of its own; writing through
+the gate and the :class:`storage.append.Appender`. Durability: FORMAT.md and flush.py.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from .bells import LONGEST_SLEEP_MS, Bell, Ringer
+from .config import FlushDiskType, StoreConfig
+from .errors import StoreBrokenError, StoreClosedError, StoreNotFoundError
+from .flush import Flusher, FlushService
+from .format.names import COMMITLOG
+from .fs import FileSystem
+from .layout import create_store
+from .locks import ForkAware, at_fork
+from .page import PageBounds, Word
+from .results import PutMessageResult, PutMessageStatus
+from .session import Session, not_writable
+
+if TYPE_CHECKING:
+    from .format.prepared import PreparedRecords
+    from .readonly import StoreView
+    from .recovery import RecoveryReport
+
+
+def now_ms() -> int:
+    """The clock of stores that are given no other: milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class MessageStore(ForkAware):
+    """A store opened for writing, one of any number of such openings in any processes.
+
+    All methods may be called from any thread. After a fork the child must open the store itself.
+    """
+
+    __slots__ = (
+        "_bell",
+        "_broken",
+        "_clock",
+        "_closed",
+        "_exclusive",
+        "_flush_service",
+        "_flusher",
+        "_pid",
+        "_ringer",
+        "_session",
+        "_view",
+        "config",
+        "root",
+    )
+
+    def __init__(
+        self,
+        root: Path,
+        config: StoreConfig,
+        *,
+        exclusive: bool,
+        clock: Callable[[], int],
+        fs: FileSystem,
+        gate_timeout_ms: int,
+    ) -> None:
+        self.root = root
+        self.config = config
+        self._clock = clock
+        self._exclusive = exclusive
+        self._closed = False
+        self._broken: str | None = None
+        self._bell: Bell | None = None
+        self._view: StoreView | None = None
+        self._pid = os.getpid()
+        self._session = Session(fs, root, config, gate_timeout_ms=gate_timeout_ms)
+        page, gate = self._session.page, self._session.gate
+        self._ringer = Ringer(page, root)
+        self._flusher = Flusher(fs, root, config, page, gate)
+        self._flush_service = FlushService(self._flusher, gate, config, self._break)
+        at_fork(self)
+        if exclusive:
+            gate.acquire()
+            page.words[Word.HOLDER_PID] = self._pid
+
+    @classmethod
+    def open(
+        cls,
+        root: Path | str,
+        config: StoreConfig | None = None,
+        *,
+        exclusive: bool = False,
+        clock: Callable[[], int] = now_ms,
+        fs: FileSystem | None = None,
+        gate_timeout_ms: int = 10_000,
+    ) -> Self:
+        """Open an existing store for writing; runs recovery if nobody else has it open.
+
+        ``config`` None takes the sizes that the store records, or detects them from its files.
+        ``exclusive`` keeps the gate until close: no lock a message, no other writer. Raises
+        StoreNotFoundError, StoreInUseError (a Java broker), GateTimeoutError,
+        StoreNotWritableError, UnsupportedStoreError, StoreVersionError, CorruptFileError.
+        """
+        from .detect import detect_config
+
+        root = Path(root).absolute()
+        if not root.is_dir():
+            raise StoreNotFoundError(root, "not a folder" if root.exists() else "no such folder")
+        return cls(
+            root,
+            detect_config(root, config),
+            exclusive=exclusive,
+            clock=clock,
+            fs=fs or FileSystem(),
+            gate_timeout_ms=gate_timeout_ms,
+        )
+
+    @classmethod
+    def create(
+        cls, root: Path | str, config: StoreConfig | None = None, *, fs: FileSystem | None = None
+    ) -> None:
+        """Make an empty store in a folder that is missing or empty.
+
+        Raises StoreNotWritableError, also when the folder holds something.
+        """
+        root = Path(root).absolute()
+        fs = fs or FileSystem()
+        try:
+            fs.make_dirs(root)
+            if any(root.iterdir()):
+                raise not_writable(root, FileExistsError(17, "the folder is not empty"))
+            create_store(fs, root, config or StoreConfig())
+        except OSError as error:
+            raise not_writable(root, error) from error
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def put(self, records: PreparedRecords, *, whole: bool = False) -> PutMessageResult:
+        """Append records in order; ``whole`` places them in one file, as RocketMQ a batch.
+
+        When it returns PUT_OK they are readable at their offsets after any kill of any process,
+        and with SYNC_FLUSH also after a power loss. Statuses that mean "not stored" leave no
+        trace. Raises StoreBrokenError after a failed write or sync: then the store refuses
+        writes until it is opened anew. Blocks for the gate (GateTimeoutError).
+        """
+        self._check_usable()
+        page = self._session.page
+        gate = self._session.gate
+        if not self._exclusive:
+            gate.acquire()
+        try:
+            words = page.words
+            words[Word.HOLDER_PID] = self._pid
+            try:
+                result = self._session.appender.append(records, self._clock(), whole=whole)
+            except BaseException as error:
+                self._recover_from(error)
+                raise
+            end = words[Word.LOG_END]
+            self._note_full_index()
+        finally:
+            if not self._exclusive:
+                page.words[Word.HOLDER_PID] = 0
+                gate.release()
+        if result.status is not PutMessageStatus.PUT_OK:
+            return result
+        if self.config.flush_disk_type is FlushDiskType.SYNC_FLUSH:
+            status = self._flusher.sync_put(end)
+            if status is not PutMessageStatus.PUT_OK:
+                result = result._replace(status=status)
+        else:
+            self._flush_service.start()
+        self._ringer.ring({topic for topic, _ in records.queues})
+        return result
+
+    def _recover_from(self, error: BaseException) -> None:
+        """After an error inside a batch: put the files in order while the gate is still held."""
+        try:
+            self._session.appender.resolve()
+        except (OSError, StoreBrokenError) as second:
+            self._broken = str(second)
+        if isinstance(error, OSError):
+            self._broken = f"writing {self.root} failed: {error.strerror or error}"
+            raise StoreBrokenError(
+                f"{self._broken}; nothing of this message is stored, everything acknowledged is; "
+                "mend that and open the store anew"
+            ) from error
+
+    def _note_full_index(self) -> None:
+        for path in self._session.appender.index.take_full_files():
+            self._flusher.note_full_index(path)
+
+    def flush(self) -> None:
+        """Have the device hold everything that was put so far, queues and index too. Blocks."""
+        self._check_usable()
+        with self.gate():
+            self._flusher.sync_all()
+
+    @contextmanager
+    def gate(self) -> Iterator[None]:
+        """Hold the right to append and to replace config files for a block (milliseconds)."""
+        self._check_open()
+        if self._exclusive:
+            yield
+        else:
+            with self._session.gate.held():
+                yield
+
+    # -- reading ------------------------------------------------------------------------------
+
+    @property
+    def view(self) -> StoreView:
+        """The store for reading; sees everything that was put by any process."""
+        self._check_open()
+        if self._view is None:
+            from .readonly import StoreView
+
+            self._view = StoreView(self.root, self.config, PageBounds(self._session.page))
+        return self._view
+
+    @property
+    def log_end(self) -> int:
+        """Commit log offset behind the last whole record."""
+        self._check_open()
+        return int(self._session.page.words[Word.LOG_END])
+
+    def wait(self, known_log_end: int, timeout_ms: int, topic: str | None = None) -> int:
+        """Wait until the log has grown beyond ``known_log_end`` with records for ``topic`` (None:
+        any) or ``timeout_ms`` is over; gives the log's end. Wakes within a millisecond of a put in
+        any process; may come back early. For one thread at a time."""
+        self._check_open()
+        words = self._session.page.words
+        if words[Word.LOG_END] != known_log_end or timeout_ms <= 0:
+            return int(words[Word.LOG_END])
+        if self._bell is None:
+            self._bell = Bell.take(FileSystem(), self._session.page, self.root)
+        if self._bell is None:  # 256 others wait already
+            time.sleep(min(timeout_ms, 20) / 1000)
+            return int(words[Word.LOG_END])
+        self._bell.arm(topic)
+        try:
+            if words[Word.LOG_END] == known_log_end:
+                self._bell.sleep(min(timeout_ms, LONGEST_SLEEP_MS))
+        finally:
+            self._bell.disarm()
+        return int(words[Word.LOG_END])
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def now(self) -> int:
+        """The store's clock, ms."""
+        return self._clock()
+
+    @property
+    def recovery(self) -> RecoveryReport | None:
+        """What recovery found when this opening ran one."""
+        return self._session.report
+
+    def close(self) -> None:
+        """Leave the store; the last one out syncs everything and removes ``abort``.
+
+        Closing twice is fine. Raises StoreBrokenError if the last sync fails (``abort`` stays).
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self._flush_service.stop()
+        if self._bell is not None:
+            self._bell.close()
+        self._ringer.close()
+        if self._view is not None:
+            self._view.close()
+        if self._exclusive:
+            self._session.gate.release()
+        self._session.leave(self._flusher.sync_all)
+
+    def after_fork(self) -> None:
+        """Mark the inherited copy dead; the kernel's locks stay with the parent."""
+        self._closed = True
+        self._broken = "the store was opened before a fork; open it in the child"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _break(self) -> None:
+        self._broken = f"a sync of {self.root / COMMITLOG} failed"
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosedError(self._broken or f"{self.root} has been closed")
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreClosedError(self._broken or f"{self.root} has been closed")
+        if self._broken is not None:
+            raise StoreBrokenError(f"{self._broken}; open the store anew")
