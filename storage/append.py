@@ -12,9 +12,8 @@ has units, so it is zeroed; in stage 2 the records are whole, so units and keys 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from .consumequeue import ConsumeQueueTable
 from .dispatch import DispatchRequest, read_request
@@ -28,8 +27,11 @@ from .page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
 from .results import PutMessageResult, PutMessageStatus
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from .config import StoreConfig
-    from .format.prepared import PreparedRecords
+    from .format.prepared import Ints, PreparedRecords
     from .fs import FileSystem
     from .mapped_file import MappedFile
 
@@ -93,8 +95,8 @@ class Appender:
         if refusal is not None:
             return refusal
         timestamp = max(now_ms, words[Word.LAST_STORE_TIMESTAMP])
-        places: list[Sequence[int]] = []
-        queue_offsets: list[Sequence[int]] = []
+        places: list[Ints] = []
+        queue_offsets: list[Ints] = []
         rest: PreparedRecords | None = records
         while rest is not None:
             end = words[Word.LOG_END]
@@ -114,7 +116,7 @@ class Appender:
             timestamp,
         )
 
-    def _append_part(self, part: PreparedRecords, end: int, timestamp: int) -> Sequence[int]:
+    def _append_part(self, part: PreparedRecords, end: int, timestamp: int) -> Ints:
         """Append records that fit into the file of ``end``; gives their queue offsets."""
         page = self._page
         words = page.words
@@ -161,7 +163,7 @@ class Appender:
             return
         counts = part.key_counts
         if len(part.starts) == 1:
-            places: Sequence[int] = [part.starts[0] + end] * len(part.key_hashes)
+            places: Ints = [part.starts[0] + end] * len(part.key_hashes)
         else:
             places = _repeated(_shifted(part.starts, end), counts)
         self.index.put(part.key_hashes, places, timestamp)
@@ -282,18 +284,18 @@ class Appender:
         self.index.close()
 
 
-def _shifted(starts: Sequence[int], by: int) -> Sequence[int]:
+def _shifted(starts: Ints, by: int) -> Ints:
     if isinstance(starts, (list, tuple)):
         return [start + by for start in starts]
-    return starts + by  # an int64 array
+    return cast("NDArray[np.int64]", starts) + by
 
 
-def _repeated(places: Sequence[int], counts: Sequence[int] | int) -> Sequence[int]:
+def _repeated(places: Ints, counts: Ints | int) -> Ints:
     """Each place as often as its record has keys."""
     if not isinstance(places, (list, tuple)):
         import numpy as np
 
-        return np.repeat(places, counts)
+        return np.repeat(cast("NDArray[np.int64]", places), counts)
     if isinstance(counts, int):
         return [place for place in places for _ in range(counts)]
     return [place for place, count in zip(places, counts, strict=True) for _ in range(count)]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 from zlib import crc32
@@ -134,10 +135,9 @@ class Ringer:
                 return
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
             self._socket.setblocking(False)
-        try:
+        # Full: it has rung already. Refused or gone: it is dead, its slot will be taken over.
+        with suppress(BlockingIOError, ConnectionRefusedError, FileNotFoundError):
             self._socket.sendto(b"!", f"/proc/self/fd/{self._directory_fd}/{slot}")
-        except (BlockingIOError, ConnectionRefusedError, FileNotFoundError):
-            pass  # has rung already, or is dead: its slot will be taken over
 
     def close(self) -> None:
         """Close the socket."""

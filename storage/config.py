@@ -65,7 +65,7 @@ class StoreConfig:
     disk_max_used_space_ratio: int = 75
     """Per cent of the disk above which old files are deleted at any hour."""
     clean_file_forcibly_enable: bool = True
-    """Whether files are deleted before their time on a nearly full disk (cleanFileForciblyEnable)."""
+    """Whether a nearly full disk deletes files before their time (cleanFileForciblyEnable)."""
     disk_space_clean_forcibly_ratio: float = 0.85
     """Share of the disk above which they are."""
     disk_space_warning_level_ratio: float = 0.90

@@ -45,7 +45,8 @@ class StoreInUseError(StoreError):
 
     def __init__(self, path: Path, holder: str) -> None:
         super().__init__(
-            f"{path} is in use by {holder}; stop that broker before writing (reading works beside it)"
+            f"{path} is in use by {holder}; "
+            "stop that broker before writing (reading works beside it)"
         )
         self.path = path
         self.holder = holder
@@ -100,7 +101,8 @@ class StoreVersionError(StoreError):
 
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
-            f"{path} has version {found}, this rmqctl knows up to version {known}; use a newer rmqctl"
+            f"{path} has version {found}, "
+            f"this rmqctl knows up to version {known}; use a newer rmqctl"
         )
         self.path = path
         self.found = found

@@ -62,6 +62,22 @@ class FileSystem:
         """Read up to ``length`` bytes at ``offset``."""
         return os.pread(fd, length, offset)
 
+    def data_ranges(self, fd: int, start: int, end: int) -> list[tuple[int, int]]:
+        """Parts of the file that may hold anything but zeros; holes are left out."""
+        ranges = []
+        while start < end:
+            try:
+                first = os.lseek(fd, start, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # nothing but a hole up to the end
+                    break
+                raise
+            behind = os.lseek(fd, first, os.SEEK_HOLE)
+            if first < end:
+                ranges.append((first, min(behind, end)))
+            start = behind
+        return ranges
+
     def map(self, fd: int, length: int, *, writable: bool) -> mmap.mmap:
         """Map the first ``length`` bytes of a file, shared with all processes."""
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
@@ -85,18 +101,15 @@ class FileSystem:
 
     def rename(self, source: Path, target: Path) -> None:
         """Give a file a new name in one step; a file of that name is replaced."""
-        os.rename(source, target)
+        source.rename(target)
 
     def unlink(self, path: Path) -> None:
         """Remove a name; a missing one is fine."""
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            pass
+        path.unlink(missing_ok=True)
 
     def make_dirs(self, path: Path) -> None:
         """Create a folder and those above it."""
-        os.makedirs(path, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
 
     def touch(self, path: Path) -> None:
         """Create an empty file if there is none."""

@@ -6,8 +6,6 @@ whoever finishes a dead writer's batch takes the index back to that before addin
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +28,7 @@ from .page import Word
 
 if TYPE_CHECKING:
     from .config import StoreConfig
+    from .format.prepared import Ints
     from .fs import FileSystem
     from .page import SharedPage
 
@@ -65,7 +64,7 @@ class IndexWriter:
             for number, value in enumerate(header, Word.UNDO_INDEX_HEADER):
                 words[number] = value
 
-    def put(self, hashes: Sequence[int], offsets: Sequence[int], timestamp: int) -> None:
+    def put(self, hashes: Ints, offsets: Ints, timestamp: int) -> None:
         """Add key ``hashes[i]`` of the record at ``offsets[i]``, all stored at ``timestamp`` ms.
 
         Raises OSError; then the batch must be resolved.
@@ -85,8 +84,8 @@ class IndexWriter:
         self,
         file: MappedFile,
         header: IndexHeader,
-        hashes: Sequence[int],
-        offsets: Sequence[int],
+        hashes: Ints,
+        offsets: Ints,
         timestamp: int,
     ) -> None:
         """Add keys to a file that has room for them: entries first, then slots, then the header."""
@@ -114,8 +113,8 @@ class IndexWriter:
         self,
         file: MappedFile,
         header: IndexHeader,
-        hashes: Sequence[int],
-        offsets: Sequence[int],
+        hashes: Ints,
+        offsets: Ints,
         timestamp: int,
     ) -> IndexPuts:
         import numpy as np
@@ -168,11 +167,10 @@ class IndexWriter:
     def names(self) -> list[str]:
         """Names of the index files, oldest first."""
         try:
-            return sorted(
-                (n for n in os.listdir(self._directory) if is_index_file_name(n)), key=int
-            )
+            names = [path.name for path in self._directory.iterdir()]
         except FileNotFoundError:
             return []
+        return sorted((name for name in names if is_index_file_name(name)), key=int)
 
     def names_ending_after(self, timestamp: int) -> list[str]:
         """Files whose newest key was stored after ``timestamp`` ms (IndexService.load)."""

@@ -1,12 +1,11 @@
 """A row of equally long files that together are one long array of bytes.
 
-File names are the 20-digit offset of their first byte (``org.apache.rocketmq.store.MappedFileQueue``),
+File names are the 20-digit offset of their first byte (org.apache.rocketmq.store.MappedFileQueue),
 so the file of an offset is found by arithmetic. Files are opened when they are first needed.
 """
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +47,7 @@ class MappedFileQueue:
     def offsets(self) -> list[int]:
         """First offsets of the files that exist now, ascending; other names are left out."""
         try:
-            names = os.listdir(self.directory)
+            names = [path.name for path in self.directory.iterdir()]
         except (FileNotFoundError, NotADirectoryError):
             return []
         found = (parse_file_name(name) for name in names)

@@ -15,6 +15,7 @@ What lies behind the end is zeroed, so that no left-over record is ever taken fo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from .append import Appender
     from .config import StoreConfig
     from .fs import FileSystem
+    from .mapped_file import MappedFile
     from .page import SharedPage
 
 _CHUNK_RECORDS = 1 << 16
@@ -124,7 +126,7 @@ class Recovery:
                 raise CorruptFileError(
                     path, size, f"its length is {size}, that of the store's files {self._file_size}"
                 )
-        for before, after in zip(files, files[1:], strict=False):
+        for before, after in pairwise(files):
             if after != before + self._file_size:
                 raise CorruptFileError(folder, before, f"the file behind {before:020d} is missing")
         return files
@@ -244,18 +246,15 @@ class Recovery:
             file = self._log.at(first)
             assert file is not None
             position = max(0, end - first)
-            used = _last_used(file.map, position)
-            if first < end or (first == end and not used):
-                if used > position:
-                    self._report.notes.append(
-                        f"{file.path} byte {position}: {used - position} bytes behind the end zeroed"
-                    )
-                    file.write(position, bytes(used - position))
-                if first < end:
-                    continue
-            if used:
+            used = _last_used(self._fs, file, position)
+            if first < end and used:
+                self._report.notes.append(
+                    f"{file.path} byte {position}: {used - position} bytes behind the end zeroed"
+                )
+                file.write(position, bytes(used - position))
+            elif first >= end and used:
                 self._set_aside(first)
-            else:
+            elif first >= end:
                 self._log.delete(first)
 
     def _set_aside(self, first: int) -> None:
@@ -267,21 +266,17 @@ class Recovery:
         self._report.notes.append(f"{path}: no whole record at its start, moved to {aside}")
 
 
-def _last_used(mapped: object, start: int) -> int:
-    """Position behind the last byte that is not zero, or ``start`` if there is none from there.
+def _last_used(fs: FileSystem, file: MappedFile, start: int) -> int:
+    """Position behind the last byte that is not zero, or 0 if there is none from ``start`` on.
 
-    Looks at 1 MiB at a time, from the end of the file.
+    Looks only where the file has data, 1 MiB at a time, from the end.
     """
     step = 1 << 20
-    view = memoryview(mapped)  # type: ignore[arg-type]
-    try:
-        end = len(view)
-        while end > start:
-            begin = max(start, end - step)
-            block = bytes(view[begin:end]).rstrip(b"\0")
+    for first, end in reversed(fs.data_ranges(file.fd, start, file.size)):
+        while end > first:
+            begin = max(first, end - step)
+            block = file.read(begin, end - begin).rstrip(b"\0")
             if block:
                 return begin + len(block)
             end = begin
-        return 0 if start == 0 else start
-    finally:
-        view.release()
+    return 0

@@ -106,9 +106,13 @@ class Redispatch:
         """Add the keys of one record; the one that the kept index ends with is there already."""
         index = self._appender.index
         header = index.newest_header()
-        if skip and header is not None and header.end_phy_offset == request.commitlog_offset:
-            if header.index_count > 1:
-                return
+        if (
+            skip
+            and header is not None
+            and header.index_count > 1
+            and header.end_phy_offset == request.commitlog_offset
+        ):
+            return
         if request.key_hashes:
             places = [request.commitlog_offset] * len(request.key_hashes)
             index.put(request.key_hashes, places, request.store_timestamp)

@@ -6,11 +6,11 @@ GetMessageStatus: an expected outcome is a value, not an exception.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from .format.prepared import Ints
     from .model import MessageExt
 
 
@@ -71,8 +71,8 @@ class PutMessageResult(NamedTuple):
     """
 
     status: PutMessageStatus
-    commitlog_offsets: Sequence[int] = ()
-    queue_offsets: Sequence[int] = ()
+    commitlog_offsets: Ints = ()
+    queue_offsets: Ints = ()
     store_timestamp: int = 0
     reason: str = ""
 
