@@ -118,6 +118,7 @@ class ConfigFile:
             self._fs.rename(staged, self.path)
             self._fs.sync_dir(self.path.parent)
         except OSError as error:
+            self._fs.unlink(self.path.with_name(self.path.name + TMP_SUFFIX))
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
         return True
 

@@ -1,0 +1,76 @@
+"""The change journal: appended by many, torn by nobody."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from storage.configs import journal as journal_module
+from storage.configs.journal import Journal
+from storage.configs.sealed_json import seal, unseal
+from storage.errors import StoreNotWritableError
+from storage.fs import FileSystem
+
+
+def test_entries_come_back_in_order_with_id_and_time(tmp_path):
+    journal = Journal(tmp_path)
+    assert list(journal.entries()) == []
+    assert journal.append({"command": "topic create", "topic": "\u4e2d"}, 5) == 1
+    assert Journal(tmp_path).append({"command": "offset reset"}, 6) == 2
+    assert list(journal.entries()) == [
+        {"change_id": 1, "at_timestamp": 5, "command": "topic create", "topic": "\u4e2d"},
+        {"change_id": 2, "at_timestamp": 6, "command": "offset reset"},
+    ]
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_a_torn_last_line_is_skipped_and_written_behind(tmp_path, cut):
+    journal = Journal(tmp_path)
+    journal.append({"n": 1}, 5)
+    journal.append({"n": 2}, 6)
+    [path] = journal.files()
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert [entry["n"] for entry in journal.entries()] == ([1, 2] if cut == 1 else [1])
+    journal.append({"n": 3}, 7)
+    assert [entry["n"] for entry in journal.entries()] == ([1, 2, 3] if cut == 1 else [1, 3])
+
+
+def test_each_changed_byte_of_a_line_is_noticed():
+    line = seal({"n": 1, "text": "x"})
+    assert unseal(line) == {"n": 1, "text": "x"}
+    for i in range(len(line)):
+        for change in (1, 32):
+            assert unseal(line[:i] + bytes((line[i] ^ change,)) + line[i + 1 :]) is None
+        assert unseal(line[:i]) is None
+
+
+def test_a_full_file_is_followed_by_another(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal_module, "MAX_FILE_SIZE", 100)
+    journal = Journal(tmp_path)
+    ids = [journal.append({"n": n}, n) for n in range(6)]
+    assert ids == [1, 2, 3, 4, 5, 6]
+    assert [path.name for path in journal.files()] == [
+        "00000001.jsonl",
+        "00000002.jsonl",
+        "00000003.jsonl",
+    ]
+    assert [entry["n"] for entry in journal.entries()] == [0, 1, 2, 3, 4, 5]
+
+
+def test_threads_and_openers_share_the_numbering(tmp_path):
+    journals = [Journal(tmp_path), Journal(tmp_path)]
+    with ThreadPoolExecutor(4) as pool:
+        ids = list(pool.map(lambda n: journals[n % 2].append({"n": n}, n), range(40)))
+    assert sorted(ids) == list(range(1, 41))
+    assert [entry["change_id"] for entry in journals[0].entries()] == list(range(1, 41))
+
+
+class BrokenDisk(FileSystem):
+    def sync(self, fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+
+def test_a_failed_write_is_one_clear_error(tmp_path):
+    with pytest.raises(StoreNotWritableError, match="Input/output error"):
+        Journal(tmp_path, BrokenDisk()).append({"n": 1}, 1)

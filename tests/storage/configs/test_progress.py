@@ -1,0 +1,185 @@
+"""offsets.json on disk: one truth for many processes, and Java's file written from it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from storage.configs.consumer_offsets import load_consumer_offsets
+from storage.configs.progress import ProgressFile
+from storage.configs.progress_table import QueueProgress
+from storage.configs.sealed_json import seal
+from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
+from storage.format.fastjson import dumps
+from storage.fs import FileSystem
+
+KEY = ("T@g", 0)
+OTHER = ("T@g", 1)
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "lock").write_bytes(b"lock")
+    return tmp_path
+
+
+def put_java(root: Path, offsets: dict[str, dict[int, int]]) -> None:
+    path = root / "config" / "consumerOffset.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(dumps({"offsetTable": offsets}))
+
+
+def java_ran(root: Path) -> None:
+    lock = root / "lock"
+    os.utime(lock, ns=(0, lock.stat().st_mtime_ns + 5_000_000))
+
+
+def test_reading_a_store_without_progress_creates_nothing(root):
+    assert ProgressFile(root).read().offsets() == {}
+    assert ProgressFile(root).export() is False
+    assert not (root / "rmqctl" / "offsets.json").exists()
+    assert not (root / "config").exists()
+
+
+def test_commits_of_two_openers_are_merged(root):
+    first, second = ProgressFile(root), ProgressFile(root)
+    assert first.commit({KEY: QueueProgress(0, 5)}) == {KEY: (0, 5)}
+    assert second.commit({KEY: QueueProgress(0, 3), OTHER: QueueProgress(0, 9)}) == {
+        KEY: (0, 5),
+        OTHER: (0, 9),
+    }
+    assert first.read().offsets() == {"T@g": {0: 5, 1: 9}}
+
+
+def test_a_commit_that_changes_nothing_writes_nothing(root):
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 5)})
+    before = file.path.stat()
+    file.commit({KEY: QueueProgress(0, 4)})
+    assert file.path.stat() == before
+
+
+def test_reading_twice_gives_one_object_until_somebody_commits(root):
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 5)})
+    table = file.read()
+    assert file.read() is table
+    ProgressFile(root).commit({KEY: QueueProgress(0, 6)})
+    assert file.read().get(*KEY) == (0, 6)
+
+
+def test_a_reset_beats_the_consumer_that_does_not_know_of_it(root):
+    consumer, operator = ProgressFile(root), ProgressFile(root)
+    consumer.commit({KEY: QueueProgress(0, 500)})
+    moves = operator.move({KEY: 20})
+    assert moves == {KEY: (QueueProgress(0, 500), QueueProgress(1, 20))}
+    assert consumer.commit({KEY: QueueProgress(0, 501)}) == {KEY: (1, 20)}
+    assert consumer.commit({KEY: QueueProgress(1, 21)}) == {KEY: (1, 21)}
+
+
+def test_a_move_that_is_given_up_changes_nothing(root):
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 500)})
+
+    def refuse(moves):
+        assert moves == {KEY: (QueueProgress(0, 500), QueueProgress(1, 1))}
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        file.move({KEY: 1}, before_write=refuse)
+    assert file.commit({KEY: QueueProgress(0, 501)}) == {KEY: (0, 501)}
+
+
+def test_javas_file_is_written_from_the_truth(root):
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 5), OTHER: QueueProgress(0, 0)})
+    assert file.export() is True
+    java = root / "config" / "consumerOffset.json"
+    assert java.read_text() == (
+        '{\n\t"offsetTable":{\n\t\t"T@g":{0:5,1:0\n\t\t}\n\t}\n}'  # as fastjson writes it
+    )
+    before = java.stat()
+    assert file.export() is False
+    assert ProgressFile(root).export() is False
+    assert java.stat() == before
+
+
+def test_old_offsets_written_back_by_a_broker_that_failed_to_start_are_put_right(root):
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 9)})
+    file.export()
+    put_java(root, {"T@g": {0: 5}})  # its exit hook: the lock file was not touched
+    assert file.read().get(*KEY) == (0, 9)
+    assert file.export() is True
+    assert load_consumer_offsets(root) == {"T@g": {0: 9}}
+
+
+def test_offsets_of_a_broker_that_ran_are_taken_over(root):
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 9), OTHER: QueueProgress(0, 2)})
+    file.export()
+    put_java(root, {"T@g": {0: 5, 1: 2}, "T@h": {0: 1}})
+    java_ran(root)
+    assert file.read().offsets() == {"T@g": {0: 5, 1: 2}, "T@h": {0: 1}}
+    assert file.commit({KEY: QueueProgress(0, 10), OTHER: QueueProgress(0, 3)}) == {
+        KEY: (1, 5),
+        OTHER: (0, 3),
+    }
+    file.export()
+    assert load_consumer_offsets(root) == {"T@g": {0: 5, 1: 3}, "T@h": {0: 1}}
+
+
+def test_a_file_that_a_crash_of_java_emptied_deletes_nothing(root):
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 9)})
+    file.export()
+    (root / "config" / "consumerOffset.json").write_bytes(b"")
+    java_ran(root)
+    assert file.read().get(*KEY) == (0, 9)
+    assert file.export() is True
+    assert load_consumer_offsets(root) == {"T@g": {0: 9}}
+
+
+def test_progress_of_a_foreign_store_begins_with_javas(root):
+    put_java(root, {"T@g": {0: 5}})
+    file = ProgressFile(root)
+    assert file.read().get(*KEY) == (0, 5)
+    assert file.commit({KEY: QueueProgress(0, 4)}) == {KEY: (0, 5)}
+    assert file.commit({KEY: QueueProgress(0, 6)}) == {KEY: (0, 6)}
+
+
+def test_damage_and_newer_versions_are_refused_with_a_sentence(root):
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 5)})
+    good = file.path.read_bytes()
+    file.path.write_bytes(good.replace(b"[0,5]", b"[0,7]"))
+    with pytest.raises(CorruptFileError, match="remove it to go on from Java's"):
+        ProgressFile(root).read()
+    file.path.write_bytes(seal({"version": 99}))
+    with pytest.raises(StoreVersionError, match="version 99"):
+        ProgressFile(root).commit({KEY: QueueProgress(0, 6)})
+    file.path.write_bytes(good)
+    assert ProgressFile(root).read().get(*KEY) == (0, 5)
+
+
+class FullDisk(FileSystem):
+    def write(self, fd: int, data: bytes | bytearray | memoryview, offset: int) -> None:
+        raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_is_one_clear_error_and_keeps_what_was_there(root):
+    ProgressFile(root).commit({KEY: QueueProgress(0, 5)})
+    with pytest.raises(StoreNotWritableError, match="No space left"):
+        ProgressFile(root, FullDisk()).commit({KEY: QueueProgress(0, 6)})
+    assert ProgressFile(root).read().get(*KEY) == (0, 5)
+    assert [p.name for p in (root / "rmqctl").iterdir() if p.suffix == ".tmp"] == []
+
+
+def test_the_file_is_plain_json(root):
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 5)})
+    entry = json.loads(file.path.read_bytes())["entry"]
+    assert entry["queues"] == {"T@g": {"0": [0, 5]}}
