@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple, TextIO
+from typing import Any, Final, NamedTuple, TextIO
 
 from rmqctl.errors import UsageProblem
 from rmqctl.output.encoders import as_yaml, encoder_for
@@ -12,6 +12,9 @@ from rmqctl.output.view import Format, View
 from rmqctl.output.where import Where
 
 Row = Sequence[Any]
+
+_BATCH: Final = 1000
+"""Rows that are turned into text in one go."""
 
 
 class RowStream:
@@ -46,13 +49,15 @@ class RowStream:
         if self._order:
             self._sorted.extend(row for row in rows if self._keep is None or self._keep(row))
             return
+        if self.full:
+            return
         batch: list[Row] = []
         for row in rows:
-            if self._left is not None and self._left <= len(batch):
-                break
             if self._keep is None or self._keep(row):
                 batch.append(row)
-                if len(batch) == 1000:
+                if len(batch) == self._left:
+                    break
+                if len(batch) == _BATCH:
                     self._print(batch)
                     batch = []
         self._print(batch)

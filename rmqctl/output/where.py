@@ -160,8 +160,8 @@ class Where:
                 case Kind.BOOLEAN:
                     return {"true": True, "false": False}[text.lower()]
         except ValueError as error:
-            hint = str(error) if text in str(error) else f"{text!r} is not a number"
-            raise self._problem(hint) from None
+            number = field.kind in (Kind.INTEGER, Kind.NUMBER)
+            raise self._problem(f"{text!r} is not a number" if number else str(error)) from None
         except KeyError:
             raise self._problem(f"{field.name} is true or false, not {text!r}") from None
         return text

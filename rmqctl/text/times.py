@@ -39,7 +39,7 @@ def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> int:
     if stripped[:1] in {"-", "+"} or stripped[:1].upper() == "P":
         sign = 1 if stripped.startswith("+") else -1
         try:
-            return now_ms + sign * parse_duration(stripped.lstrip("+-"))
+            return now_ms + sign * parse_duration(stripped[stripped[0] in "+-" :])
         except ValueError:
             raise ValueError(f"{text!r} is not a time (such as {_FORMS})") from None
     mqadmin = _MQADMIN.fullmatch(stripped)

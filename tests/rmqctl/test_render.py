@@ -1,0 +1,263 @@
+import csv
+import io
+import json
+from datetime import UTC
+from typing import Annotated, NamedTuple
+
+import pytest
+import yaml
+
+from rmqctl.errors import UsageProblem
+from rmqctl.output.fields import Wide
+from rmqctl.output.render import RowStream, render_help, render_one, render_rows
+from rmqctl.output.view import Format, View
+
+NOW = 1_767_225_600_000
+
+
+class Row(NamedTuple):
+    topic: Annotated[str, "its name"]
+    lag: Annotated[int | None, "messages behind"]
+    lag_bytes: int
+    age_ms: int
+    store_timestamp: int
+    keys: list[str]
+    properties: Annotated[dict[str, str], Wide("every property")]
+
+
+A = Row("a", 1, 2048, 90_000, NOW, ["k1", "k2"], {"color": "red"})
+B = Row('b|\t\n\\,"\x1b[31m\u00fc', None, 0, 5, NOW, [], {})
+ROWS = [A, B]
+
+
+def text_of(form, rows=ROWS, **options):
+    out = io.StringIO()
+    count = render_rows(Row, rows, View(Format(form), zone=UTC, now_ms=NOW, **options), out)
+    assert options or count == len(rows)
+    return out.getvalue()
+
+
+def test_json_is_an_array_of_all_fields_with_exact_values():
+    assert json.loads(text_of("json")) == [row._asdict() for row in ROWS]
+    assert "\u00fc" in text_of("json")
+
+
+def test_an_empty_list_is_an_empty_array():
+    assert json.loads(text_of("json", [])) == []
+    assert text_of("jsonl", []) == ""
+    assert yaml.safe_load(text_of("yaml", [])) == []
+
+
+def test_jsonl_is_one_object_a_line():
+    assert [json.loads(line) for line in text_of("jsonl").splitlines()] == [
+        row._asdict() for row in ROWS
+    ]
+
+
+def test_yaml_is_a_list_of_all_fields():
+    assert yaml.safe_load(text_of("yaml")) == [row._asdict() for row in ROWS]
+
+
+def test_csv_is_rfc_4180_without_the_wide_fields_and_null_is_empty():
+    text = text_of("csv")
+    assert text.startswith("topic,lag,lag_bytes,age_ms,store_timestamp,keys\r\n")
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert rows[0] == {
+        "topic": "a",
+        "lag": "1",
+        "lag_bytes": "2048",
+        "age_ms": "90000",
+        "store_timestamp": str(NOW),
+        "keys": "k1 k2",
+    }
+    assert rows[1]["topic"] == B.topic
+    assert rows[1]["lag"] == ""
+
+
+def test_a_csv_row_of_one_unknown_value_is_not_an_empty_line():
+    assert text_of("csv", [B], columns=("lag",)) == 'lag\r\n""\r\n'
+
+
+def test_tsv_escapes_and_leaves_unknown_empty():
+    lines = text_of("tsv").split("\n")
+    assert lines[1] == f"a\t1\t2048\t90000\t{NOW}\tk1 k2"
+    assert lines[2].split("\t")[:2] == [
+        B.topic.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n"),
+        "",
+    ]
+
+
+def test_plain_has_a_header_rfc_3339_times_and_a_dash_for_unknown():
+    lines = text_of("plain").split("\n")
+    assert lines[0] == "topic\tlag\tlag_bytes\tage_ms\tstore_timestamp\tkeys"
+    assert lines[1] == "a\t1\t2048\t90000\t2026-01-01T00:00:00.000+00:00\tk1 k2"
+    assert lines[2].split("\t")[1] == "-"
+    assert text_of("plain", raw=True).split("\n")[1].split("\t")[4] == str(NOW)
+
+
+def test_a_table_in_a_pipe_is_aligned_and_never_cut():
+    long = A._replace(topic="x" * 300)
+    lines = text_of("table", [A, long]).split("\n")
+    assert lines[0].startswith("TOPIC ")
+    assert "x" * 300 in lines[2]
+    assert [len(line) for line in lines[1:3]] == [len(lines[2])] * 2
+    assert " 2K " in lines[1]
+    assert " 1m30s " in lines[1]
+    assert "2026-01-01 00:00:00.000" in lines[1]
+    assert lines[1].count("-") == 2  # the date's; nothing is unknown
+
+
+def test_a_table_never_lets_a_message_command_the_terminal():
+    for terminal in (False, True):
+        text = text_of("wide", terminal=terminal)
+        assert "\x1b" not in text
+        assert "\\x1b[31m" in text
+        assert "color" in text  # wide shows the wide fields
+
+
+def test_a_table_on_a_terminal_is_cut_to_its_width(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = text_of("table", [A._replace(topic="x" * 300)], terminal=True).splitlines()
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= 60
+    assert (
+        max(map(len, text_of("wide", [A._replace(topic="x" * 300)], terminal=True).splitlines()))
+        > 300
+    )
+
+
+def test_colour_is_only_there_when_asked_for():
+    assert "\x1b[" in text_of("table", terminal=True, color=True)
+    assert "\x1b[" not in text_of("table", terminal=True, color=False)
+
+
+def test_markdown_escapes_bars():
+    lines = text_of("md").splitlines()
+    assert lines[0] == "| topic | lag | lag_bytes | age_ms | store_timestamp | keys |"
+    assert lines[1] == "| --- | ---: | ---: | ---: | --- | --- |"
+    assert "b\\|" in lines[3]
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "plain", "csv", "tsv"])
+def test_no_headers(form):
+    assert "topic" not in text_of(form, headers=False).lower()
+
+
+def test_columns_choose_and_order_also_wide_fields():
+    assert text_of("plain", columns=("properties", "topic")).split("\n")[:2] == [
+        "properties\ttopic",
+        '{"color":"red"}\ta',
+    ]
+    assert json.loads(text_of("json", columns=("LAG-BYTES",))) == [
+        {"lag_bytes": 2048},
+        {"lag_bytes": 0},
+    ]
+
+
+def test_an_unknown_column_names_the_nearest():
+    with pytest.raises(UsageProblem, match="--columns: 'lagg' is not a field .did you mean 'lag'"):
+        text_of("plain", columns=("lagg",))
+    with pytest.raises(UsageProblem, match="--sort: 'x' is not a field .fields: topic, lag"):
+        text_of("plain", sort=("x",))
+
+
+def test_sort_goes_both_ways_and_unknown_is_last_in_both():
+    rows = [A._replace(lag=lag) for lag in (2, None, 3, 1)]
+
+    def lags(*sort):
+        return [row["lag"] for row in json.loads(text_of("json", rows, sort=sort))]
+
+    assert lags("lag") == [1, 2, 3, None]
+    assert lags("-lag") == [3, 2, 1, None]
+    assert lags("topic", "-lag") == [3, 2, 1, None]
+
+
+def test_limit_cuts_after_sorting_and_stops_reading_without():
+    rows = [A._replace(lag=lag) for lag in (2, 3, 1)]
+    assert [r["lag"] for r in json.loads(text_of("json", rows, sort=("lag",), limit=2))] == [1, 2]
+    source = iter(rows)
+    assert len(json.loads(text_of("json", source, limit=1))) == 1
+    assert len(list(source)) == 2
+    assert text_of("jsonl", rows, limit=0) == ""
+
+
+def test_where_keeps_rows_by_hidden_fields_too():
+    text = text_of("plain", where="properties.color = red", columns=("topic",))
+    assert text == "topic\na\n"
+
+
+def test_a_stream_prints_what_it_has_when_flushed():
+    out = io.StringIO()
+    stream = RowStream(Row, View(Format.TABLE, columns=("topic",)), out)
+    stream.write([A])
+    assert out.getvalue() == ""
+    stream.flush()
+    assert out.getvalue() == "TOPIC\na\n"
+    stream.write([A])
+    stream.finish()
+    assert out.getvalue() == "TOPIC\na\na\n"
+
+
+def test_a_stream_is_full_at_its_limit():
+    stream = RowStream(Row, View(Format.JSONL, limit=2), io.StringIO())
+    stream.write([A])
+    assert not stream.full
+    stream.write([A, A])
+    assert stream.full
+    assert stream.count == 2
+
+
+class Inner(NamedTuple):
+    files: int
+    bytes: int
+
+
+class Info(NamedTuple):
+    path: str
+    commitlog: Inner
+    writers: list[int]
+    last_timestamp: int | None
+
+
+INFO = Info("/x", Inner(1, 4096), [7, 8], None)
+
+
+def one(form, **options):
+    out = io.StringIO()
+    render_one(Info, INFO, View(Format(form), zone=UTC, **options), out)
+    return out.getvalue()
+
+
+def test_a_single_thing_is_an_object_in_json():
+    value = {
+        "path": "/x",
+        "commitlog": {"files": 1, "bytes": 4096},
+        "writers": [7, 8],
+        "last_timestamp": None,
+    }
+    assert json.loads(one("json")) == value
+    assert json.loads(one("jsonl")) == value
+    assert yaml.safe_load(one("yaml")) == value
+
+
+def test_a_single_thing_is_a_field_a_line_for_people():
+    assert one("plain").splitlines() == [
+        "path\t/x",
+        "commitlog.files\t1",
+        "commitlog.bytes\t4096",
+        "writers\t[7,8]",
+        "last_timestamp\t-",
+    ]
+    assert "commitlog.bytes  4K\n" in one("table")
+
+
+def test_help_lists_fields_with_types_and_units():
+    out = io.StringIO()
+    render_help(Row, View(Format.TABLE), out)
+    lines = [line.split() for line in out.getvalue().splitlines()]
+    assert lines[0] == ["FIELD", "TYPE", "UNIT", "MEANING"]
+    assert lines[2][:4] == ["lag", "integer", "or", "null"]
+    assert lines[3] == ["lag_bytes", "integer", "bytes"]
+    assert lines[5] == ["store_timestamp", "integer", "ms", "since", "1970-01-01", "UTC"]
+    assert " ".join(lines[7]) == "properties object every property (wide and json only)"

@@ -1,0 +1,99 @@
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, strategies as st
+
+from rmqctl.text.times import format_time, parse_time, parse_zone
+
+NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("now", NOW),
+        ("1767225601", NOW + 1000),
+        ("1767225600123", NOW + 123),
+        ("2026-01-01", NOW),
+        ("2026-01-01T10:00", NOW + 36_000_000),
+        ("2026-01-01 10:00:00", NOW + 36_000_000),
+        ("2026-01-01T10:00:00Z", NOW + 36_000_000),
+        ("2026-01-01t10:00:00z", NOW + 36_000_000),
+        ("2026-01-01T10:00:00.5+01:00", NOW + 32_400_500),
+        ("2026-01-01T10:00:00,123", NOW + 36_000_123),
+        ("2026-01-01T10:00:00.123999999Z", NOW + 36_000_123),
+        ("2026-01-01#10:00:00:007", NOW + 36_000_007),
+        ("-15m", NOW - 900_000),
+        ("+15m", NOW + 900_000),
+        ("-1h30m", NOW - 5_400_000),
+        ("PT15M", NOW - 900_000),
+        ("-PT15M", NOW - 900_000),
+        ("P1D", NOW - 86_400_000),
+        (" now ", NOW),
+    ],
+)
+def test_every_form_of_a_time_is_read(text, expected):
+    assert parse_time(text, NOW, UTC) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "123",
+        "20260101",
+        "2026-13-01",
+        "2026-01-01T25:00",
+        "-15",
+        "2026-01-01T",
+        "--1h",
+    ]
+    + ["2026-1-1", "\u0661" * 10, "2026-01-01#10:00:00"],
+)
+def test_malformed_times_name_the_text_and_the_right_forms(text):
+    with pytest.raises(ValueError, match="time|epoch"):
+        parse_time(text, NOW, UTC)
+
+
+def test_a_time_without_zone_is_read_in_the_zone_asked_for():
+    assert parse_time("2026-07-01T12:00", NOW, BERLIN) == parse_time("2026-07-01T10:00Z", NOW)
+
+
+def test_a_time_with_a_zone_ignores_the_zone_asked_for():
+    assert parse_time("2026-01-01T00:00:00Z", NOW, BERLIN) == NOW
+
+
+def test_formats_for_people_and_for_lines():
+    assert format_time(NOW + 7, UTC) == "2026-01-01 00:00:00.007"
+    assert format_time(NOW + 7, BERLIN, iso=True) == "2026-01-01T01:00:00.007+01:00"
+
+
+def test_a_timestamp_outside_of_the_calendar_is_printed_as_a_number():
+    assert format_time(10**17, UTC) == str(10**17)
+
+
+@given(st.integers(0, 253_402_300_799_000))
+def test_what_is_printed_is_read_back(timestamp):
+    assert parse_time(format_time(timestamp, UTC, iso=True), 0) == timestamp
+
+
+@pytest.mark.parametrize(
+    ("text", "zone"),
+    [("UTC", UTC), ("+08:00", timezone(timedelta(hours=8))), ("-0330", None), ("local", None)],
+)
+def test_zones(text, zone):
+    parsed = parse_zone(text)
+    if text == "-0330":
+        assert parsed is not None
+        assert parsed.utcoffset(datetime(2026, 1, 1)) == timedelta(hours=-3.5)
+    else:
+        assert parsed == zone
+
+
+@pytest.mark.parametrize("text", ["Mars/Olympus", "", "../etc/passwd", "08:00"])
+def test_unknown_zones_are_refused(text):
+    with pytest.raises(ValueError, match="not a time zone"):
+        parse_zone(text)
