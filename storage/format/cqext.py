@@ -26,7 +26,7 @@ _LONG_MIN: Final = -(1 << 63)
 
 
 class ExtUnit(NamedTuple):
-    """One unit: its length in bytes, the tag's hash, the store time in ms, the Bloom filter bits."""
+    """One unit: its length in bytes, the hash of the tag, the store time in ms, filter bits."""
 
     size: int
     tags_code: int

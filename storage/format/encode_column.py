@@ -1,0 +1,158 @@
+"""Encoding lines: bodies of one topic that differ in body, UNIQ_KEY and KEYS only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from storage.model import KEY_SEPARATOR, split_keys
+
+from .encode import cached_tags_code, properties_length, topic_field, topic_hash
+from .hash_many import index_hashes_many
+from .head_matrix import HEAD_TYPES, checksums_of, lengths_of, rows_of
+from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_V1
+from .prepared import PreparedRecords
+from .prepared_many import Longs, PreparedColumns
+from .sys_flag import MessageSysFlag, gets_unit, is_indexed
+
+_V6_BITS: Final = MessageSysFlag.BORNHOST_V6_FLAG | MessageSysFlag.STOREHOSTADDRESS_V6_FLAG
+_UNIQ_KEY: Final = b"UNIQ_KEY\x01"
+_KEYS: Final = b"KEYS\x01"
+
+
+def prepare_column(
+    topic: str,
+    queue_ids: int | Sequence[int],
+    bodies: Sequence[bytes],
+    *,
+    born_timestamp: int,
+    born_host: bytes,
+    store_host: bytes,
+    properties: bytes = b"",
+    tags: str | None = None,
+    unique_ids: Sequence[bytes] | None = None,
+    keys: Sequence[str] | None = None,
+    flag: int = 0,
+    sys_flag: int = 0,
+    delay_ms: int = -1,
+) -> PreparedRecords:
+    """Encode one message a body, without a Python object for each; about 0.6 us at 100 bytes.
+
+    ``properties`` are encoded and shared by all. They must hold TAGS if ``tags`` is given, which is
+    only hashed. ``unique_ids[i]`` (ASCII, all of one length) is added as UNIQ_KEY, ``keys[i]`` as
+    KEYS: several keys divided by blanks, or an empty string. ``delay_ms`` >= 0: units hold the
+    time of delivery. Raises InvalidMessageError as ``encode.prepare`` does.
+    """
+    count = len(bodies)
+    field = topic_field(topic)
+    shared = [properties] if properties else []
+    if unique_ids is not None:
+        shared.append(_UNIQ_KEY + bytes(len(unique_ids[0])) if count else _UNIQ_KEY)
+    fixed = b"\x02".join(shared)
+    key_parts = None if keys is None else _key_parts(keys, b"\x02" if fixed else b"")
+    body_sizes = lengths_of(bodies)
+    property_sizes = np.full(count, len(fixed), np.int64)
+    if key_parts is not None:
+        property_sizes += lengths_of(key_parts)
+    if count and int(property_sizes.max()) > MAX_PROPERTIES_LENGTH:
+        properties_length(bytes(int(property_sizes.max())))  # raises
+    hosts = (len(born_host) == 20) | (len(store_host) == 20) << 1
+    sizes = body_sizes + property_sizes + (HEAD_SIZES[hosts] + len(field) + 2)
+
+    heads = np.zeros(count, HEAD_TYPES[hosts])
+    heads["total_size"] = sizes
+    heads["magic"] = MESSAGE_MAGIC_V1
+    heads["body_crc"] = checksums_of(bodies)
+    heads["queue_id"] = queue_ids
+    heads["flag"] = flag
+    heads["sys_flag"] = sys_flag & ~_V6_BITS | hosts << 4
+    heads["born_timestamp"] = born_timestamp
+    heads["born_host"] = np.frombuffer(born_host, f"V{len(born_host)}")
+    heads["store_host"] = np.frombuffer(store_host, f"V{len(store_host)}")
+    heads["body_length"] = body_sizes
+
+    template = field + bytes(2) + fixed
+    tails = np.frombuffer(bytearray(template * count), np.uint8).reshape(count, len(template))
+    tails[:, len(field) : len(field) + 2] = (
+        property_sizes.astype(">u2").view(np.uint8).reshape(count, 2)
+    )
+    if unique_ids is not None and count:
+        width = len(unique_ids[0])
+        joined = np.frombuffer(b"".join(unique_ids), np.uint8)
+        tails[:, len(template) - width :] = joined.reshape(count, width)
+
+    step = 3 if key_parts is None else 4
+    parts: list[bytes] = [b""] * (step * count)
+    parts[0::step] = rows_of(heads)
+    parts[1::step] = bodies
+    parts[2::step] = rows_of(tails)
+    if key_parts is not None:
+        parts[3::step] = key_parts
+    queues, queue_index = _queues(topic, queue_ids, count)
+    hashes, key_counts = _key_hashes(topic, unique_ids, keys, count if is_indexed(sys_flag) else 0)
+    return PreparedColumns(
+        bytearray().join(parts),
+        np.cumsum(sizes) - sizes,
+        sizes,
+        queues,
+        queue_index,
+        None if gets_unit(sys_flag) else np.zeros(count, np.bool_),
+        np.full(count, cached_tags_code(tags), np.int64),
+        None if delay_ms < 0 else np.full(count, delay_ms, np.int64),
+        hashes,
+        key_counts,
+    )
+
+
+def _key_parts(keys: Sequence[str], separator: bytes) -> list[bytes]:
+    """Encode KEYS items, each with what divides it from the properties before it."""
+    name = separator + _KEYS
+    return [name + key.encode() if key else b"" for key in keys]
+
+
+def _queues(
+    topic: str, queue_ids: int | Sequence[int], count: int
+) -> tuple[list[tuple[str, int]], Longs | None]:
+    if isinstance(queue_ids, int):
+        return [(topic, queue_ids)], None
+    distinct = dict.fromkeys(queue_ids)
+    queues = [(topic, int(queue_id)) for queue_id in distinct]
+    if len(queues) <= 1:
+        return queues, None
+    numbers = {queue_id: number for number, queue_id in enumerate(distinct)}
+    return queues, np.fromiter(map(numbers.__getitem__, queue_ids), np.int64, count)
+
+
+def _key_hashes(
+    topic: str, unique_ids: Sequence[bytes] | None, keys: Sequence[str] | None, count: int
+) -> tuple[Longs, Longs | int]:
+    """Hash what enters the index, record by record: the UNIQ_KEY, then the keys."""
+    begun = topic_hash(topic)
+    columns = []
+    if not count:
+        return np.zeros(0, np.int64), 0
+    if unique_ids is not None:
+        columns.append(index_hashes_many(begun, unique_ids))
+    if keys is not None:
+        if "" in keys or any(KEY_SEPARATOR in key for key in keys):
+            return _uneven_key_hashes(begun, columns, keys)
+        columns.append(index_hashes_many(begun, keys))
+    if not columns:
+        return np.zeros(0, np.int64), 0
+    return np.stack(columns, axis=1).reshape(-1), len(columns)
+
+
+def _uneven_key_hashes(begun: int, unique: list[Longs], keys: Sequence[str]) -> tuple[Longs, Longs]:
+    divided = [split_keys(key) for key in keys]
+    of_keys = lengths_of(divided)
+    counts = of_keys + len(unique)
+    hashes = np.empty(int(counts.sum()), np.int64)
+    is_key = np.ones(len(hashes), np.bool_)
+    if unique:
+        firsts = np.cumsum(counts) - counts
+        hashes[firsts] = unique[0]
+        is_key[firsts] = False
+    hashes[is_key] = index_hashes_many(begun, [key for part in divided for key in part])
+    return hashes, counts
