@@ -64,8 +64,9 @@ class StoreConfig:
     """Local hours, ';'-separated, in which old files are deleted (deleteWhen)."""
     disk_max_used_space_ratio: int = 75
     """Per cent of the disk above which old files are deleted at any hour."""
-    clean_file_forcibly_enable: bool = True
-    """Whether a nearly full disk deletes files before their time (cleanFileForciblyEnable)."""
+    clean_file_forcibly_enable: bool = False
+    """Whether a nearly full disk deletes files before their time (cleanFileForciblyEnable, there
+    true): rmqctl refuses writes instead, see ``min_free_bytes``."""
     disk_space_clean_forcibly_ratio: float = 0.85
     """Share of the disk above which they are."""
     disk_space_warning_level_ratio: float = 0.90

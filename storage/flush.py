@@ -21,6 +21,7 @@ from .format.names import COMMITLOG, CONSUMEQUEUE, INDEX, file_name
 from .format.unit import CQ_STORE_UNIT_SIZE
 from .page import SharedPage, Word
 from .results import PutMessageStatus
+from .services import TimedServices
 
 if TYPE_CHECKING:
     from .config import StoreConfig
@@ -151,15 +152,24 @@ class Flusher:
 
 
 class FlushService:
-    """The background thread of a long-lived writer; ends when a sync fails."""
+    """The background thread of a long-lived writer; ends when a sync fails.
+
+    It also gives the store's timed services their turn.
+    """
 
     def __init__(
-        self, flusher: Flusher, gate: Gate, config: StoreConfig, on_error: Callable[[], None]
+        self,
+        flusher: Flusher,
+        gate: Gate,
+        config: StoreConfig,
+        services: TimedServices,
+        on_error: Callable[[], None],
     ) -> None:
         self._flusher = flusher
         self._gate = gate
         self._interval = config.flush_interval_commit_log_ms / 1000
         self._thorough = config.flush_consume_queue_thorough_interval_ms / 1000
+        self._services = services
         self._on_error = on_error
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -178,7 +188,8 @@ class FlushService:
             self._thread.join()
 
     def tick(self) -> None:
-        """One round: sync the log, and every minute everything."""
+        """One round: sync the log, every minute everything, then the timed services."""
+        self._services.tick()
         self._flusher.sync_log()
         if time.monotonic() - self._last_thorough >= self._thorough:
             self._last_thorough = time.monotonic()

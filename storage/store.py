@@ -19,10 +19,12 @@ from .errors import StoreBrokenError, StoreClosedError, StoreNotFoundError
 from .flush import Flusher, FlushService
 from .format.names import COMMITLOG
 from .fs import FileSystem
-from .layout import create_store
+from .layout import create_store, was_created_here
 from .locks import ForkAware, at_fork
 from .page import PageBounds, Word
 from .results import PutMessageResult, PutMessageStatus
+from .retention import Cleaned, Retention
+from .services import TimedServices
 from .session import Session, not_writable
 
 if TYPE_CHECKING:
@@ -54,8 +56,10 @@ class MessageStore(ForkAware):
         "_ringer",
         "_session",
         "_view",
+        "_retention",
         "config",
         "root",
+        "services",
     )
 
     def __init__(
@@ -81,7 +85,11 @@ class MessageStore(ForkAware):
         page, gate = self._session.page, self._session.gate
         self._ringer = Ringer(page, root)
         self._flusher = Flusher(fs, root, config, page, gate)
-        self._flush_service = FlushService(self._flusher, gate, config, self._break)
+        self.services = TimedServices(root)
+        self._flush_service = FlushService(self._flusher, gate, config, self.services, self._break)
+        self._retention = Retention(fs, root, config, page, self._session.appender)
+        if was_created_here(root):
+            self.services.add(self.clean, interval_ms=10_000, first_ms=60_000)
         at_fork(self)
         if exclusive:
             gate.acquire()
@@ -200,6 +208,20 @@ class MessageStore(ForkAware):
         with self.gate():
             self._flusher.sync_all()
 
+    def clean(self, *, manual: bool = False) -> Cleaned:
+        """Delete log, queue and index files whose time is over; never the last of a kind.
+
+        Runs by itself every 10 s in one process of a store that rmqctl made (start_services).
+        """
+        self._check_usable()
+        with self.gate():
+            return self._retention.run(self._clock(), manual=manual)
+
+    def start_services(self) -> None:
+        """Start the background thread: regular syncs, and the timed services if elected."""
+        self._check_open()
+        self._flush_service.start()
+
     @contextmanager
     def gate(self) -> Iterator[None]:
         """Hold the right to append and to replace config files for a block (milliseconds)."""
@@ -272,6 +294,7 @@ class MessageStore(ForkAware):
         if self._bell is not None:
             self._bell.close()
         self._ringer.close()
+        self.services.close()
         if self._view is not None:
             self._view.close()
         if self._exclusive:
