@@ -155,8 +155,10 @@ def put_keys(
         slot = key_hash % hash_slot_num
         previous = changed.get(slot)
         if previous is None:
-            previous = normalised_slot(read_slot(slot), number)
-        diff = time_diff(timestamp, begin_timestamp)
+            previous = read_slot(slot)
+            if not 0 < previous <= number:
+                previous = 0
+        diff = time_diff(timestamp, begin_timestamp) if timestamp > begin_timestamp else 0
         entries.append(INDEX_ENTRY.pack(key_hash, offset, diff, previous))
         changed[slot] = number
         if number == 1:
