@@ -61,6 +61,30 @@ class QueueRecovery:
                 folder = self._root / key[0] / str(key[1])
                 self._queues[key] = self._truncate(folder, queue.next_offset, log_end)
 
+    def units_from(self, commitlog_offset: int) -> ndarray:
+        """Units of all queues that point at or behind an offset, with queue id and offset."""
+        import numpy as np
+
+        row = np.dtype(
+            [("offset", "i8"), ("size", "i8"), ("queue_id", "i8"), ("queue_offset", "i8")]
+        )
+        parts = [np.zeros(0, row)]
+        for (topic, queue_id), queue in self._queues.items():
+            folder = self._root / topic / str(queue_id)
+            for first in reversed(self._files(folder)):
+                number = first // CQ_STORE_UNIT_SIZE
+                units = self._read(folder, first)[: max(0, queue.next_offset - number)]
+                wanted = (units["offset"] >= commitlog_offset) & (units["size"] != PRE_BLANK_SIZE)
+                part = np.zeros(int(wanted.sum()), row)
+                part["offset"] = units["offset"][wanted]
+                part["size"] = units["size"][wanted]
+                part["queue_id"] = queue_id
+                part["queue_offset"] = number + np.flatnonzero(wanted)
+                parts.append(part)
+                if len(units) and units["offset"][0] < commitlog_offset:
+                    break
+        return np.concatenate(parts)
+
     # -- one queue ----------------------------------------------------------------------------
 
     def _recover(self, folder: Path, files: list[int]) -> _Queue:

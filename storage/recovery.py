@@ -7,7 +7,7 @@ differences, all of which keep more whole messages (FORMAT.md, "Damage and recov
 * a record whose body alone is damaged, with a whole record behind it, does not end the log;
 * a file without its blank record does not end the log if the next file begins with a record;
 * units that are missing are written again, also on a clean start and also for whole queues;
-* the index is completed from where its last kept file ends, not from the recovery's start.
+* index files are mended, not deleted (index_recovery.py).
 
 What lies behind the end is zeroed, so that no left-over record is ever taken for a new one.
 """
@@ -32,6 +32,7 @@ from .format.record import (
     read_head,
     scan_records,
 )
+from .index_recovery import IndexRecovery
 from .page import STATE_CLOSED, Word
 from .queue_recovery import QueueRecovery
 from .redispatch import Redispatch
@@ -102,10 +103,10 @@ class Recovery:
                 page.set_synced_offset(slot, following)
         index = self._appender.index
         if not report.clean_shutdown:
-            for name in index.names_ending_after(checkpoint.index_msg_timestamp):
-                index.delete(name)
+            mending = IndexRecovery(self._fs, self._root, self._config, index, self._log)
+            report.notes += mending.run(checkpoint.index_msg_timestamp, report.log_end)
         index.use_newest()
-        redispatch = Redispatch(self._appender, page, queues, self._log, report)
+        redispatch = Redispatch(self._config, self._appender, page, queues, self._log, report)
         redispatch.run(walked)
         words[Word.LAST_STORE_TIMESTAMP] = max(
             words[Word.LAST_STORE_TIMESTAMP], checkpoint.physic_msg_timestamp

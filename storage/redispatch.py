@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from .dispatch import DispatchRequest, read_request
-from .format.record import CheckKind, check_record
+from .format.record import CheckKind, check_record, read_head
 from .page import Word
+from .unit_check import Runs, records_to_dispatch
 
 if TYPE_CHECKING:
     from .append import Appender
+    from .config import StoreConfig
     from .mapped_file_queue import MappedFileQueue
     from .page import SharedPage
     from .queue_recovery import QueueRecovery
     from .recovery import RecoveryReport
-
-Runs = list[tuple[int, list[int]]]
 
 
 class Redispatch:
@@ -24,46 +24,69 @@ class Redispatch:
 
     def __init__(
         self,
+        config: StoreConfig,
         appender: Appender,
         page: SharedPage,
         queues: QueueRecovery,
         log: MappedFileQueue,
         report: RecoveryReport,
     ) -> None:
+        self._config = config
         self._appender = appender
         self._page = page
         self._queues = queues
         self._log = log
         self._report = report
         self._gaps: set[tuple[str, int]] = set()
+        self._indexed = -1  # the record whose keys the kept index ends with
         self._from_log_start = False  # a queue's first record seen is its first in the log
 
     def run(self, walked: Runs) -> None:
         """Bring queues and index up to the log's end."""
         report = self._report
-        index_from = self._index_from()
+        keys_from = self._keys_from()
         begin = walked[0][0] if walked else report.log_end
         self._from_log_start = begin == report.log_min
-        if index_from is not None and index_from < begin:
-            self._pass(self._records_between(index_from, begin), keys_from=index_from, units=False)
-        self._pass(walked, keys_from=index_from, units=True)
+        self._pass(records_to_dispatch(walked, self._queues, self._log), self._put_units)
         if self._gaps:
             self._fill_gaps()
+        if keys_from is not None:
+            behind = (run for run in self._records_between(keys_from, report.log_end))
+            self._pass(behind, self._put_keys)
+        self._note_newest_timestamp(walked)
 
-    def _index_from(self) -> int | None:
-        """Log offset from which keys are missing; None if the index is complete or not kept.
+    def _keys_from(self) -> int | None:
+        """Log offset of the first record that may lack keys; None if keys are not kept.
 
         After a clean exit RocketMQ adds keys only for what the queues lack too.
         """
+        if not self._config.message_index_enable:
+            return None
+        log_min, log_end = self._report.log_min, self._report.log_end
         header = self._appender.index.newest_header()
+        start = log_min
+        if header is not None and header.index_count > 1:
+            start = max(log_min, header.end_phy_offset)
+            self._indexed = header.end_phy_offset
         if self._report.clean_shutdown:
-            return max(0, self._queues.max_physic_offset())
-        if header is None or header.index_count <= 1:
-            return self._report.log_min if header is None else max(0, header.end_phy_offset)
-        return header.end_phy_offset
+            start = max(start, min(log_end, self._queues.max_physic_offset()))
+        return start
+
+    def _note_newest_timestamp(self, walked: Runs) -> None:
+        """Store times must not go back: remember that of the last record."""
+        words = self._page.words
+        for offset, sizes in reversed(walked):
+            place = offset + sum(sizes[:-1])
+            file = self._log.find(place)
+            if file is not None:
+                head = read_head(file.read(place - file.file_from_offset, 128))
+                words[Word.LAST_STORE_TIMESTAMP] = head.store_timestamp
+                return
 
     def _pass(
-        self, runs: Iterable[tuple[int, list[int]]], *, keys_from: int | None, units: bool
+        self,
+        runs: Iterable[tuple[int, list[int]]],
+        put: Callable[[DispatchRequest, int], None],
     ) -> None:
         levels = self._appender.delay_levels_ms
         for offset, sizes in runs:
@@ -73,19 +96,11 @@ class Redispatch:
             with memoryview(file.map) as view:
                 for size in sizes:
                     request = read_request(view, position, size, levels)
-                    place = file.file_from_offset + position
-                    if units:
-                        self._put_units(request)
-                    if keys_from is not None and place >= keys_from:
-                        self._put_keys(request, skip=place == keys_from)
+                    put(request, file.file_from_offset + position)
                     position += size
 
-    def _put_units(self, request: DispatchRequest) -> None:
+    def _put_units(self, request: DispatchRequest, _place: int) -> None:
         page = self._page
-        words = page.words
-        words[Word.LAST_STORE_TIMESTAMP] = max(
-            words[Word.LAST_STORE_TIMESTAMP], request.store_timestamp
-        )
         for topic, queue_id, queue_offset in request.units:
             slot = page.slot(topic, queue_id)
             following = 0 if slot is None else page.next_offset(slot)
@@ -102,20 +117,11 @@ class Redispatch:
             page.set_next_offset(slot, queue_offset + 1)
             self._report.units_written += 1
 
-    def _put_keys(self, request: DispatchRequest, *, skip: bool) -> None:
+    def _put_keys(self, request: DispatchRequest, place: int) -> None:
         """Add the keys of one record; the one that the kept index ends with is there already."""
-        index = self._appender.index
-        header = index.newest_header()
-        if (
-            skip
-            and header is not None
-            and header.index_count > 1
-            and header.end_phy_offset == request.commitlog_offset
-        ):
-            return
-        if request.key_hashes:
+        if place != self._indexed and request.key_hashes:
             places = [request.commitlog_offset] * len(request.key_hashes)
-            index.put(request.key_hashes, places, request.store_timestamp)
+            self._appender.index.put(request.key_hashes, places, request.store_timestamp)
             self._report.keys_written += len(request.key_hashes)
 
     def _records_between(self, start: int, end: int) -> Iterable[tuple[int, list[int]]]:
@@ -138,10 +144,7 @@ class Redispatch:
         gaps, self._gaps = self._gaps, set()
         self._from_log_start = True
         self._report.notes.append(f"{len(gaps)} queues rebuilt from the start of the log")
-        self._pass(
-            self._records_between(self._report.log_min, self._report.log_end),
-            keys_from=None,
-            units=True,
-        )
+        everything = self._records_between(self._report.log_min, self._report.log_end)
+        self._pass(everything, self._put_units)
         for topic, queue_id in self._gaps:
             self._report.notes.append(f"{topic} queue {queue_id}: messages are missing in the log")

@@ -1,0 +1,66 @@
+"""Which records of the log have no unit, found for millions of them at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .format.layout import HEAD_SIZES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy import ndarray
+    from numpy.typing import NDArray
+
+    from .mapped_file_queue import MappedFileQueue
+    from .queue_recovery import QueueRecovery
+
+Runs = list[tuple[int, list[int]]]
+
+
+def records_to_dispatch(walked: Runs, queues: QueueRecovery, log: MappedFileQueue) -> Runs:
+    """The records of ``walked`` whose unit is missing or says something else, as runs of one.
+
+    A record is well when exactly one unit points at it, with its size, in the queue number and at
+    the queue offset that the record names. Records with several units (light queues) and those
+    that get none are among the result: they are looked at one by one.
+    """
+    import numpy as np
+
+    if not walked:
+        return []
+    units = queues.units_from(walked[0][0])
+    order = np.argsort(units["offset"], kind="stable")
+    units = units[order]
+    result: Runs = []
+    for start, sizes in walked:
+        size = np.array(sizes, np.int64)
+        offset = start + np.concatenate(([0], np.cumsum(size[:-1])))
+        queue_id, queue_offset = _heads(log, start, offset)
+        first = np.searchsorted(units["offset"], offset, "left")
+        behind = np.searchsorted(units["offset"], offset, "right")
+        at = np.minimum(first, max(0, len(units) - 1))
+        well = behind - first == 1
+        if len(units):
+            found = units[at]
+            well &= found["size"] == size
+            well &= found["queue_id"] == queue_id
+            well &= found["queue_offset"] == queue_offset
+        result += [(int(offset[i]), [int(size[i])]) for i in np.flatnonzero(~well)]
+    return result
+
+
+def _heads(log: MappedFileQueue, start: int, offset: NDArray[np.int64]) -> tuple[ndarray, ndarray]:
+    """Queue id and queue offset of records that lie in one file."""
+    import numpy as np
+
+    file = log.find(start)
+    assert file is not None
+    head = np.dtype(
+        [("before", "V12"), ("queue_id", ">i4"), ("flag", ">i4"), ("queue_offset", ">i8")]
+    )
+    # One item at every byte: taking some of them copies whole heads, not bytes one by one.
+    count = file.size - HEAD_SIZES[0]
+    every = np.ndarray((count,), head, file.map, strides=(1,))
+    heads = every[offset - file.file_from_offset]
+    del every  # a view would keep the map from being closed
+    return heads["queue_id"], heads["queue_offset"]
