@@ -99,7 +99,8 @@ class IndexWriter:
                 return int(HASH_SLOT.unpack(mapped[at : at + HASH_SLOT_SIZE])[0])
 
             timestamps = (timestamp,) * count
-            puts = put_keys(header, self._slots, read_slot, hashes, offsets, timestamps)
+            few, places = [int(h) for h in hashes], [int(o) for o in offsets]
+            puts = put_keys(header, self._slots, read_slot, few, places, timestamps)
             at = entry_position(self._slots, puts.first_entry)
             mapped[at : at + len(puts.entries)] = puts.entries
             for slot, value in zip(puts.slots, puts.slot_values, strict=True):
@@ -119,14 +120,14 @@ class IndexWriter:
     ) -> IndexPuts:
         import numpy as np
 
-        from .format.index_many import put_keys_many
+        from .format.index_many import put_many_keys
 
-        table = np.frombuffer(file.map, ">i4", self._slots, INDEX_HEADER_SIZE)
-        try:
-            puts = put_keys_many(header, self._slots, table, hashes, offsets, timestamp)
+        end = slot_position(self._slots)
+        with memoryview(file.map) as whole, whole[INDEX_HEADER_SIZE:end] as slots:
+            puts = put_many_keys(header, slots, hashes, offsets, timestamp)
             file.write(entry_position(self._slots, puts.first_entry), puts.entries)
+            table = np.frombuffer(slots, ">i4")
             table[puts.slots] = puts.slot_values
-        finally:
             del table  # a view would keep the map from being closed
         return puts
 

@@ -61,7 +61,8 @@ class IndexRecovery:
         notes = []
         names = self._index.names_ending_after(vouched_timestamp)
         for number, name in enumerate(names):
-            note = self._mend(self._folder / name, log_end)
+            newest = number + 1 == len(names)
+            note = self._mend(self._folder / name, log_end, newest=newest)
             if note is None:
                 continue
             notes.append(note)
@@ -71,7 +72,7 @@ class IndexRecovery:
             break
         return notes
 
-    def _mend(self, path: Path, log_end: int) -> str | None:
+    def _mend(self, path: Path, log_end: int, *, newest: bool) -> str | None:
         """Mend one file in place, or remove it; None if all that it spoke of was whole."""
         if path.stat().st_size != self._size:
             self._index.delete(path.name)
@@ -80,7 +81,10 @@ class IndexRecovery:
         try:
             header = IndexHeader.unpack_from(self._fs.read(fd, INDEX_HEADER_SIZE, 0))
             prefix = self._prefix(fd, header, log_end)
-            kept = self._without_last_record(prefix)
+            # A record may have lost some of its keys with the end of the newest file; a record
+            # whose keys go on in the next file is whole in this one.
+            full = prefix.whole and not newest
+            kept = prefix.entries if full else self._without_last_record(prefix)
             if not len(kept) or header.begin_timestamp <= 0:
                 self._index.delete(path.name)
                 return f"{path}: no whole entries, made anew"
