@@ -36,8 +36,7 @@ def main(args: Sequence[str]) -> int:
     cli = Cli()
     try:
         try:
-            code = _invoke(cli, [_as_utf8(arg) for arg in args])
-            sys.stdout.flush()
+            code = _flushed(cli, _invoke(cli, [_as_utf8(arg) for arg in args]))
         finally:
             signals.end_time_limit()
     except BaseException as error:  # noqa: BLE001 - the one place where all of them end
@@ -102,12 +101,21 @@ def _judge(error: BaseException) -> tuple[int, str]:
 
 def _library_codes() -> Sequence[tuple[type[Exception], int]]:
     """Which errors of the libraries have an exit code of their own; the first that fits counts."""
+    from broker import errors as broker
     from storage import errors
 
     return (
+        (broker.InvalidNameError, exit_codes.USAGE),
+        (broker.MessageIllegalError, exit_codes.USAGE),
+        (broker.SubscriptionParseError, exit_codes.USAGE),
+        (broker.TopicNotExistError, exit_codes.NOT_FOUND),
+        (broker.SubscriptionGroupNotExistError, exit_codes.NOT_FOUND),
+        (broker.ServiceNotAvailableError, exit_codes.NOT_WRITABLE),
+        (broker.NoPermissionError, exit_codes.REFUSED),
         (errors.StoreNotFoundError, exit_codes.NOT_FOUND),
         (errors.StoreInUseError, exit_codes.NOT_WRITABLE),
         (errors.StoreNotWritableError, exit_codes.NOT_WRITABLE),
+        (errors.GateTimeoutError, exit_codes.NOT_WRITABLE),
         (errors.CorruptFileError, exit_codes.DAMAGED),
         (errors.InvalidMessageError, exit_codes.USAGE),
         (errors.RocketMQError, exit_codes.FAILURE),
@@ -129,16 +137,17 @@ def _one_line(sentence: str) -> str:
 
 
 def _flushed(cli: Cli, code: int) -> int:
-    """Flush stdout, which may fail as well: a closed pipe is silent, a full disk is not."""
+    """Flush what was printed, which may fail as well: a closed pipe is silent, a full disk not."""
     try:
+        cli.out.flush()
         sys.stdout.flush()
     except BrokenPipeError:
         signals.silence_stdout()
         return exit_codes.BROKEN_PIPE
-    except OSError as error:
+    except (CliError, OSError) as error:
         signals.silence_stdout()
         if code == exit_codes.DONE:
-            print(f"rmqctl: standard output: {error.strerror}", file=sys.stderr)
+            print(f"rmqctl: {error}", file=sys.stderr)
             return exit_codes.FAILURE
     return code
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO, TypeVar
 
 from rmqctl import signals
 from rmqctl.errors import Refused, UsageProblem
+from rmqctl.output.stdout import Stdout
 from rmqctl.output.view import Format, View
 from rmqctl.settings import Settings, user_data_folder
 from rmqctl.text.lists import parse_names
@@ -54,7 +55,7 @@ class Cli:
         if name == "version":
             from rmqctl import __version__
 
-            print(f"rmqctl {__version__}")
+            self.out.write(f"rmqctl {__version__}\n")
             raise SystemExit(0)
         if name == "store":
             value = [*self.given.get("store", ()), *value]
@@ -140,10 +141,10 @@ class Cli:
 
     # Printing
 
-    @property
-    def out(self) -> TextIO:
+    @cached_property
+    def out(self) -> Stdout:
         """Standard output: data, never words."""
-        return sys.stdout
+        return Stdout(sys.stdout)
 
     @cached_property
     def view(self) -> View:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, NamedTuple, TextIO
+from typing import Any, Final, NamedTuple
 
 from rmqctl.errors import UsageProblem
 from rmqctl.output.encoders import as_yaml, encoder_for
 from rmqctl.output.fields import Field, Kind, fields_of
+from rmqctl.output.stdout import Out
 from rmqctl.output.values import exact, for_lines, for_people, plain
 from rmqctl.output.view import Format, View
 from rmqctl.output.where import Where
@@ -24,7 +25,7 @@ class RowStream:
     comes for now and :meth:`finish` at the end.
     """
 
-    def __init__(self, row_type: type, view: View, out: TextIO) -> None:
+    def __init__(self, row_type: type, view: View, out: Out) -> None:
         self._out = out
         self._view = view
         self._all = fields_of(row_type)
@@ -91,7 +92,7 @@ class RowStream:
         self._out.write(self._encoder.tail())
 
 
-def render_rows(row_type: type, rows: Iterable[Row], view: View, out: TextIO) -> int:
+def render_rows(row_type: type, rows: Iterable[Row], view: View, out: Out) -> int:
     """Print all rows of a list command; gives how many were printed."""
     stream = RowStream(row_type, view, out)
     stream.write(rows)
@@ -99,7 +100,7 @@ def render_rows(row_type: type, rows: Iterable[Row], view: View, out: TextIO) ->
     return stream.count
 
 
-def render_one(row_type: type, row: Row, view: View, out: TextIO) -> None:
+def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
     """Print a single thing: an object in JSON and YAML, a field a line for people."""
     fields = fields_of(row_type)
     keep = _predicate(fields, view)
@@ -170,7 +171,7 @@ class FieldRow(NamedTuple):
     meaning: str
 
 
-def render_help(row_type: type, view: View, out: TextIO) -> None:
+def render_help(row_type: type, view: View, out: Out) -> None:
     """Print the fields of a row type: what ``-o help`` answers."""
     rows = [
         FieldRow(

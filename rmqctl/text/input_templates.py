@@ -101,7 +101,7 @@ def _value(field: Field, raw: bytes) -> object:
     decoded = _undo(field, raw)
     if field.code == "s":
         if decoded is None:
-            raise ValueError("the body is null")
+            raise ValueError("%s{json} is null, which is no body")
         return decoded if isinstance(decoded, bytes) else str(decoded).encode()
     if field.code == "h":
         return _properties(field, decoded)

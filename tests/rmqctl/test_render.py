@@ -201,10 +201,11 @@ def test_a_stream_prints_what_it_has_when_flushed():
 
 def test_a_stream_is_full_at_its_limit():
     stream = RowStream(Row, View(Format.JSONL, limit=2), io.StringIO())
-    stream.write([A])
-    assert not stream.full
-    stream.write([A, A])
-    assert stream.full
+    full = []
+    for rows in ([A], [A, A], [A]):
+        stream.write(rows)
+        full.append(stream.full)
+    assert full == [False, True, True]
     assert stream.count == 2
 
 

@@ -1,5 +1,6 @@
 from datetime import UTC
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -8,7 +9,7 @@ from rmqctl.text.input_templates import InputTemplate, ParsedRecord
 from rmqctl.text.templates import Field, OutputTemplate, parse_template
 
 NOW = 1_767_225_600_123
-MESSAGE = SimpleNamespace(
+MESSAGE: Any = SimpleNamespace(
     topic="orders",
     queue_id=3,
     queue_offset=41,
@@ -26,7 +27,7 @@ MESSAGE = SimpleNamespace(
 )
 
 
-def text(template, message=MESSAGE):
+def text(template: str, message: Any = MESSAGE) -> bytes:
     return OutputTemplate(template, UTC).format(message)
 
 
@@ -64,7 +65,7 @@ def test_what_is_not_there_is_empty():
 
 
 def test_a_body_that_is_not_text_keeps_its_bytes_and_is_null_in_json():
-    binary = SimpleNamespace(**{**vars(MESSAGE), "body": b"\xff\x00"})
+    binary: Any = SimpleNamespace(**{**vars(MESSAGE), "body": b"\xff\x00"})
     assert text("%s %s{json}", binary) == b"\xff\x00 null"
 
 

@@ -62,8 +62,8 @@ def run(
             os.chdir(folder)
             for number, handler in before.items():
                 signal.signal(number, handler)
-    raw = out.buffer.getvalue()  # type: ignore[attr-defined]
-    return Result(code, raw, err.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    raw = out.buffer.getvalue()
+    return Result(code, raw, err.buffer.getvalue().decode())
 
 
 def start(

@@ -1,0 +1,110 @@
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from rmqctl.commands.completion import SCRIPTS
+from rmqctl.completers import groups, topics
+from rmqctl.completion import possibilities
+from rmqctl.context import Cli
+from tests.support.cli import ROOT, run, start
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    for name in ("orders", "payments", "%RETRY%audit"):
+        (tmp_path / "consumequeue" / name).mkdir(parents=True)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/topics.json").write_text(
+        '{"topicConfigTable":{"empty":{"topicName":"empty","perm":6}}}'
+    )
+    (tmp_path / "config/consumerOffset.json").write_text(
+        '{\n\t"offsetTable":{\n\t\t"orders@billing":{0:12,1:7\n\t\t}\n\t}\n}'
+    )
+    monkeypatch.setenv("RMQCTL_STORE", str(tmp_path))
+    return tmp_path
+
+
+def values(*words):
+    return [value for value, _ in possibilities(words)]
+
+
+def test_commands_come_with_their_help():
+    found = dict(possibilities(["vers"]))
+    assert list(found) == ["version"]
+    assert found["version"].startswith("Show the versions")
+
+
+def test_long_options_are_offered_and_short_ones_after_a_single_dash():
+    assert "--columns" in values("version", "--co")
+    assert "-o" not in values("version", "--")
+    assert {"-o", "--output"} <= set(values("version", "-"))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["-o", "js"], ["json", "jsonl"]),
+        (["version", "--output", "js"], ["json", "jsonl"]),
+        (["version", "--output=js"], ["--output=json", "--output=jsonl"]),
+        (["completion", "z"], ["zsh"]),
+        (["completion", "zsh", ""], []),
+        (["-q", "completion", "--", "fi"], ["fish"]),
+        (["nonsense", "x", ""], []),
+        (["--tz", ""], []),
+    ],
+)
+def test_values(words, expected):
+    got = values(*words)
+    assert got == expected or (words[0] == "nonsense" and "version" in got)
+
+
+def test_topics_and_groups_come_from_the_store(store):
+    assert [name for name, _ in topics(Cli())] == ["empty", "orders", "payments", "%RETRY%audit"]
+    assert [name for name, _ in groups(Cli())] == ["audit", "billing"]
+
+
+def test_a_store_that_can_not_be_read_is_silence(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMQCTL_STORE", str(tmp_path / "none"))
+    assert list(topics(Cli())) == list(groups(Cli())) == []
+
+
+def test_at_most_500_items(store, monkeypatch):
+    for number in range(600):
+        (store / "consumequeue" / f"t{number}").mkdir()
+    monkeypatch.setattr("rmqctl.completion.COMPLETERS", {"shell": topics})
+    assert len(values("completion", "")) == 500
+    assert len(values("completion", "t59")) == 11
+
+
+def test_an_answer_is_a_line_each_and_never_an_error():
+    with start("-o", "cs", env={"_RMQCTL_COMPLETE": "1"}) as process:
+        out, err = process.communicate()
+    assert (out, err, process.returncode) == (b"csv\t\n", b"", 0)
+    with start("--config", "/nowhere", "--context", "", env={"_RMQCTL_COMPLETE": "1"}) as process:
+        out, err = process.communicate()
+    assert (out, err, process.returncode) == (b"", b"", 0)
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_the_scripts_in_completions_are_what_the_program_prints(shell):
+    name, text = SCRIPTS[shell]
+    assert (ROOT / "completions" / name).read_text("utf-8") == text
+    assert run("completion", shell).out == text
+
+
+def test_bash_completes_with_the_script(tmp_path):
+    if shutil.which("bash") is None:
+        pytest.skip("needs bash on PATH")
+    program = tmp_path / "rmqctl"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m rmqctl "$@"\n')
+    program.chmod(0o755)
+    script = f"""
+        source {ROOT}/completions/rmqctl.bash
+        COMP_WORDS=({program} version --output js) COMP_CWORD=3
+        _rmqctl
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    out = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["json", "jsonl"]

@@ -1,0 +1,88 @@
+"""The layers, as far as they can be read off the source; `make check` has import-linter's rest."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("rmqctl", "storage", "broker", "client", "analytics")
+MOST_LINES = 450
+
+
+def sources(*packages: str) -> Iterator[tuple[Path, ast.Module]]:
+    for package in packages:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield path, ast.parse(path.read_text("utf-8"), str(path))
+
+
+def names_called(tree: ast.Module) -> set[str]:
+    return {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+
+
+def test_only_the_terminal_prints_or_exits():
+    guilty = [
+        str(path.relative_to(ROOT))
+        for path, tree in sources("storage", "broker", "client", "analytics")
+        if names_called(tree) & {"print", "exit", "input"}
+    ]
+    assert not guilty
+
+
+def test_the_formats_are_pure():
+    """No file, no clock, no thread, no process: bytes in, values out."""
+    impure = {"os", "time", "mmap", "fcntl", "threading", "socket", "random", "subprocess", "io"}
+    guilty = []
+    for path, tree in sources("storage/format"):
+        for node in ast.walk(tree):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            guilty += [f"{path.name}: {n}" for n in names if n.split(".")[0] in impure]
+        if "open" in names_called(tree):
+            guilty.append(f"{path.name}: open")
+    # The counter of unique ids is shared by the threads of a producer: a lock, not a thread.
+    assert guilty in ([], ["message_id.py: threading"])
+
+
+@pytest.mark.parametrize("package", ["storage", "storage.format", "storage.model", "broker"])
+def test_importing_the_lower_packages_is_cheap(package):
+    """Spark's workers and every call of the program pay for it."""
+    heavy = ("numpy", "isal", "sortedcontainers", "concurrent", "multiprocessing", "asyncio")
+    code = f"import sys, {package}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert not [m for m in done.stdout.split() if m.split(".")[0] in heavy]
+
+
+def test_files_stay_small():
+    long = {
+        str(path.relative_to(ROOT)): count
+        for path, _ in sources(*PACKAGES)
+        if (count := len(path.read_text("utf-8").splitlines())) > MOST_LINES
+    }
+    assert not long
+
+
+def test_sources_are_ascii():
+    """Signs that look alike and text that renders right to left have no place in code."""
+    guilty = [
+        str(path.relative_to(ROOT))
+        for path, _ in sources(*PACKAGES, "tests")
+        if not path.read_bytes().isascii()
+    ]
+    assert not guilty
+
+
+def test_no_package_hides_ours_in_the_tests():
+    assert not list((ROOT / "tests").rglob("__init__.py"))
