@@ -1,0 +1,197 @@
+"""Telling what a folder is: a store or not, of which kind, with files of which lengths.
+
+A broker keeps the lengths of its files in its own settings, outside the store. rmqctl records them
+for its stores (``rmqctl/store.json``); for any other store they are read off the files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from .config import FIXED_FIELDS, StoreConfig
+from .errors import StoreNotFoundError, StoreNotWritableError, UnsupportedStoreError
+from .format.names import (
+    ABORT,
+    BATCHCONSUMEQUEUE,
+    COMMITLOG,
+    CONFIG,
+    CONSUMEQUEUE,
+    CONSUMEQUEUE_EXT,
+    INDEX,
+    OURS,
+    is_index_file_name,
+    parse_file_name,
+)
+from .format.unit import CQ_STORE_UNIT_SIZE
+from .index_sizes import find_index_sizes
+from .layout import STORE_FILE, read_sizes
+
+_ENOUGH_FILES: Final = 200
+_MIN_LOG_FILE: Final = 1024
+
+
+def detect_config(root: Path, config: StoreConfig | None = None) -> StoreConfig:
+    """Give the settings of the store in ``root``: ``config``'s, with the sizes that its files have.
+
+    Raises StoreNotFoundError, StoreNotWritableError (the folder can not be read),
+    UnsupportedStoreError, and CorruptFileError or StoreVersionError for rmqctl's own record.
+    """
+    base = config or StoreConfig()
+    check_is_store(root)
+    try:
+        sizes = read_sizes(root)
+        if sizes is None or any(name not in sizes for name in FIXED_FIELDS):
+            sizes = _sizes_of_files(root, base) | (sizes or {})
+    except PermissionError as error:
+        raise StoreNotWritableError(root, f"no permission to read {error.filename}") from error
+    return base.with_(**sizes)
+
+
+def check_is_store(root: Path) -> None:
+    """Raise unless ``root`` is a store of a kind that rmqctl reads."""
+    try:
+        names = {path.name for path in root.iterdir()}
+    except FileNotFoundError:
+        raise StoreNotFoundError(root) from None
+    except NotADirectoryError:
+        raise StoreNotFoundError(root, "a file, not a folder") from None
+    except PermissionError as error:
+        raise StoreNotWritableError(root, "no permission to read it") from error
+    try:
+        is_store = (
+            (root / COMMITLOG).is_dir()
+            or (root / CONSUMEQUEUE).is_dir()
+            or (root / OURS / STORE_FILE).exists()
+            or (root / CONFIG / "topics.json").exists()
+        )
+        if not is_store:
+            what = "it is empty" if not names else "it has no commitlog folder"
+            raise StoreNotFoundError(root, what)
+        if (root / CONSUMEQUEUE / "CURRENT").exists():
+            raise UnsupportedStoreError(
+                root, "consume queues in RocksDB (storeType defaultRocksDB)"
+            )
+    except PermissionError as error:
+        raise StoreNotWritableError(root, f"no permission to read {error.filename}") from error
+
+
+def version_hint(root: Path) -> str:
+    """Guess who wrote the store: ``rmqctl``, ``5.x`` or ``4.9``; it decides nothing."""
+    if (root / OURS / STORE_FILE).exists():
+        return "rmqctl"
+    signs = ("abort.bak", "timerwheel", "compaction", "epochFileCheckpoint", BATCHCONSUMEQUEUE)
+    if any((root / sign).exists() for sign in signs):
+        return "5.x"
+    try:
+        if (root / ABORT).stat().st_size:  # 5.x writes its pid
+            return "5.x"
+    except OSError:
+        pass
+    return "4.9"
+
+
+def not_covered(root: Path) -> list[str]:
+    """Name the parts of a store that rmqctl does not read or write, one sentence each."""
+    found = []
+    if _has_files(root / BATCHCONSUMEQUEUE):
+        topics = sorted(path.name for path in (root / BATCHCONSUMEQUEUE).iterdir())
+        found.append(f"batch consume queues of 5.x, topics {', '.join(topics)}: not read")
+    if _has_files(root / CONSUMEQUEUE_EXT):
+        found.append("consumequeue_ext: read for tag filters, never written")
+    if _has_files(root / "compaction" / "compactionLog"):
+        found.append("compacted topics of 5.x: the compacted copies are not read")
+    if _has_files(root / "kvStore"):
+        found.append("the RocksDB of 5.x pop consumption (kvStore): not read")
+    if any((root / CONFIG / name).exists() for name in ("rdb", "topics", "consumerOffsets")):
+        found.append("settings of 5.x in RocksDB (below config): not read")
+    if _has_files(root / "timerlog"):
+        found.append("timer messages of 5.x (timerlog): not delivered")
+    return found
+
+
+def _sizes_of_files(root: Path, base: StoreConfig) -> dict[str, int]:
+    sizes = {}
+    log = _log_file_size(root / COMMITLOG)
+    if log is not None:
+        sizes["mapped_file_size_commit_log"] = log
+    queue = _queue_file_size(root / CONSUMEQUEUE)
+    if queue is not None:
+        sizes["mapped_file_size_consume_queue"] = queue
+    index = find_index_sizes(list(_index_files(root / INDEX)), base)
+    if index is not None:
+        sizes |= {"max_hash_slot_num": index[0], "max_index_num": index[1]}
+    return sizes
+
+
+def _log_file_size(folder: Path) -> int | None:
+    """Length of the log's files: the step of their names, or what most of them have."""
+    lengths = _lengths(folder)
+    names = sorted(lengths)
+    steps = {after - before for before, after in pairwise(names)}
+    usual = _most_common(length for length in lengths.values() if length >= _MIN_LOG_FILE)
+    if usual is None:
+        return None
+    if not steps or usual in steps or all(step % usual == 0 for step in steps):
+        return usual
+    return min(steps)
+
+
+def _queue_file_size(root: Path) -> int | None:
+    lengths: list[int] = []
+    for queue in _queue_folders(root):
+        lengths += _lengths(queue).values()
+        if len(lengths) >= _ENOUGH_FILES:
+            break
+    return _most_common(length for length in lengths if length and length % CQ_STORE_UNIT_SIZE == 0)
+
+
+def _queue_folders(root: Path) -> Iterator[Path]:
+    for topic in _sub_folders(root):
+        yield from _sub_folders(topic)
+
+
+def _sub_folders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(entry.path) for entry in entries if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _lengths(folder: Path) -> dict[int, int]:
+    """Lengths of the files with a 20-digit name, by their first offset."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [(parse_file_name(entry.name), entry.stat().st_size) for entry in entries]
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    return {offset: length for offset, length in found if offset is not None}
+
+
+def _index_files(folder: Path) -> Iterator[Path]:
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in names:
+        if is_index_file_name(name):
+            yield folder / name
+
+
+def _most_common(lengths: Iterator[int]) -> int | None:
+    """The commonest of some lengths, the longer one of two that are as common."""
+    counts = Counter(lengths)
+    return max(counts, key=lambda length: (counts[length], length)) if counts else None
+
+
+def _has_files(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return any(True for _ in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return False

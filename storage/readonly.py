@@ -1,0 +1,296 @@
+"""A store for reading only: no lock is taken, nothing is written, nothing is created.
+
+Works on a read-only mount, beside any number of rmqctl writers, beside a running Java broker and
+on what a dead one left. Where the store ends is asked of its shared page if it has one that can be
+trusted, else found in the files (``storage.bounds``); what is shown is what RocketMQ's recovery
+would serve, or more whole messages than that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from .detect import detect_config, not_covered, version_hint
+from .index_reader import IndexReader
+from .page import PageBounds
+from .query import FOREVER, carries_key, query_message
+from .queue_ext import ConsumeQueueExt
+from .queue_reader import QueueBounds, QueueReader
+from .read_files import StoreFiles
+from .reading import MessageReader, no_such_queue
+from .record_reader import QueueKey, RecordReader
+from .scan_bounds import ScanBounds
+from .timesearch import Boundary as Boundary, TimeSearch
+
+if TYPE_CHECKING:
+    from .bounds import Bounds
+    from .columns import ColumnBatch
+    from .config import StoreConfig
+    from .configs.consumer_offsets import OffsetTable
+    from .configs.topics import TopicConfig
+    from .model import MessageExt
+    from .results import GetMessageResult, QueryMessageResult
+    from .tag_filter import TagFilter
+
+_COLUMN_BYTES = 8 << 20
+
+
+class StoreView:
+    """Reads one store. Thread-safe; a context manager. After :meth:`close` its answers are void.
+
+    Offsets of the commit log are bytes, queue offsets count messages, times are ms. Errors of the
+    operating system other than missing files come as OSError.
+    """
+
+    def __init__(self, root: Path, config: StoreConfig, bounds: Bounds) -> None:
+        """Read with bounds of the caller's, which it closes itself (see :meth:`open`)."""
+        self.root = root
+        self.config = config
+        self._files = StoreFiles(root, config)
+        self._own_bounds = False
+        self._set_bounds(bounds)
+        self._records = RecordReader(self._files.log)
+        self._messages = MessageReader(
+            self._files.log, self._records, ConsumeQueueExt(root), config
+        )
+        self._times = TimeSearch(self._records)
+        self._index = IndexReader(root, config)
+        self._queues: dict[tuple[str, int], QueueReader] = {}
+        self._generation = -1
+        self._lock = threading.Lock()  # guards the change of bounds and of the generation
+
+    def _set_bounds(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._page = bounds if isinstance(bounds, PageBounds) else None
+        self._scan = bounds if isinstance(bounds, ScanBounds) else None
+
+    @classmethod
+    def open(cls, root: Path | str, config: StoreConfig | None = None) -> Self:
+        """Open the store in a folder.
+
+        ``config`` None means RocketMQ's defaults; the lengths of files are always those that the
+        store records or has. Raises StoreNotFoundError, UnsupportedStoreError,
+        StoreNotWritableError (the folder can not even be read), CorruptFileError and
+        StoreVersionError (rmqctl's own record of the sizes).
+        """
+        root = Path(root).absolute()
+        found = detect_config(root, config)
+        page = PageBounds.open(root, log_file_size=found.mapped_file_size_commit_log)
+        if page is not None:
+            view = cls(root, found, page)
+        else:
+            view = cls(root, found, ScanBounds(StoreFiles(root, found), found))
+        view._own_bounds = True
+        return view
+
+    # -- bounds -------------------------------------------------------------------------------
+
+    @property
+    def bounds(self) -> Bounds:
+        """Where the store ends. A page that a Java broker has made worthless is left behind."""
+        page = self._page
+        if page is not None and self._own_bounds and not page.valid():
+            with self._lock:
+                if self._page is not None:
+                    self._set_bounds(ScanBounds(StoreFiles(self.root, self.config), self.config))
+                    self._queues = {}
+                    page.close()
+        return self._bounds
+
+    def log_min_offset(self) -> int:
+        """First offset of the oldest log file that still exists, 0 without any."""
+        self._note_generation(self.bounds)
+        files = self._files.log.offsets()
+        return files[0] if files else 0
+
+    def log_max_offset(self) -> int:
+        """Offset behind the last whole record."""
+        return self.bounds.log_end()
+
+    def queues(self) -> list[tuple[str, int]]:
+        """All (topic, queue id) that have or had messages, sorted."""
+        return sorted(self.bounds.queues())
+
+    def queue_bounds(self, topic: str, queue_id: int) -> QueueBounds:
+        """Min and max offset of a queue; both 0 for one that is unknown or never had a message.
+
+        Min equals max when all its messages have been deleted.
+        """
+        bounds = self.bounds
+        queue = self._queue(topic, queue_id)
+        if queue is None:
+            return QueueBounds(0, 0)
+        generation = self._note_generation(bounds)
+        files = self._files.log.offsets()
+        return queue.bounds(files[0] if files else 0, generation)
+
+    def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
+        """Queue offset of the first message that is still in the log."""
+        return self.queue_bounds(topic, queue_id).min_offset
+
+    def max_offset_in_queue(self, topic: str, queue_id: int) -> int:
+        """Queue offset that the next message will get."""
+        return self.queue_bounds(topic, queue_id).max_offset
+
+    # -- messages -----------------------------------------------------------------------------
+
+    def get_message(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_msg_nums: int,
+        *,
+        tags: TagFilter | None = None,
+    ) -> GetMessageResult:
+        """Read messages of a queue from ``offset`` on (DefaultMessageStore.getMessage).
+
+        Gives at most ``max_transfer_count_in_memory`` (32) messages and
+        ``max_transfer_bytes_in_memory`` bytes of records, but at least one message if there is
+        one; where to go on and why it stopped is in the result. The CRC of each body is checked; a
+        record that contradicts its unit is never handed out.
+        """
+        queue = self._queue(topic, queue_id)
+        if queue is None:
+            return no_such_queue()
+        bounds = self.queue_bounds(topic, queue_id)
+        return self._messages.get_message(queue, bounds, offset, max_msg_nums, tags)
+
+    def read_column(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        count: int,
+        max_bytes: int = _COLUMN_BYTES,
+    ) -> ColumnBatch:
+        """Read many messages at once as columns, with the same checks as single messages.
+
+        At most ``count`` messages and about ``max_bytes`` bytes of records. Imports NumPy.
+        """
+        from .columns import ColumnReader
+
+        queue = self._queue(topic, queue_id)
+        bounds = self.queue_bounds(topic, queue_id)
+        reader = ColumnReader(self._files.log, self._records)
+        if queue is None:
+            return reader.nothing()
+        return reader.read(queue, bounds, offset, count, max_bytes)
+
+    def look_message_by_offset(self, commitlog_offset: int) -> MessageExt | None:
+        """Read the whole record that begins at a commit log offset, None if none does."""
+        return self._records.look(commitlog_offset, self.log_max_offset())
+
+    def unit(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
+        """The unit of a queue offset: commit log offset, size, tags code; None outside the bounds
+        or where its file is missing."""
+        queue = self._queue(topic, queue_id)
+        bounds = self.queue_bounds(topic, queue_id)
+        if queue is None or not bounds.min_offset <= offset < bounds.max_offset:
+            return None
+        return queue.unit(offset)
+
+    # -- by time ------------------------------------------------------------------------------
+
+    def offset_in_queue_by_time(
+        self, topic: str, queue_id: int, timestamp: int, boundary: Boundary = Boundary.NEAREST49
+    ) -> int:
+        """Find a queue offset by store time (ms); see Boundary and TimeSearch.offset."""
+        queue = self._queue(topic, queue_id)
+        if queue is None:
+            return 0
+        bounds = self.queue_bounds(topic, queue_id)
+        return self._times.offset(queue, bounds, self.log_min_offset(), timestamp, boundary)
+
+    def store_timestamp(self, topic: str, queue_id: int, offset: int) -> int | None:
+        """Store time of one message in ms; None outside the bounds or if it can not be read."""
+        unit = self.unit(topic, queue_id, offset)
+        return None if unit is None else self._records.store_timestamp(*unit[:2])
+
+    def earliest_message_time(self, topic: str, queue_id: int) -> int | None:
+        """Store time of a queue's first message in ms, None for an empty queue."""
+        return self.store_timestamp(topic, queue_id, self.min_offset_in_queue(topic, queue_id))
+
+    # -- by key -------------------------------------------------------------------------------
+
+    def query_message(
+        self, topic: str, key: str, max_num: int = 32, begin: int = 0, end: int = FOREVER
+    ) -> QueryMessageResult:
+        """Find the newest messages of a topic by the hash of a key, oldest first.
+
+        Hits of other keys with the same hash come too, as from RocketMQ's store.
+        """
+        log_end = self.log_max_offset()
+        return query_message(self._index, self._records, log_end, topic, key, max_num, begin, end)
+
+    def find_unique(self, topic: str, msg_id: str) -> list[MessageExt]:
+        """All messages of a topic with a unique id (or key), oldest first: retries keep theirs."""
+        found = self.query_message(topic, msg_id, self.config.default_query_max_num)
+        return [message for message in found.messages if carries_key(message, topic, msg_id)]
+
+    # -- settings and life --------------------------------------------------------------------
+
+    def topics(self) -> Mapping[str, TopicConfig]:
+        """The topics of ``config/topics.json``, none if there is no such file.
+
+        Raises CorruptFileError.
+        """
+        from .configs.topics import topics_file
+
+        return topics_file(self.root).read(0).items
+
+    def consumer_offsets(self) -> OffsetTable:
+        """Committed offsets: ``topic@group`` -> queue id -> next offset to consume.
+
+        Raises CorruptFileError and StoreVersionError.
+        """
+        from .configs.progress import ProgressFile
+
+        return ProgressFile(self.root).read().offsets()
+
+    @property
+    def version_hint(self) -> str:
+        """Who wrote the store, as far as can be told: ``rmqctl``, ``4.9`` or ``5.x``."""
+        return version_hint(self.root)
+
+    def not_covered(self) -> list[str]:
+        """Parts of the store that rmqctl does not read, a sentence each."""
+        return not_covered(self.root)
+
+    def close(self) -> None:
+        """Let go of the bounds. Maps go when the last reader of a message's bytes does."""
+        if self._own_bounds:
+            self._own_bounds = False
+            self._bounds.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _queue(self, topic: str, queue_id: int) -> QueueReader | None:
+        key = (topic, queue_id)
+        queue = self._queues.get(key)
+        if queue is None:
+            row = self._files.queue(topic, queue_id)
+            if row is None:
+                return None
+            queue = QueueReader(QueueKey(topic, queue_id), row, self._bounds, self._scan)
+            queue = self._queues.setdefault(key, queue)
+        return queue
+
+    def _note_generation(self, bounds: Bounds) -> int:
+        """Drop what is kept of files when files were deleted."""
+        generation = bounds.files_generation()
+        if generation != self._generation:
+            with self._lock:
+                if generation != self._generation:
+                    self._files.relist()
+                    self._generation = generation
+        return generation

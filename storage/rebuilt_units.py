@@ -1,0 +1,77 @@
+"""Units that a store's queue files lack, rebuilt from the log in memory.
+
+RocketMQ's recovery writes them into the files before it serves; a reader that may not write keeps
+them beside the files, so that it gives the same answers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .format.unit import CQ_STORE_UNIT_SIZE
+
+_MAX_GAP: Final = 1 << 40
+"""Queue offsets further than this from what is known are taken for damage."""
+
+
+class RebuiltUnits:
+    """Runs of consecutive units per queue. Filled once, read by any thread afterwards."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, int], list[tuple[int, bytearray]]] = {}
+
+    def add(self, topic: str, queue_id: int, queue_offset: int, unit: bytes, known: int) -> None:
+        """Take the next record of a queue in log order; ``known`` is what its files hold already.
+
+        A record whose queue offset leaves a gap begins a new run. If a later record fits an
+        earlier run, the gap came from a damaged record, and the run behind it is dropped.
+        """
+        if not known <= queue_offset < known + _MAX_GAP:
+            return
+        runs = self._runs.setdefault((topic, queue_id), [])
+        while runs:
+            end = _end_of(runs[-1])
+            if queue_offset >= end:
+                break
+            before = _end_of(runs[-2]) if len(runs) > 1 else known
+            if queue_offset < runs[-1][0] and queue_offset == before:
+                runs.pop()
+                continue
+            return  # its place is taken: a repetition
+        if runs and queue_offset == _end_of(runs[-1]):
+            runs[-1][1].extend(unit)
+        else:
+            runs.append((queue_offset, bytearray(unit)))
+
+    def queues(self) -> list[tuple[str, int]]:
+        """Queues that have any such units."""
+        return list(self._runs)
+
+    def first_offset(self, topic: str, queue_id: int) -> int | None:
+        """Queue offset of the first rebuilt unit, None if there is none."""
+        runs = self._runs.get((topic, queue_id))
+        return runs[0][0] if runs else None
+
+    def next_offset(self, topic: str, queue_id: int) -> int:
+        """Queue offset behind the last rebuilt unit, 0 if there is none."""
+        runs = self._runs.get((topic, queue_id))
+        return _end_of(runs[-1]) if runs else 0
+
+    def read(self, topic: str, queue_id: int, queue_offset: int, count: int) -> bytes:
+        """Up to ``count`` units from ``queue_offset`` on, as many as are consecutive."""
+        for start, units in self._runs.get((topic, queue_id), ()):
+            if start <= queue_offset < start + len(units) // CQ_STORE_UNIT_SIZE:
+                at = (queue_offset - start) * CQ_STORE_UNIT_SIZE
+                return bytes(units[at : at + count * CQ_STORE_UNIT_SIZE])
+        return b""
+
+    def next_run(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
+        """Where the first run behind ``queue_offset`` begins, None if there is none."""
+        for start, _ in self._runs.get((topic, queue_id), ()):
+            if start > queue_offset:
+                return start
+        return None
+
+
+def _end_of(run: tuple[int, bytearray]) -> int:
+    return run[0] + len(run[1]) // CQ_STORE_UNIT_SIZE
