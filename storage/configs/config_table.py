@@ -66,6 +66,11 @@ class ConfigTable(ABC, Generic[T]):
         self.data_version = self.data_version.next_version(now_ms)
         return True
 
+    def add_missing(self, items: Mapping[str, T]) -> None:
+        """Add what the table lacks without a new data version, as a broker does at its start."""
+        for name, item in items.items():
+            self._items.setdefault(name, item)
+
     def remove(self, name: str, now_ms: int) -> bool:
         """Forget the settings of one name; False if there were none."""
         if self._items.pop(name, None) is None:

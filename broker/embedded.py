@@ -1,0 +1,348 @@
+"""A broker in this process over one store folder. Wiring only: the rules are in the other modules.
+
+Over a MessageStore it answers everything; over a StoreView alone what changes nothing, and refuses
+the rest with NO_PERMISSION.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from storage.configs.progress import ProgressFile
+from storage.format.delay import parse_delay_levels
+from storage.format.host import pack_host
+from storage.format.message_id import UniqueIds
+
+from .api import (
+    DEFAULT_SEND,
+    MAX_TIMESTAMP,
+    ColumnSendResult,
+    OffsetCommit,
+    OffsetQuery,
+    PullRequest,
+    PullResult,
+    QueryResult,
+    SendOptions,
+    SendResult,
+)
+from .arrivals import Arrivals, polling
+from .config import BrokerConfig
+from .groups import GroupManager
+from .message_builder import MessageBuilder
+from .progress import ConsumerOffsetManager, memory_bytes, offset_query
+from .pull import Puller
+from .send_column import ColumnSender
+from .topics import TopicManager
+
+if TYPE_CHECKING:
+    from storage.columns import ColumnBatch
+    from storage.config import StoreConfig
+    from storage.configs.subscription_groups import SubscriptionGroupConfig
+    from storage.configs.topics import TopicConfig
+    from storage.model import Message, MessageExt
+    from storage.readonly import StoreView
+    from storage.store import MessageStore
+    from storage.timesearch import Boundary
+
+
+class EmbeddedBroker:
+    """The Broker over a store in this process; a context manager.
+
+    Methods are documented in broker.api. Nothing runs by itself: whoever keeps it open calls
+    :meth:`tick` now and then, so that progress reaches the files.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore | None,
+        config: BrokerConfig | None = None,
+        *,
+        view: StoreView | None = None,
+    ) -> None:
+        """Serve ``store``, or ``view`` for reading only; it is closed with the broker."""
+        from storage.store import now_ms
+
+        self.config = config = config or BrokerConfig()
+        self._store = store
+        self._read_only_view = view
+        root = self.view.root
+        now = now_ms if store is None else store.now
+        gate = None if store is None else store.gate
+        self._topics = TopicManager(root, config, gate=gate, queues=self._queues, now=now)
+        self._groups = GroupManager(root, config, gate=gate, now=now)
+        self._progress = ConsumerOffsetManager(ProgressFile(root), writable=store is not None)
+        self._young_bytes = (
+            memory_bytes(config.access_message_in_memory_max_ratio)
+            if config.zero_when_young
+            else None
+        )
+        log_end = self._log_end
+        self._arrivals = Arrivals(polling(log_end) if store is None else store.wait, log_end)
+        self._puller = Puller(
+            lambda: self.view,
+            self._topics,
+            self._groups,
+            self._arrivals,
+            self._progress.note if store is not None else _forget,
+            max_suspend_timeout_ms=config.max_suspend_timeout_ms,
+        )
+        store_config = self.view.config
+        delays_ms = parse_delay_levels(store_config.message_delay_level)
+        builder = MessageBuilder(config, delays_ms, store_config.max_message_size)
+        self._sender = ColumnSender(
+            config,
+            self._topics,
+            builder,
+            put=None if store is None else store.put,
+            unique_ids=_unique_ids(config),
+            now=now,
+            max_message_size=store_config.max_message_size,
+        )
+        self._closed = False
+        self._persist_due = time.monotonic() + self._persist_interval
+
+    @classmethod
+    def open(
+        cls,
+        root: Path | str,
+        config: BrokerConfig | None = None,
+        *,
+        store_config: StoreConfig | None = None,
+        read_only: bool = False,
+        exclusive: bool = False,
+        clock: Callable[[], int] | None = None,
+    ) -> Self:
+        """Open the store in a folder and serve it.
+
+        Raises what ``MessageStore.open`` raises; with ``read_only`` what ``StoreView.open`` raises:
+        then no lock is taken and nothing is written.
+        """
+        if read_only:
+            from storage.readonly import StoreView
+
+            return cls(None, config, view=StoreView.open(root, store_config))
+        from storage.store import MessageStore, now_ms
+
+        store = MessageStore.open(root, store_config, exclusive=exclusive, clock=clock or now_ms)
+        try:
+            return cls(store, config)
+        except BaseException:
+            store.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """The broker's name."""
+        return self.config.broker_name
+
+    @property
+    def store(self) -> MessageStore | None:
+        """The store, None if it is open for reading only."""
+        return self._store
+
+    @property
+    def view(self) -> StoreView:
+        """The store for reading. Raises StoreClosedError after ``close``."""
+        if self._store is not None:
+            return self._store.view
+        if self._read_only_view is None:
+            raise ValueError("a broker needs a store or a view")
+        return self._read_only_view
+
+    # -- topics and groups
+
+    def topics(self) -> Mapping[str, TopicConfig]:
+        """See Broker.topics."""
+        return self._topics.all()
+
+    def topic(self, topic: str) -> TopicConfig | None:
+        """See Broker.topic."""
+        return self._topics.get(topic)
+
+    def update_topic(self, config: TopicConfig, note: Mapping[str, str] | None = None) -> bool:
+        """See Broker.update_topic."""
+        return self._topics.update(config, note)
+
+    def groups(self) -> Mapping[str, SubscriptionGroupConfig]:
+        """See Broker.groups."""
+        return self._groups.all()
+
+    def update_group(
+        self, config: SubscriptionGroupConfig, note: Mapping[str, str] | None = None
+    ) -> bool:
+        """See Broker.update_group."""
+        return self._groups.update(config, note)
+
+    # -- sending
+
+    def send(
+        self, message: Message, queue_id: int | None = None, options: SendOptions = DEFAULT_SEND
+    ) -> SendResult:
+        """See Broker.send."""
+        return self._sender.send(message, queue_id, options)
+
+    def send_batch(
+        self,
+        messages: Sequence[Message],
+        queue_id: int | None = None,
+        options: SendOptions = DEFAULT_SEND,
+    ) -> SendResult:
+        """See Broker.send_batch."""
+        return self._sender.send_batch(messages, queue_id, options)
+
+    def send_column(
+        self,
+        topic: str,
+        bodies: Sequence[bytes],
+        queue_ids: int | Sequence[int] | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        keys: Sequence[str] | None = None,
+        flag: int = 0,
+        options: SendOptions = DEFAULT_SEND,
+    ) -> ColumnSendResult:
+        """See Broker.send_column."""
+        return self._sender.send_column(
+            topic, bodies, queue_ids, properties=properties, keys=keys, flag=flag, options=options
+        )
+
+    # -- reading
+
+    def pull(self, request: PullRequest) -> PullResult:
+        """See Broker.pull."""
+        return self._puller.pull(request)
+
+    def pull_column(
+        self, topic: str, queue_id: int, offset: int, count: int, max_bytes: int = 8 << 20
+    ) -> ColumnBatch:
+        """See Broker.pull_column."""
+        self._topics.for_pulling(topic, queue_id)
+        return self.view.read_column(topic, queue_id, offset, count, max_bytes)
+
+    def wait_for_messages(
+        self, known: int | None, timeout_ms: int, topic: str | None = None
+    ) -> int:
+        """See Broker.wait_for_messages."""
+        if known is None:
+            return self._arrivals.now()
+        return self._arrivals.wait(known, timeout_ms, topic)
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """See Broker.min_offset."""
+        return self.view.min_offset_in_queue(topic, queue_id)
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """See Broker.max_offset."""
+        return self.view.max_offset_in_queue(topic, queue_id)
+
+    def search_offset(
+        self, topic: str, queue_id: int, timestamp: int, boundary: Boundary | None = None
+    ) -> int:
+        """See Broker.search_offset."""
+        if boundary is None:
+            return self.view.offset_in_queue_by_time(topic, queue_id, timestamp)
+        return self.view.offset_in_queue_by_time(topic, queue_id, timestamp, boundary)
+
+    def view_message(self, commitlog_offset: int) -> MessageExt | None:
+        """See Broker.view_message."""
+        return self.view.look_message_by_offset(commitlog_offset)
+
+    def query_message(
+        self,
+        topic: str,
+        key: str,
+        max_num: int = 64,
+        begin_timestamp: int = 0,
+        end_timestamp: int = MAX_TIMESTAMP,
+    ) -> QueryResult:
+        """See Broker.query_message."""
+        view = self.view
+        max_num = min(max_num, view.config.max_msgs_num_batch)
+        found = view.query_message(topic, key, max_num, begin_timestamp, end_timestamp)
+        return QueryResult(
+            found.messages, found.index_last_update_timestamp, found.index_last_update_phyoffset
+        )
+
+    def query_unique(self, topic: str, unique_id: str) -> list[MessageExt]:
+        """See Broker.query_unique."""
+        return self.view.find_unique(topic, unique_id)
+
+    # -- progress
+
+    def query_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
+        """See Broker.query_consumer_offset."""
+        known = self._progress.query(group, topic, queue_id)
+        return offset_query(known, self.view, topic, queue_id, young_bytes=self._young_bytes)
+
+    def update_consumer_offsets(
+        self, group: str, commits: Sequence[OffsetCommit]
+    ) -> list[OffsetQuery]:
+        """See Broker.update_consumer_offsets."""
+        return [
+            OffsetQuery(known.offset, known.generation, stored=known.offset is not None)
+            for known in self._progress.commit(group, commits)
+        ]
+
+    def consumer_offsets(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
+        """See Broker.consumer_offsets."""
+        return self._progress.table(group)
+
+    @property
+    def progress(self) -> ConsumerOffsetManager:
+        """The rules of progress, for whoever moves it deliberately."""
+        return self._progress
+
+    # -- life
+
+    def tick(self) -> None:
+        """Write progress to the files if that is due (every 5 s). Costs nothing if it is not.
+
+        Raises StoreNotWritableError; it is tried again at the next tick that is due.
+        """
+        if time.monotonic() >= self._persist_due:
+            self._persist_due = time.monotonic() + self._persist_interval
+            self._progress.persist()
+
+    def close(self) -> None:
+        """See Broker.close. The store is closed even if progress can not be written."""
+        if self._closed:
+            return
+        self._closed = True
+        self._arrivals.close()
+        try:
+            self._progress.persist()
+        finally:
+            if self._store is not None:
+                self._store.close()
+            if self._read_only_view is not None:
+                self._read_only_view.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _persist_interval(self) -> float:
+        return self.config.flush_consumer_offset_interval_ms / 1000
+
+    def _queues(self) -> list[tuple[str, int]]:
+        return self.view.queues()
+
+    def _log_end(self) -> int:
+        return self.view.log_max_offset() if self._store is None else self._store.log_end
+
+
+def _forget(_group: str, _commit: OffsetCommit) -> None:
+    """Take a commit that comes with a pull where nothing may be written."""
+
+
+def _unique_ids(config: BrokerConfig) -> UniqueIds:
+    """Make the UNIQ_KEYs of this broker's clients; a random number tells generators apart."""
+    address = pack_host(config.born_host)[:-4]
+    return UniqueIds(address, os.getpid(), int.from_bytes(os.urandom(4), "big"))

@@ -1,0 +1,223 @@
+"""Storing what producers send: one message or a batch (SendMessageProcessor of 4.9)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import InvalidMessageError
+from storage.format.compress import COMPRESS_OVER_BYTES, compress
+from storage.format.encode import ENCODE_MANY_FROM, prepare
+from storage.format.host import pack_host
+from storage.format.message_id import offset_msg_id
+from storage.format.sys_flag import MessageSysFlag
+from storage.model import (
+    RETRY_GROUP_TOPIC_PREFIX,
+    Message,
+    MessageQueue,
+)
+from storage.results import PutMessageResult, PutMessageStatus
+
+from .api import SendOptions, SendResult, SendStatus
+from .errors import (
+    BrokerSystemError,
+    MessageIllegalError,
+    NoPermissionError,
+    ResponseCode,
+    error_of,
+)
+from .message_builder import MessageBuilder, Origin
+from .shared_table import READ_ONLY
+
+if TYPE_CHECKING:
+    from storage.configs.topics import TopicConfig
+    from storage.format.encode import MessageInner
+    from storage.format.message_id import UniqueIds
+    from storage.format.prepared import PreparedRecords
+
+    from .config import BrokerConfig
+    from .topics import TopicManager
+
+_BATCH_ITEM_HEAD: Final = 22
+"""Bytes that a batch's encoding adds to each item (MessageDecoder.encodeMessage)."""
+
+_REFUSED: Final = {
+    PutMessageStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
+    PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: ResponseCode.MESSAGE_ILLEGAL,
+    PutMessageStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
+}
+
+
+def compress_body(body: bytes, over_bytes: int = COMPRESS_OVER_BYTES) -> tuple[bytes, int]:
+    """Pack a body as producers do before they send it: from ``over_bytes`` on, zlib level 5.
+
+    Gives the body to send and the bits for ``SendOptions.sys_flag``; the packed body is taken even
+    if it is not shorter (DefaultMQProducerImpl.tryToCompressMessage). Batches are never packed.
+    """
+    if len(body) < over_bytes:
+        return body, 0
+    return compress(body), MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_ZLIB_TYPE
+
+
+class Sender:
+    """Stores single messages and batches; safe for threads.
+
+    ``put`` is MessageStore.put, None where the store is open for reading only.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: TopicManager,
+        builder: MessageBuilder,
+        *,
+        put: Callable[..., PutMessageResult] | None,
+        unique_ids: UniqueIds,
+        now: Callable[[], int],
+        max_message_size: int,
+    ) -> None:
+        self._broker_name = config.broker_name
+        self._topics = topics
+        self._builder = builder
+        self._put = put
+        self._unique_ids = unique_ids
+        self._now = now
+        self._max_message_size = max_message_size
+        self._store_host = pack_host(config.store_host)
+        self._born_host = pack_host(config.born_host)
+        self._turns: dict[str, Iterator[int]] = {}
+
+    def send(self, message: Message, queue_id: int | None, options: SendOptions) -> SendResult:
+        """Store one message; see Broker.send."""
+        topic = message.topic
+        queue_id = self._queue(self._topic(topic, options), queue_id)
+        now = self._now()
+        inner, msg_id = self._builder.build(
+            message, topic, queue_id, self._unique_ids.next(now), self._origin(options, now)
+        )
+        result, status = self._store(prepared([inner]))
+        return SendResult(
+            status,
+            MessageQueue(topic, self._broker_name, queue_id),
+            result.queue_offsets[0],
+            msg_id,
+            offset_msg_id(self._store_host, result.commitlog_offsets[0]),
+            result.store_timestamp,
+        )
+
+    def send_batch(
+        self, messages: Sequence[Message], queue_id: int | None, options: SendOptions
+    ) -> SendResult:
+        """Store a batch; see Broker.send_batch."""
+        topic = self._batch_topic(messages)
+        queue_id = self._queue(self._topic(topic, options), queue_id)
+        now = self._now()
+        origin = self._origin(options, now)
+        unique_ids = self._unique_ids.take(len(messages), now)
+        inners: list[MessageInner] = []
+        msg_ids: list[str] = []
+        size = 0
+        for message, unique_id in zip(messages, unique_ids, strict=True):
+            inner, msg_id = self._builder.build_item(message, queue_id, unique_id.decode(), origin)
+            inners.append(inner)
+            msg_ids.append(msg_id)
+            size += _BATCH_ITEM_HEAD + len(inner.body) + len(inner.properties)
+        if size > self._max_message_size:
+            raise MessageIllegalError(
+                f"the batch has {size} bytes, allowed are {self._max_message_size}; split it"
+            )
+        result, status = self._store(prepared(inners), whole=True)
+        # int(): the offsets of a large batch are NumPy's.
+        offset_ids = [offset_msg_id(self._store_host, int(at)) for at in result.commitlog_offsets]
+        return SendResult(
+            status,
+            MessageQueue(topic, self._broker_name, queue_id),
+            int(result.queue_offsets[0]),
+            ",".join(msg_ids),
+            ",".join(offset_ids),
+            result.store_timestamp,
+        )
+
+    def _topic(self, topic: str, options: SendOptions) -> TopicConfig:
+        """Find or create the topic; raises what ``TopicManager.for_sending`` raises."""
+        if self._put is None:
+            raise NoPermissionError(READ_ONLY)
+        return self._topics.for_sending(
+            topic, options.default_topic, options.default_topic_queue_nums
+        )
+
+    def _queue(self, topic: TopicConfig, queue_id: int | None) -> int:
+        """Check a queue that was asked for, or take the next write queue in turn."""
+        if queue_id is None:
+            count = topic.write_queue_nums
+            if count < 1:
+                raise NoPermissionError(f"topic {topic.topic_name} has no queue to write to")
+            return next(self._turn(topic.topic_name)) % count
+        if not 0 <= queue_id < max(topic.write_queue_nums, topic.read_queue_nums):
+            raise BrokerSystemError(
+                f"topic {topic.topic_name} has no queue {queue_id}: "
+                f"it has {topic.write_queue_nums} write queues, numbered from 0"
+            )
+        return queue_id
+
+    def _turn(self, topic: str) -> Iterator[int]:
+        # Like a Java producer each process begins anywhere, or single sends would all meet in 0.
+        turn = self._turns.get(topic)
+        if turn is None:
+            turn = self._turns.setdefault(
+                topic, itertools.count(int.from_bytes(os.urandom(2), "big"))
+            )
+        return turn
+
+    def _origin(self, options: SendOptions, now: int) -> Origin:
+        born = options.born_timestamp
+        host = options.born_host
+        return Origin(
+            now if born is None else born,
+            self._born_host if host is None else pack_host(host),
+            self._store_host,
+            options.sys_flag,
+            options.reconsume_times,
+        )
+
+    def _store(
+        self, records: PreparedRecords, *, whole: bool = False
+    ) -> tuple[PutMessageResult, SendStatus]:
+        """Put records; the error of the response code if they were not stored."""
+        if self._put is None:
+            raise NoPermissionError(READ_ONLY)
+        result = self._put(records, whole=whole)
+        if result.status is PutMessageStatus.PUT_OK:
+            return result, SendStatus.SEND_OK
+        if result.status.stored:
+            return result, SendStatus(result.status.value)
+        code = _REFUSED.get(result.status, ResponseCode.SYSTEM_ERROR)
+        raise error_of(code, result.reason or f"the store answered {result.status}")
+
+    def _batch_topic(self, messages: Sequence[Message]) -> str:
+        """Give the one topic of a batch (MessageBatch.generateFromList)."""
+        if not messages:
+            raise MessageIllegalError("the batch has no message")
+        topic = messages[0].topic
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            raise MessageIllegalError(f"topic {topic} takes no batch; send its messages one by one")
+        for message in messages:
+            if message.topic != topic:
+                raise MessageIllegalError(
+                    f"the messages of a batch have one topic, not {topic} and {message.topic}"
+                )
+        return topic
+
+
+def prepared(messages: Sequence[MessageInner]) -> PreparedRecords:
+    """Encode messages in the way that is faster for so many. Raises MessageIllegalError."""
+    try:
+        if len(messages) < ENCODE_MANY_FROM:
+            return prepare(messages)
+        from storage.format.encode_many import encode_many
+
+        return encode_many(messages)
+    except InvalidMessageError as error:
+        raise MessageIllegalError(str(error)) from error

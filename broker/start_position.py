@@ -1,0 +1,48 @@
+"""Where a group begins to read a queue (RebalancePushImpl.computePullFromWhere of 4.9)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from storage.model import RETRY_GROUP_TOPIC_PREFIX
+
+if TYPE_CHECKING:
+    from .api import Broker, OffsetQuery
+
+
+class ConsumeFromWhere(StrEnum):
+    """What a group without progress wants; one with progress goes on from there."""
+
+    CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
+    CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
+    CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+def compute_pull_from_where(
+    broker: Broker,
+    group: str,
+    topic: str,
+    queue_id: int,
+    where: ConsumeFromWhere,
+    consume_timestamp: int = 0,
+) -> OffsetQuery:
+    """Give the offset to begin with, never None, and the generation to commit with.
+
+    Progress that the broker knows of wins, and so does its answer 0 for a young queue. Else: the
+    end (retry topics: 0), 0 (*not* the queue's min offset), or the message nearest to
+    ``consume_timestamp`` in ms (retry topics: the end).
+    """
+    known = broker.query_consumer_offset(group, topic, queue_id)
+    if known.offset is not None:
+        return known
+    retry = topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+    if where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET:
+        offset = 0
+    elif where is ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET:
+        offset = 0 if retry else broker.max_offset(topic, queue_id)
+    elif retry:
+        offset = broker.max_offset(topic, queue_id)
+    else:
+        offset = broker.search_offset(topic, queue_id, consume_timestamp)
+    return known._replace(offset=offset)
