@@ -7,7 +7,8 @@ that is gone) is read message by message instead, so both ways give the same mes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from .format.compress import decompress
 from .format.crc import CRC_MASK, bulk_crc32
@@ -32,7 +33,8 @@ _HEAD_SIZE: Final = HEADS[0].size
 _FEW: Final = 16
 
 
-class ColumnBatch(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ColumnBatch:
     """Messages of one queue, column by column; item i of each belongs to the same message.
 
     ``stored_bodies`` are as stored, see :meth:`body`. Offsets and statuses mean the same as in
@@ -138,6 +140,7 @@ class ColumnReader:
     ) -> ColumnBatch | None:
         """Read the records at ``positions`` of one file, None if any of them is unusual."""
         import numpy as np
+        from numpy.lib.stride_tricks import sliding_window_view
 
         field = queue.key.topic_field
         smallest = _HEAD_SIZE + 2 + len(field or b"")
@@ -149,7 +152,7 @@ class ColumnReader:
         ):
             return None
         data = np.frombuffer(file.view, np.uint8)
-        heads = data[positions[:, None] + np.arange(_HEAD_SIZE)].view(_head_layout())[:, 0]
+        heads = sliding_window_view(data, _HEAD_SIZE)[positions].view(_head_layout())[:, 0]
         numbers = np.arange(offset, offset + len(positions))
         lengths = heads["body_length"].astype(np.int64)
         own_places = heads["physical_offset"] % self._log.file_size
@@ -167,7 +170,7 @@ class ColumnReader:
             return None
         ends = positions + _HEAD_SIZE + lengths
         wanted = np.frombuffer(field, np.uint8)
-        if not (data[ends[:, None] + np.arange(len(field))] == wanted).all():
+        if not (sliding_window_view(data, len(field))[ends] == wanted).all():
             return None
         behind = ends + len(field)
         property_lengths = data[behind].astype(np.int64) << 8 | data[behind + 1]
@@ -221,8 +224,11 @@ def _empty(status: GetMessageStatus, following: int, bounds: QueueBounds) -> Col
 
 def _joined(pieces: list[ColumnBatch], following: int, bounds: QueueBounds) -> ColumnBatch:
     if len(pieces) == 1:
-        return pieces[0]._replace(
-            next_begin_offset=following, min_offset=bounds.min_offset, max_offset=bounds.max_offset
+        return replace(
+            pieces[0],
+            next_begin_offset=following,
+            min_offset=bounds.min_offset,
+            max_offset=bounds.max_offset,
         )
     return ColumnBatch(
         GetMessageStatus.FOUND,
