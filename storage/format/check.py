@@ -119,43 +119,31 @@ def scan_records(
     crc_of = bulk_crc32()
     unpack = _IPV4_FIELDS.unpack_from
     sizes: list[int] = []
-    try:
-        while len(sizes) < max_count:
+    total = 0
+    while len(sizes) < max_count:
+        try:
             total, magic, crc, sys_flag, body_length = unpack(buffer, position)
             body = position + 88
             end = body + body_length
-            # The plain case; whatever is unusual about a record goes the slow road.
-            if (
+            plain = (
                 magic == MESSAGE_MAGIC_V1
                 and not sys_flag & 0x30
                 and body_length > 0
                 and position + total <= limit
-                and 0 <= (topic_length := buffer[end]) < 128
+                and (topic_length := buffer[end]) < 128
                 and (properties := end + 1 + topic_length + 2) <= limit
-                and properties + (buffer[properties - 2] << 8 | buffer[properties - 1])
-                == position + total
-                and buffer[properties - 2] < 128
+                and (high := buffer[properties - 2]) < 128
+                and properties + (high << 8 | buffer[properties - 1]) == position + total
                 and (not check_crc or crc_of(buffer[body:end]) & CRC_MASK == crc)
-            ):
-                sizes.append(total)
-                position += total
-                continue
+            )
+        except (StructError, IndexError):  # beyond the end of the buffer
+            plain = False
+        if not plain:
+            # Whatever is unusual about a record, or wrong, goes the slow road.
             result = check_record(buffer, position, limit, check_crc)
             if result.kind is not CheckKind.MESSAGE:
                 return RecordScan(sizes, position, result)
-            sizes.append(result.size)
-            position += result.size
-    except (StructError, IndexError):
-        # The fast road looked beyond the end of the buffer: let the slow one name what is there.
-        result = check_record(buffer, position, limit, check_crc)
-        if result.kind is CheckKind.MESSAGE:
-            rest = scan_records(
-                buffer,
-                position + result.size,
-                limit,
-                check_crc=check_crc,
-                max_count=max_count - len(sizes) - 1,
-            )
-            return RecordScan([*sizes, result.size, *rest.sizes], rest.end, rest.stop)
-        return RecordScan(sizes, position, result)
+            total = result.size
+        sizes.append(total)
+        position += total
     return RecordScan(sizes, position, None)

@@ -34,13 +34,13 @@ def hash_many(texts: Sequence[str | bytes]) -> tuple[NDArray[np.uint32], NDArray
     exponents = np.repeat(ends - 1, lengths) - np.arange(len(units))
     terms = np.append(units * _POWERS[exponents], np.uint32(0))
     # reduceat gives the term at the start of an empty group, and needs each start to exist.
-    sums = np.add.reduceat(terms, ends - lengths)
+    sums = np.add.reduceat(terms, ends - lengths, dtype=np.uint32)
     sums[lengths == 0] = 0
     return sums, lengths
 
 
 def _latin1(texts: Sequence[str | bytes]) -> NDArray[np.uint8] | None:
-    if isinstance(texts[0], bytes) if texts else True:
+    if not texts or isinstance(texts[0], bytes):
         return np.frombuffer(b"".join(texts), np.uint8)  # type: ignore[arg-type]
     try:
         return np.frombuffer("".join(texts).encode("latin-1"), np.uint8)  # type: ignore[arg-type]
