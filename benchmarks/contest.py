@@ -1,0 +1,51 @@
+"""Taking turns: the only honest way to compare on a machine that other work shares.
+
+Each round runs every contestant once, in an order that rotates; a ratio is taken within a round,
+and the median of the ratios is what counts. One round before them warms files, caches and code.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+Contestant = Callable[[], float]
+"""Does the work once and gives the seconds that count; set-up and clearing away do not."""
+
+
+@dataclass
+class Times:
+    """Seconds of every round, by contestant; the warming round is left out."""
+
+    of: dict[str, list[float]] = field(default_factory=dict)
+
+    def median(self, name: str) -> float:
+        """The contestant's median, in seconds."""
+        return median(self.of[name])
+
+    def ratios(self, slower: str, faster: str) -> list[float]:
+        """Time of one divided by that of the other, round by round."""
+        return [a / b for a, b in zip(self.of[slower], self.of[faster], strict=True)]
+
+
+def take_turns(
+    contestants: Mapping[str, Contestant],
+    rounds: int,
+    *,
+    note: Callable[[str], None] = lambda _: None,
+    warm: bool = True,
+) -> Times:
+    """Run all contestants ``rounds`` times and once before to warm up."""
+    names = list(contestants)
+    times = Times({name: [] for name in names})
+    for number in range(-1 if warm else 0, rounds):
+        note(f"round {number + 1} of {rounds}" if number >= 0 else "warming up")
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            gc.collect()
+            seconds = contestants[name]()
+            if number >= 0:
+                times.of[name].append(seconds)
+    return times

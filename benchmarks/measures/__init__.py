@@ -1,0 +1,1 @@
+"""The measurements, one subject a module; each has NAME and measure(run)."""

@@ -1,0 +1,101 @@
+"""What sharing costs: the gate in a batch of 100, and four writing processes instead of one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks.ours import new_store, put_column
+from benchmarks.report import Goal, Row
+from benchmarks.run import Run
+from benchmarks.workload import Column, columns
+from storage.store import MessageStore
+
+NAME = "sharing"
+_BATCH = 100
+
+
+def measure(run: Run) -> Iterator[Row]:
+    yield _gate(run)
+    yield _writers(run)
+
+
+def _gate(run: Run) -> Row:
+    batches = columns(run.sized(400, 100), _BATCH, 1024)
+    times = run.take_turns(
+        "batches of 100",
+        {
+            "exclusive": lambda: _batches(run, batches, exclusive=True),
+            "shared": lambda: _batches(run, batches, exclusive=False),
+        },
+        rounds=run.rounds * 2,  # a small difference needs more rounds
+    )
+    return Row(
+        "what the gate adds to a batch of 100 x 1 KiB",
+        f"{times.median('shared') / len(batches) * 1e6:.0f} us",
+        f"{times.median('exclusive') / len(batches) * 1e6:.0f} us",
+        [ratio - 1 for ratio in times.ratios("shared", "exclusive")],
+        Goal(0.12, at_most=True, percent=True),
+        samples=times.of,
+    )
+
+
+def _batches(run: Run, batches: list[Column], *, exclusive: bool) -> float:
+    with run.folder() as folder, new_store(folder, exclusive=exclusive) as store:
+        put_column(store, batches[0])
+        start = perf_counter()
+        for column in batches:
+            put_column(store, column)
+        return perf_counter() - start
+
+
+def _writers(run: Run) -> Row:
+    batches = run.sized(2_000, 400)
+    times = run.take_turns(
+        "writing processes",
+        {
+            "four": lambda: _processes(run, 4, batches // 4),
+            "one": lambda: _processes(run, 1, batches),
+        },
+    )
+    messages = batches * _BATCH
+    return Row(
+        "4 writing processes vs 1, batches of 100 x 1 KiB",
+        f"{messages / times.median('four') / 1e3:.0f} k/s",
+        f"{messages / times.median('one') / 1e3:.0f} k/s",
+        times.ratios("one", "four"),
+        Goal(0.8),
+        samples=times.of,
+    )
+
+
+def _processes(run: Run, number: int, batches: int) -> float:
+    """Seconds from the first write of any to the last write of all."""
+    with run.folder() as folder:
+        root: Path = folder / "store"
+        MessageStore.create(root)
+        writers = [
+            subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.programs.writer", str(root), str(batches)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(number)
+        ]
+        for writer in writers:
+            assert writer.stdout is not None
+            writer.stdout.readline()  # it is ready
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        spans = []
+        for writer in writers:
+            output, _ = writer.communicate()
+            spans.append([int(word) for word in output.split()])
+        assert all(writer.returncode == 0 for writer in writers)
+        return (max(end for _, end in spans) - min(start for start, _ in spans)) / 1e9

@@ -1,0 +1,1 @@
+"""Other stores, made to keep what ours keeps."""

@@ -1,0 +1,125 @@
+"""A message log over lmdb, as a careful user of lmdb would write it.
+
+One table, no named ones (each would cost an update a transaction); a writable map and no sync at
+all, so a transaction costs no system call. It keeps what our store keeps: all fields, properties,
+checksum, place in the queue, and an entry for each key. Keys come with the message's place behind
+them, because the same key may come again.
+
+    q <topic> <queue> <queue offset>          -> fields, properties, body
+    k <topic> # <key> 0x00 <queue> <offset>   -> nothing
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from struct import Struct
+from typing import Any
+
+import lmdb
+
+from benchmarks.workload import HOST, IDS, TAG, TOPIC, Column
+from storage.format.crc import CRC_MASK, bulk_crc32
+from storage.format.encode import MessageInner
+from storage.store import now_ms
+
+# crc, flag, sys flag, born, stored, hosts, attempts, prepared offset, tag hash, lengths of
+# topic and properties
+_FIELDS = Struct(">Iiiqq8s8siqqHH")
+_PLACE = Struct(">IQ")
+_crc32 = bulk_crc32()
+
+
+class LmdbLog:
+    """Puts messages one a transaction or many a transaction."""
+
+    def __init__(self, folder: Path) -> None:
+        self._env: Any = lmdb.open(
+            str(folder),
+            map_size=8 << 30,
+            writemap=True,
+            map_async=True,
+            sync=False,
+            metasync=False,
+        )
+        self._next: Counter[int] = Counter()
+
+    def put(self, message: MessageInner) -> None:
+        """Store one message in a transaction of its own."""
+        queue_id = message.queue_id
+        queue_offset = self._next[queue_id]
+        self._next[queue_id] = queue_offset + 1
+        topic = message.topic.encode()
+        body, properties = message.body, message.properties
+        place = _PLACE.pack(queue_id, queue_offset)
+        value = b"%b%b%b%b" % (
+            _FIELDS.pack(
+                _crc32(body) & CRC_MASK,
+                message.flag,
+                message.sys_flag,
+                message.born_timestamp,
+                now_ms(),
+                message.born_host,
+                message.store_host,
+                message.reconsume_times,
+                message.prepared_transaction_offset,
+                hash(message.tags),
+                len(topic),
+                len(properties),
+            ),
+            topic,
+            properties,
+            body,
+        )
+        with self._env.begin(write=True) as transaction:
+            transaction.put(b"q" + topic + place, value)
+            for key in message.keys:
+                transaction.put(b"k%b#%b\0%b" % (topic, key.encode(), place), b"")
+
+    def put_column(self, column: Column) -> None:
+        """Store a batch in one transaction; ids and properties are made here, as in ours."""
+        now = now_ms()
+        topic = TOPIC.encode()
+        tag_hash = hash(TAG)
+        records: list[tuple[bytes, bytes]] = []
+        keys: list[tuple[bytes, bytes]] = []
+        ids: Sequence[bytes] = IDS.take(len(column.bodies), now)
+        pack, pack_place, following = _FIELDS.pack, _PLACE.pack, self._next
+        for body, queue_id, key, unique_id in zip(
+            column.bodies, column.queue_ids, column.keys, ids, strict=True
+        ):
+            queue_offset = following[queue_id]
+            following[queue_id] = queue_offset + 1
+            place = pack_place(queue_id, queue_offset)
+            key_bytes = key.encode()
+            properties = b"WAIT\1true\2TAGS\1TagA\2UNIQ_KEY\1%b\2KEYS\1%b" % (unique_id, key_bytes)
+            fields = pack(
+                _crc32(body) & CRC_MASK,
+                0,
+                0,
+                now,
+                now,
+                HOST,
+                HOST,
+                0,
+                0,
+                tag_hash,
+                len(topic),
+                len(properties),
+            )
+            records.append(
+                (b"q%b%b" % (topic, place), b"%b%b%b%b" % (fields, topic, properties, body))
+            )
+            keys.append((b"k%b#%b\0%b" % (topic, unique_id, place), b""))
+            keys.append((b"k%b#%b\0%b" % (topic, key_bytes, place), b""))
+        records.sort()  # lmdb takes keys fastest in their order
+        keys.sort()
+        with self._env.begin(write=True) as transaction:
+            cursor = transaction.cursor()
+            cursor.putmulti(records)
+            cursor.putmulti(keys)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()

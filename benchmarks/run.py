@@ -1,0 +1,75 @@
+"""What every measurement is handed: how long to take, and where to write."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from .contest import Contestant, Times, take_turns
+
+
+class NotMeasurableError(Exception):
+    """The measurement needs something that is not there; the text says what."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The terms of one run of the suite."""
+
+    directory: Path
+    rounds: int
+    quick: bool
+
+    def sized(self, usual: int, quick: int) -> int:
+        """How much work a round does."""
+        return quick if self.quick else usual
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        """A new folder that is gone afterwards."""
+        path = Path(tempfile.mkdtemp(dir=self.directory))
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path)
+
+    def take_turns(
+        self, title: str, contestants: dict[str, Contestant], *, rounds: int | None = None
+    ) -> Times:
+        """See :func:`benchmarks.contest.take_turns`; tells a terminal how far it is."""
+        try:
+            return take_turns(contestants, rounds or self.rounds, note=progress(title))
+        finally:
+            clear_progress()
+
+
+def progress(title: str) -> Callable[[str], None]:
+    """A function that shows on a terminal what is being done."""
+
+    def note(text: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{title}: {text}", end="", file=sys.stderr, flush=True)
+
+    return note
+
+
+def clear_progress() -> None:
+    """Take the line away again."""
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def warm_machine(directory: Path, size: int) -> None:
+    """Touch as much memory as the measurements will, so that nobody pays for its first use.
+
+    On a virtual machine the first touch of a page after the boot costs several times a later one.
+    """
+    block = bytes(range(256)) * 4096
+    with tempfile.TemporaryFile(dir=directory) as file:
+        for _ in range(size // len(block)):
+            file.write(block)

@@ -1,0 +1,70 @@
+"""The messages that all contestants get: the same objects, made before the clock starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storage.format.encode import MessageInner
+from storage.format.host import pack_host
+from storage.format.message_id import UniqueIds
+from storage.format.properties import encode_properties
+from storage.store import now_ms
+
+TOPIC = "benchmark"
+TAG = "TagA"
+QUEUES = 4
+HOST = pack_host("127.0.0.1:10911")
+IDS = UniqueIds(bytes((127, 0, 0, 1)), 4711, 0x5A5A5A5A)
+
+
+def messages(count: int, body_size: int, *, first: int = 0) -> list[MessageInner]:
+    """Messages as a client sends them: unique id, WAIT, one tag, one key; four queues in turn.
+
+    Keys rise, which is kind to peers that keep them in a tree.
+    """
+    made = []
+    now = now_ms()
+    body = bytes(i % 251 for i in range(body_size))
+    for number in range(first, first + count):
+        unique_id, key = IDS.next(now), f"order-{number}"
+        properties = {"UNIQ_KEY": unique_id, "WAIT": "true", "TAGS": TAG, "KEYS": key}
+        made.append(
+            MessageInner(
+                TOPIC,
+                number % QUEUES,
+                body[number % 100 :] + body[: number % 100],
+                encode_properties(properties),
+                now,
+                HOST,
+                HOST,
+                tags=TAG,
+                keys=(unique_id, key),
+            )
+        )
+    return made
+
+
+@dataclass(frozen=True)
+class Column:
+    """A batch whose messages differ in body, queue, unique id and key only."""
+
+    bodies: list[bytes]
+    queue_ids: list[int]
+    keys: list[str]
+
+
+def columns(count: int, batch: int, body_size: int) -> list[Column]:
+    """``count`` batches of ``batch`` messages."""
+    body = bytes(i % 251 for i in range(body_size))
+    turned = [body[turn:] + body[:turn] for turn in range(100)]
+    return [
+        Column(
+            [turned[i % 100] for i in range(batch)],
+            [i % QUEUES for i in range(batch)],
+            [f"order-{number * batch + i}" for i in range(batch)],
+        )
+        for number in range(count)
+    ]
+
+
+SHARED_PROPERTIES = encode_properties({"WAIT": "true", "TAGS": TAG})
