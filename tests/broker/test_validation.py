@@ -1,0 +1,160 @@
+"""Limits of names and messages: each refusal names the thing and the bound."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from broker.errors import BrokerError, InvalidNameError, MessageIllegalError, NoPermissionError
+from broker.validation import (
+    NOT_ALLOWED_SEND_TOPICS,
+    SYSTEM_TOPICS,
+    check_body,
+    check_body_size,
+    check_changeable_topic,
+    check_delay_level,
+    check_group,
+    check_message,
+    check_properties,
+    check_properties_size,
+    check_send_topic,
+    check_topic,
+    check_user_property,
+)
+from storage.format.properties import encode_properties, parse_properties
+from storage.model import RESERVED_PROPERTIES, Message
+
+LEGAL = "%|-_aZ09"
+
+
+@pytest.mark.parametrize("name", ["T", LEGAL, "%RETRY%g", "%DLQ%g", "x" * 127])
+def test_legal_topics_pass(name):
+    check_topic(name)
+    check_group(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a b", "a.b", "a/b", "..", "a\n", "T\x00", "a@b", "\u4e2d"]
+)
+def test_illegal_names_are_refused(name):
+    with pytest.raises(InvalidNameError, match=r"topic.*(no name|other than)"):
+        check_topic(name)
+    with pytest.raises(InvalidNameError, match=r"group.*(no name|other than)"):
+        check_group(name)
+
+
+def test_length_bounds_are_named():
+    with pytest.raises(InvalidNameError, match="has 128 characters, allowed are 127"):
+        check_topic("x" * 128)
+    check_group("x" * 255)
+    with pytest.raises(InvalidNameError, match="has 256 characters, allowed are 255"):
+        check_group("x" * 256)
+
+
+@pytest.mark.parametrize("name", ["DEFAULT_PRODUCER", "DEFAULT_CONSUMER"])
+def test_default_groups_are_reserved(name):
+    with pytest.raises(InvalidNameError, match="reserved"):
+        check_group(name)
+
+
+@pytest.mark.parametrize("topic", sorted(NOT_ALLOWED_SEND_TOPICS))
+def test_nobody_sends_to_topics_of_the_broker(topic):
+    with pytest.raises(NoPermissionError, match=topic):
+        check_send_topic(topic)
+
+
+@pytest.mark.parametrize("topic", [*sorted(SYSTEM_TOPICS), "rmq_sys_x"])
+def test_system_topics_are_not_changed(topic):
+    with pytest.raises(NoPermissionError, match="belongs to the system"):
+        check_changeable_topic(topic)
+
+
+def test_body_bounds():
+    check_body(b"x")
+    check_body(bytes(4 << 20))
+    with pytest.raises(MessageIllegalError, match="empty"):
+        check_body(b"")
+    with pytest.raises(MessageIllegalError, match="has 4194305 bytes, allowed are 4194304"):
+        check_body(bytes((4 << 20) + 1))
+    check_body_size(b"", 0)
+    with pytest.raises(MessageIllegalError, match="has 3 bytes, allowed are 2"):
+        check_body_size(b"abc", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("", "v", "no name"),
+        ("a\x01b", "v", r"the name of property .* holds U\+0001"),
+        ("a\x02", "v", "the name"),
+        ("a", "v\x01", "the value of property 'a'"),
+        ("a", "\x02", "the value"),
+    ],
+)
+def test_properties_that_would_not_come_back_are_refused(name, value, reason):
+    with pytest.raises(MessageIllegalError, match=reason):
+        check_properties({"ok": "fine", name: value})
+
+
+@given(st.dictionaries(st.text(min_size=1), st.text(min_size=1), max_size=5))
+def test_properties_that_pass_come_back(properties):
+    try:
+        check_properties(properties)
+    except MessageIllegalError:
+        assert any(c in part for item in properties.items() for part in item for c in "\x01\x02")
+        return
+    try:
+        encoded = encode_properties(properties)
+    except UnicodeEncodeError:
+        return
+    assert parse_properties(encoded) == properties
+
+
+def test_properties_size_bound():
+    check_properties_size(bytes(32767))
+    with pytest.raises(MessageIllegalError, match="have 32768 bytes, allowed are 32767"):
+        check_properties_size(bytes(32768))
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED_PROPERTIES))
+def test_reserved_names_are_not_for_users(name):
+    with pytest.raises(MessageIllegalError, match=f"{name} is reserved"):
+        check_user_property(name, "v")
+
+
+@pytest.mark.parametrize(("name", "value"), [(" ", "v"), ("n", ""), ("n", " "), ("n", "\x01")])
+def test_user_properties_have_name_and_value(name, value):
+    with pytest.raises(MessageIllegalError):
+        check_user_property(name, value)
+
+
+def test_delay_levels_are_not_negative():
+    check_delay_level(0)
+    check_delay_level(99)
+    with pytest.raises(MessageIllegalError, match="-1 is negative"):
+        check_delay_level(-1)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message("a b", b"x"),
+        Message("T", b""),
+        Message("T", b"12345"),
+        Message("T", b"x", tags="\x01"),
+        Message("SELF_TEST_TOPIC", b"x"),
+    ],
+)
+def test_messages_are_refused_as_java_clients_refuse_them(message):
+    with pytest.raises(BrokerError):
+        check_message(message, 4)
+
+
+def test_a_good_message_passes():
+    check_message(Message("T", b"1234", tags="a", keys=["k1", "k2"]), 4)
+
+
+def test_long_names_are_cut_in_sentences():
+    with pytest.raises(InvalidNameError) as caught:
+        check_topic("x" * 5000)
+    assert len(str(caught.value)) < 200
