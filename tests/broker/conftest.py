@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def open_broker(root: Path) -> Iterator[OpenBroker]:
     opened: list[EmbeddedBroker] = []
 
     def open_one(
-        config: BrokerConfig | None = None, *, store_config: StoreConfig | None = None, **how: bool
+        config: BrokerConfig | None = None, *, store_config: StoreConfig | None = None, **how: Any
     ) -> EmbeddedBroker:
         opened.append(EmbeddedBroker.open(root, config, store_config=store_config, **how))
         return opened[-1]
