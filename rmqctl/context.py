@@ -260,8 +260,19 @@ def _count(text: str) -> int:
 
 
 def looks_like_a_store(path: Path) -> bool:
-    """Whether the folder holds a store: a commit log, or the mark of one that rmqctl made."""
-    return (path / "commitlog").is_dir() or (path / "rmqctl" / "created").is_file()
+    """Whether the folder holds a store, of whatever kind."""
+    if not path.is_dir():
+        return False
+    from storage.detect import check_is_store
+    from storage.errors import StoreError, StoreNotFoundError
+
+    try:
+        check_is_store(path)
+    except StoreNotFoundError:
+        return False
+    except StoreError:
+        pass
+    return True
 
 
 def context_of(ctx: Any) -> Cli:

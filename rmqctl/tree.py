@@ -25,6 +25,7 @@ class Noun(NamedTuple):
 
 
 TREE: Final[Mapping[str, Leaf | Noun]] = {
+    "produce": Leaf("produce", "produce", "Send messages: lines, files, JSON"),
     "completion": Leaf("completion", "completion", "Print the completion script of a shell"),
     "version": Leaf("version", "version", "Show the versions of rmqctl and of what it runs on"),
 }

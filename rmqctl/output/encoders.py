@@ -42,9 +42,19 @@ class _Streaming:
     def __init__(self, fields: Sequence[Field], view: View) -> None:
         self.fields = fields
         self.view = view
+        self._omitted = {field.name for field in fields if field.omit_null}
 
     def head(self) -> str:
         return ""
+
+    def members(self, row: Row) -> dict[str, Any]:
+        """The row as an object."""
+        names = [field.name for field in self.fields]
+        return {
+            name: value
+            for name, value in zip(names, row, strict=True)
+            if value is not None or name not in self._omitted
+        }
 
     def pause(self) -> str:
         return ""
@@ -57,8 +67,7 @@ class _JsonLines(_Streaming):
     """One compact object a line."""
 
     def rows(self, rows: Sequence[Row]) -> str:
-        names = [field.name for field in self.fields]
-        return "".join([as_json(dict(zip(names, row, strict=True))) + "\n" for row in rows])
+        return "".join([as_json(self.members(row)) + "\n" for row in rows])
 
 
 class _JsonArray(_Streaming):
@@ -69,10 +78,9 @@ class _JsonArray(_Streaming):
         self._before = "[\n"
 
     def rows(self, rows: Sequence[Row]) -> str:
-        names = [field.name for field in self.fields]
         text = ""
         for row in rows:
-            text += self._before + as_json(dict(zip(names, row, strict=True)))
+            text += self._before + as_json(self.members(row))
             self._before = ",\n"
         return text
 
@@ -91,8 +99,7 @@ class _Yaml(_Streaming):
         if not rows:
             return ""
         self._empty = False
-        names = [field.name for field in self.fields]
-        return as_yaml([dict(zip(names, map(plain, row), strict=True)) for row in rows])
+        return as_yaml([plain(self.members(row)) for row in rows])
 
     def tail(self) -> str:
         return "[]\n" if self._empty else ""

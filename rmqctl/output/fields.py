@@ -11,6 +11,12 @@ class Wide(NamedTuple):
     help: str
 
 
+class OmitNull(NamedTuple):
+    """Annotation of a field that JSON, YAML and tables leave out where it is null."""
+
+    help: str
+
+
 class Kind(StrEnum):
     """What a column holds, as ``-o help`` names it."""
 
@@ -45,6 +51,7 @@ class Field(NamedTuple):
     nullable: bool
     wide: bool
     help: str
+    omit_null: bool = False
 
     @property
     def unit(self) -> str:
@@ -77,17 +84,17 @@ def fields_of(row_type: type) -> tuple[Field, ...]:
 
 
 def _field(name: str, hint: Any) -> Field:
-    text, wide = "", False
+    text, wide, omit_null = "", False, False
     if get_origin(hint) is Annotated:
         hint, note = get_args(hint)[:2]
-        wide = isinstance(note, Wide)
-        text = note.help if isinstance(note, Wide) else str(note)
+        wide, omit_null = isinstance(note, Wide), isinstance(note, OmitNull)
+        text = note.help if isinstance(note, (Wide, OmitNull)) else str(note)
     nullable = False
     if get_origin(hint) in (Union, types.UnionType):
         members = [member for member in get_args(hint) if member is not type(None)]
         nullable = len(members) < len(get_args(hint))
         hint = members[0]
-    return Field(name, _kind(name, hint), nullable, wide, text)
+    return Field(name, _kind(name, hint), nullable, wide, text, omit_null)
 
 
 def _kind(name: str, hint: Any) -> Kind:

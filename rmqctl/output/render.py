@@ -107,16 +107,17 @@ def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
     if view.limit == 0 or (keep is not None and not keep(row)):
         return
     shown = [(field, row[fields.index(field)]) for field in chosen_fields(fields, view)]
+    present = [(f, member) for f, member in shown if member is not None or not f.omit_null]
     match view.format:
         case Format.JSON:
             import json
 
-            value = {field.name: plain(member) for field, member in shown}
+            value = {field.name: plain(member) for field, member in present}
             out.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
         case Format.YAML:
-            out.write(as_yaml({field.name: plain(member) for field, member in shown}))
+            out.write(as_yaml({field.name: plain(member) for field, member in present}))
         case Format.TABLE | Format.WIDE | Format.PLAIN:
-            out.write(_vertical(shown, view))
+            out.write(_vertical(present, view))
         case _:
             encoder = encoder_for([field for field, _ in shown], view)
             text = encoder.rows([[member for _, member in shown]])

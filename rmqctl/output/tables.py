@@ -42,9 +42,16 @@ class Table:
 
     def _text(self) -> str:
         headers = self.view.headers and not self._printed
-        titles = [field.name.upper() for field in self.fields]
-        numeric = [field.numeric for field in self.fields]
         rows, self._rows, self._printed = self._rows, [], True
+        shown = [
+            i
+            for i, field in enumerate(self.fields)
+            if not field.omit_null or any(row[i] != "-" for row in rows)
+        ]
+        titles = [self.fields[i].name.upper() for i in shown]
+        numeric = [self.fields[i].numeric for i in shown]
+        if len(shown) < len(self.fields):
+            rows = [[row[i] for i in shown] for row in rows]
         if self.view.terminal:
             return _rich_table(titles, numeric, rows, headers, self.view)
         return aligned([titles, *rows] if headers else rows, numeric)

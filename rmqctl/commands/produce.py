@@ -1,0 +1,271 @@
+"""``rmqctl produce``: send lines, files, JSON or generated messages."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from rmqctl.context import Cli, context_of, prints
+from rmqctl.errors import UsageProblem
+from rmqctl.rows.sent import SentRow
+from rmqctl.sending.sources import Input, Portion, Source
+
+if TYPE_CHECKING:
+    from rmqctl.sending.sender import Defaults
+    from storage.config import StoreConfig
+
+_BATCH = 4096
+_INPUTS = ("text", "jsonl", "csv", "hex")
+
+
+@prints(SentRow)
+def produce(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to send")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE...|-]", help="What to send (default: standard input)"),
+    ] = None,
+    queue: Annotated[
+        int | None, typer.Option("--queue", "-Q", metavar="N", help="Only to this queue")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", "-k", metavar="K", help="A key to find it by; repeatable"),
+    ] = None,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="The tag to filter by")] = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option("--property", "-H", metavar="N=V", help="A property; repeatable"),
+    ] = None,
+    delay_level: Annotated[
+        int | None, typer.Option(metavar="N", help="Deliver later: level 1 (1s) to 18 (2h)")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option(metavar="DUR", help="Deliver later, such as 10s or 5m")
+    ] = None,
+    delimiter: Annotated[
+        str,
+        typer.Option(
+            "--delimiter", "-D", metavar="D", help=r"Ends a record; '' takes a file whole"
+        ),
+    ] = r"\n",
+    key_delimiter: Annotated[
+        str | None,
+        typer.Option("--key-delimiter", "-K", metavar="D", help="Records are KEYS, this, BODY"),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", "-f", metavar="FORMAT", help=r"Records look like this: '%k\t%s'"),
+    ] = None,
+    input_format: Annotated[
+        str, typer.Option("--input", metavar="KIND", help="text, jsonl, csv or hex")
+    ] = "text",
+    count: Annotated[
+        int | None,
+        typer.Option("--count", "-c", metavar="N", min=0, help="Stop after N messages"),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="N/s", help="Not more than N a second (or /m, /h)")
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Make bodies: %i counter, %T ms, %d time, %m id"),
+    ] = None,
+    batch: Annotated[
+        int, typer.Option(metavar="N", min=1, help="At most N messages in one batch")
+    ] = _BATCH,
+    sync: Annotated[
+        bool | None,
+        typer.Option("--sync/--async-flush", help="Acknowledge when the device has it, or not"),
+    ] = None,
+    tee: Annotated[
+        bool, typer.Option("--tee", "-T", help="Print the bodies on stdout as well")
+    ] = False,
+    ordering_key: Annotated[
+        str | None,
+        typer.Option(metavar="K", help="The same K goes to the same queue; %k is the key"),
+    ] = None,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Leave out what can not be sent, and go on")
+    ] = False,
+) -> None:
+    r"""Send messages: a line each from standard input, or files, JSON lines, CSV.
+
+    A store that nobody named is made on first use. A pipe's lines are stored as they come. One
+    message prints where it went, many a summary on stderr; -o jsonl prints an object a message.
+
+    Send one message:             echo hello | rmqctl produce greetings
+    With a tag and two keys:      echo hello | rmqctl produce greetings --tag new -k a -k b
+    A file, a line a message:     rmqctl produce greetings access.log
+    Key and body apart:           rmqctl produce greetings -K , < pairs.csv
+    Copy a topic:                 rmqctl consume a -e -o jsonl | rmqctl produce b --input jsonl
+    A hundred, ten a second:      rmqctl produce load --template 'order %i' -c 100 --rate 10/s
+    """
+    cli = context_of(ctx)
+    if cli.given.get("dry_run"):
+        raise UsageProblem("produce does what it is told; it has no dry run")
+    from rmqctl.opening import open_for_writing
+    from rmqctl.sending.pace import Pace
+    from rmqctl.sending.run import Limits, ProduceRun
+    from rmqctl.text.durations import parse_rate
+    from rmqctl.text.lists import parse_delimiter
+
+    ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
+    pace = Pace(cli.parsed("--rate", parse_rate, rate) if rate else None)
+    limits = Limits(batch, count, skip_invalid, ends if tee else None)
+    defaults = _defaults(topic, queue, key, tag, properties, delay_level, delay, ordering_key)
+    _check(defaults)
+    reading = _Reading(files or [], input_format, ends, key_delimiter, form, template)
+    source = _source(cli, topic, reading, count)
+    with open_for_writing(cli, _flush_config(sync), create=True) as broker:
+        ProduceRun(cli, pace, limits).run(broker, source, defaults)
+
+
+class _Reading(NamedTuple):
+    """How the options say that records are to be read."""
+
+    files: list[str]
+    input_format: str
+    delimiter: bytes
+    key_delimiter: str | None
+    form: str | None
+    template: str | None
+
+    def check(self) -> None:
+        """Refuse more than one way of reading."""
+        if self.input_format not in _INPUTS:
+            known = ", ".join(_INPUTS)
+            raise UsageProblem(f"--input: {self.input_format!r} is not one of {known}")
+        ways = {
+            "--template": self.template is not None,
+            "--format": self.form is not None,
+            "--key-delimiter": self.key_delimiter is not None,
+            "--input": self.input_format != "text",
+        }
+        asked = [name for name, given in ways.items() if given]
+        if len(asked) > 1:
+            raise UsageProblem(f"{' and '.join(asked)} exclude each other")
+        if self.template is not None and self.files:
+            raise UsageProblem("--template makes the messages, so no FILE can be given")
+
+
+def _defaults(
+    topic: str,
+    queue: int | None,
+    key: list[str] | None,
+    tag: str | None,
+    properties: list[str] | None,
+    delay_level: int | None,
+    delay: str | None,
+    ordering_key: str | None,
+) -> "Defaults":
+    from rmqctl.sending.sender import Defaults
+    from rmqctl.text.lists import parse_property
+
+    if delay_level is not None and delay is not None:
+        raise UsageProblem("--delay and --delay-level exclude each other")
+    if queue is not None and ordering_key is not None:
+        raise UsageProblem("--queue and --ordering-key exclude each other")
+    try:
+        named = dict(parse_property(text) for text in properties or [])
+        level = delay_level or 0 if delay is None else _level_of(delay)
+    except ValueError as error:
+        raise UsageProblem(str(error)) from None
+    keys = " ".join(key) if key else None
+    return Defaults(topic, keys, tag or None, named, level, queue, ordering_key)
+
+
+def _level_of(delay: str) -> int:
+    """The level of a delay, which must be one of the table's: RocketMQ 4.9 knows no others."""
+    from rmqctl.text.durations import format_duration, parse_duration
+    from storage.format.delay import parse_delay_levels
+
+    delays = parse_delay_levels()
+    wanted = parse_duration(delay)
+    if wanted not in delays:
+        known = ", ".join(format_duration(level) for level in delays)
+        raise ValueError(f"--delay: {delay} is no level of RocketMQ 4.9 ({known})")
+    return delays.index(wanted) + 1
+
+
+def _check(defaults: "Defaults") -> None:
+    """Refuse what can never be sent before a store is opened, let alone made."""
+    from broker.validation import (
+        check_delay_level,
+        check_properties,
+        check_send_topic,
+        check_user_property,
+    )
+
+    check_send_topic(defaults.topic)
+    check_delay_level(defaults.delay_time_level)
+    for name, value in (defaults.properties or {}).items():
+        check_user_property(name, value)
+    check_properties({"KEYS": defaults.keys or "", "TAGS": defaults.tags or ""})
+    if defaults.queue_id is not None and defaults.queue_id < 0:
+        raise UsageProblem(f"--queue: {defaults.queue_id} is not a queue")
+
+
+def _source(cli: Cli, topic: str, reading: _Reading, count: int | None) -> Source:
+    """The messages to send."""
+    reading.check()
+    if reading.template is not None:
+        from rmqctl.sending.generator import generated_portions
+
+        amount = 1 if count is None else count
+        portions = cli.parsed(
+            "--template",
+            lambda text: generated_portions(text, topic, amount, _BATCH, cli.zone),
+            reading.template,
+        )
+        return Source(portions, None)
+    given = Input(reading.files, reading.delimiter, _longest_record(reading))
+    if given.from_terminal:
+        cli.say("reading messages from the terminal, a line each; Ctrl-D ends")
+    return Source(_portions(cli, given, reading), given.total_bytes)
+
+
+def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
+    from rmqctl.sending import parsers
+    from rmqctl.text.lists import parse_delimiter
+
+    if reading.form is not None:
+        ends = reading.delimiter
+        return given.parsed(
+            cli.parsed("--format", lambda text: parsers.template_parser(text, ends), reading.form)
+        )
+    if reading.key_delimiter is not None:
+        between = cli.parsed("--key-delimiter", parse_delimiter, reading.key_delimiter)
+        if not between:
+            raise UsageProblem("--key-delimiter: it is empty")
+        return given.parsed(parsers.keyed_parser(between))
+    match reading.input_format:
+        case "csv":
+            return given.csv()
+        case "jsonl":
+            return given.parsed(parsers.parse_json)
+        case "hex":
+            return given.parsed(parsers.parse_hex)
+    return given.bodies()
+
+
+def _longest_record(reading: _Reading) -> int:
+    """Bytes beyond which a record can not become a message.
+
+    JSON may need six for one of the body (backslash, u and four digits), and has the properties.
+    """
+    from broker.validation import MAX_MESSAGE_SIZE, MAX_PROPERTIES_LENGTH
+
+    if reading.input_format == "text" and reading.form is None and reading.key_delimiter is None:
+        return MAX_MESSAGE_SIZE
+    return 6 * (MAX_MESSAGE_SIZE + MAX_PROPERTIES_LENGTH)
+
+
+def _flush_config(sync: bool | None) -> "StoreConfig | None":
+    if sync is None:
+        return None
+    from storage.config import FlushDiskType, StoreConfig
+
+    kind = FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH
+    return StoreConfig(flush_disk_type=kind)

@@ -1,0 +1,49 @@
+"""Opening the store of a call, for reading or for writing."""
+
+from typing import TYPE_CHECKING
+
+from rmqctl.errors import NotFound
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.context import Cli
+    from storage.config import StoreConfig
+
+
+def open_for_reading(cli: "Cli") -> "EmbeddedBroker":
+    """The broker over the call's store, read only: no lock, nothing written.
+
+    NotFound (3) where there is no store.
+    """
+    from broker.embedded import EmbeddedBroker
+
+    _check_exists(cli)
+    return EmbeddedBroker.open(cli.store.path, read_only=True)
+
+
+def open_for_writing(
+    cli: "Cli", store_config: "StoreConfig | None" = None, *, create: bool = False
+) -> "EmbeddedBroker":
+    """The broker over the call's store.
+
+    With ``create`` the user's default store is made if nobody named another one; a store that was
+    named must exist, else NotFound (3).
+    """
+    from broker.embedded import EmbeddedBroker
+
+    if create and not cli.store.named and not cli.store.path.exists():
+        from storage.store import MessageStore
+
+        MessageStore.create(cli.store.path)
+        cli.say(f"made the store {cli.store.path}")
+    _check_exists(cli)
+    return EmbeddedBroker.open(cli.store.path, store_config=store_config)
+
+
+def _check_exists(cli: "Cli") -> None:
+    """The store's own sentence about a missing folder assumes that somebody named it."""
+    if not cli.store.named and not cli.store.path.exists():
+        raise NotFound(
+            f"there is no store here and none in {cli.store.path}; make one with "
+            "'rmqctl store init DIR', or name one with --store DIR"
+        )

@@ -1,0 +1,216 @@
+"""What one record of the input says: a body alone, or a body with keys, tags and properties."""
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from rmqctl.text.input_templates import InputTemplate
+
+
+class Outgoing(NamedTuple):
+    """A message to be sent, as far as its record says; None leaves it to the options."""
+
+    body: bytes
+    keys: str | None = None
+    tags: str | None = None
+    properties: dict[str, str] | None = None
+    flag: int | None = None
+    topic: str | None = None
+    queue_id: int | None = None
+
+
+Parser = Callable[[bytes], Outgoing]
+
+
+def keyed_parser(key_delimiter: bytes) -> Parser:
+    """Records of the form ``KEYS<delimiter>BODY``."""
+
+    def parse(record: bytes) -> Outgoing:
+        keys, found, body = record.partition(key_delimiter)
+        if not found:
+            raise ValueError(f"has no key delimiter {key_delimiter!r}")
+        return Outgoing(body, keys=_text(keys, "the key") or None)
+
+    return parse
+
+
+def template_parser(template: str, delimiter: bytes) -> Parser:
+    """Records of the form of a ``-f`` template."""
+    compiled = InputTemplate(template, delimiter)
+
+    def parse(record: bytes) -> Outgoing:
+        parts = compiled.parse(record)
+        return Outgoing(
+            parts.body,
+            keys=parts.keys,
+            tags=parts.tags,
+            properties=parts.properties,
+            topic=parts.topic,
+            queue_id=parts.queue_id,
+        )
+
+    return parse
+
+
+def parse_hex(record: bytes) -> Outgoing:
+    """A body in hexadecimal; blanks between bytes are fine."""
+    try:
+        return Outgoing(bytes.fromhex(record.decode("ascii")))
+    except ValueError:
+        raise ValueError("is not hexadecimal") from None
+
+
+def parse_json(record: bytes) -> Outgoing:
+    """An object as ``consume -o jsonl`` prints it.
+
+    Body, keys, tags, flag and user properties are taken; ids, times, offsets and what RocketMQ
+    keeps in reserved properties are the new message's own.
+    """
+    import json
+
+    try:
+        value = json.loads(record)
+    except ValueError as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError("is not a JSON object")
+    return from_fields(value)
+
+
+def from_fields(fields: dict[str, Any]) -> Outgoing:
+    """A message of the fields of a JSON object or a CSV line, by section 3's names."""
+    keys = fields.get("keys")
+    if isinstance(keys, list):
+        keys = " ".join(str(key) for key in keys)
+    properties = fields.get("properties")
+    if not isinstance(properties, (dict, type(None))):
+        raise ValueError("its properties are not an object")
+    flag = fields.get("flag")
+    if flag is not None and not _is_int32(flag):
+        raise ValueError(f"its flag is {flag!r}, not a 32-bit number")
+    return Outgoing(
+        _body(fields),
+        keys=_optional_text(keys, "keys"),
+        tags=_optional_text(fields.get("tags"), "tags"),
+        properties=_user_properties(properties) if properties else None,
+        flag=flag or None,
+    )
+
+
+def _body(fields: dict[str, Any]) -> bytes:
+    body, encoded = fields.get("body"), fields.get("body_base64")
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogateescape")
+    if body is not None:
+        # `consume --body json` prints a value instead of a text.
+        import json
+
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    if isinstance(encoded, str):
+        try:
+            return base64.b64decode(encoded, validate=True)
+        except (ValueError, binascii.Error):
+            raise ValueError("its body_base64 is not base64") from None
+    raise ValueError("has neither body nor body_base64")
+
+
+def _user_properties(properties: dict[str, Any]) -> dict[str, str]:
+    from storage.model import RESERVED_PROPERTIES
+
+    return {
+        str(name): str(value)
+        for name, value in properties.items()
+        if name not in RESERVED_PROPERTIES
+    }
+
+
+def _is_int32(value: object) -> bool:
+    return type(value) is int and -(1 << 31) <= value < 1 << 31
+
+
+def _optional_text(value: object, name: str) -> str | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise ValueError(f"its {name} are {value!r}, not a text")
+    return value
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} is not UTF-8") from None
+
+
+_CSV_COLUMNS: Final = ("body", "body_base64", "keys", "tags", "flag", "properties")
+"""Columns that are read; those of the other JSON keys are left aside."""
+
+
+class CsvParser:
+    """Reads the lines of a CSV file whose header names the JSON keys.
+
+    Columns of ``ignored`` names say where a message lay: they are the new message's own. Any
+    other column is a property.
+    """
+
+    def __init__(self, header: list[str], ignored: frozenset[str]) -> None:
+        if "body" not in header and "body_base64" not in header:
+            raise ValueError("the CSV header names neither body nor body_base64")
+        self._header = header
+        self._ignored = ignored
+
+    def parse(self, record: bytes) -> Outgoing:
+        """The message of one line."""
+        import json
+
+        cells = csv_cells(record)
+        if len(cells) != len(self._header):
+            raise ValueError(f"has {len(cells)} cells, the header {len(self._header)}")
+        fields: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
+        for name, cell in zip(self._header, cells, strict=True):
+            if name == "properties":
+                properties |= _json_object(cell, json.loads)
+            elif name == "flag":
+                fields[name] = _number(cell)
+            elif name in _CSV_COLUMNS:
+                fields[name] = cell
+            elif name not in self._ignored and cell:
+                properties[name] = cell
+        if fields.get("body_base64") and not fields.get("body"):
+            fields["body"] = None
+        return from_fields({**fields, "properties": properties})
+
+
+def csv_cells(record: bytes) -> list[str]:
+    """The cells of one CSV record, which may span lines."""
+    import csv
+
+    text = record.decode("utf-8", "surrogateescape").removesuffix("\r")
+    try:
+        return next(csv.reader([text], strict=True), [])
+    except csv.Error as error:
+        raise ValueError(f"is not CSV: {error}") from None
+
+
+def _json_object(cell: str, loads: Callable[[str], Any]) -> dict[str, Any]:
+    if not cell:
+        return {}
+    try:
+        value = loads(cell)
+    except ValueError as error:
+        raise ValueError(f"its properties are not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError("its properties are not a JSON object")
+    return value
+
+
+def _number(cell: str) -> int | None:
+    if not cell:
+        return None
+    try:
+        return int(cell)
+    except ValueError:
+        raise ValueError(f"its flag is {cell!r}, not a number") from None

@@ -1,0 +1,155 @@
+"""One run of ``produce``: portions go out in batches, acknowledgements are printed and summed."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rmqctl import exit_codes
+from rmqctl.context import Cli
+from rmqctl.errors import PartlyDone
+from rmqctl.rows.sent import SentRow, sent_rows
+from rmqctl.sending.sender import Defaults, InvalidRecordError, Sender
+from rmqctl.sending.sources import Portion, Source
+from rmqctl.text.durations import format_duration, format_size
+
+if TYPE_CHECKING:
+    from broker.api import ColumnSendResult
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.sending.pace import Pace
+
+BATCH_BYTES: Final = 1 << 20
+"""Bodies beyond this go in a batch of their own: larger ones fall out of the caches."""
+
+
+class Limits(NamedTuple):
+    """How the options say that messages are to go."""
+
+    batch: int
+    most: int | None
+    """Stop after so many messages."""
+    skip_invalid: bool
+    tee: bytes | None
+    """The delimiter with which bodies are printed as well; None prints none."""
+
+
+class ProduceRun:
+    """Sends what a source gives; see :meth:`run`."""
+
+    def __init__(self, cli: Cli, pace: "Pace", limits: Limits) -> None:
+        self._cli = cli
+        self._pace = pace
+        self._limits = limits
+        self._rows = cli.row_stream(SentRow) if cli.setting("output") else None
+        self._first: ColumnSendResult | None = None
+        self._invalid: list[InvalidRecordError] = []
+
+    def run(self, broker: "EmbeddedBroker", source: Source, defaults: Defaults) -> None:
+        """Send everything and sum up; PartlyDone (8 or 2) when something could not be sent."""
+        sender = Sender(broker, defaults, self._acknowledge)
+        with self._cli.progress("produce", "messages", source.total_bytes) as progress:
+            try:
+                for portion in source.portions:
+                    sent, size = sender.count, sender.bytes
+                    self._send(sender, portion)
+                    progress.advance(sender.count - sent, sender.bytes - size)
+                    broker.tick()
+                    if self._left(sender) == 0:
+                        break
+            except InvalidRecordError as error:
+                self._invalid.append(error)
+            elapsed_ms = progress.elapsed_ms()
+        self._print(sender, elapsed_ms, defaults.topic)
+        self._judge(sender)
+
+    def _left(self, sender: Sender) -> int | None:
+        """How many may still go; None for all."""
+        return None if self._limits.most is None else self._limits.most - sender.count
+
+    def _send(self, sender: Sender, portion: Portion) -> None:
+        """Send one portion in batches, at the pace that was asked for."""
+        bodies = portion.bodies
+        if bodies is None:
+            bodies = [message.body for message in portion.messages]
+        left = self._left(sender)
+        at, end = 0, len(bodies) if left is None else min(len(bodies), left)
+        while at < end:
+            size = self._pace.portion(_batch_size(bodies, at, min(end, at + self._limits.batch)))
+            before = sender.count
+            try:
+                if portion.bodies is not None:
+                    sender.send_bodies(bodies[at : at + size], portion.lines[at])
+                else:
+                    sender.send(portion.messages[at : at + size], portion.lines[at : at + size])
+            except InvalidRecordError as error:
+                sent = sender.count - before
+                self._show(bodies[at : at + sent])
+                self._note(error)
+                at += sent + 1
+            else:
+                self._show(bodies[at : at + size])
+                at += size
+        if portion.invalid is not None and self._left(sender) != 0:
+            self._note(portion.invalid)
+
+    def _note(self, error: InvalidRecordError) -> None:
+        if not self._limits.skip_invalid:
+            raise error
+        self._invalid.append(error)
+
+    def _show(self, bodies: list[bytes]) -> None:
+        """Print what was just acknowledged; whoever reads it sees it at once."""
+        tee = self._limits.tee
+        if tee is not None:
+            self._cli.out.write_bytes(b"".join([body + tee for body in bodies]))
+        if self._rows is not None:
+            self._rows.flush()
+        elif tee is not None:
+            self._cli.out.flush()
+
+    def _acknowledge(self, result: "ColumnSendResult") -> None:
+        if self._rows is not None:
+            self._rows.write(sent_rows(result))
+        elif self._first is None:
+            self._first = result
+
+    def _print(self, sender: Sender, elapsed_ms: int, topic: str) -> None:
+        if self._rows is not None:
+            self._rows.finish()
+        elif sender.count == 1 and self._first is not None and self._limits.tee is None:
+            row = next(sent_rows(self._first))
+            self._cli.out.write("\t".join(map(str, row)) + "\n")
+        if sender.count != 1:
+            self._cli.say(_summary(sender, elapsed_ms, topic))
+
+    def _judge(self, sender: Sender) -> None:
+        code = exit_codes.PARTLY if sender.count else exit_codes.USAGE
+        if self._invalid and self._limits.skip_invalid:
+            left_out = f"left out {len(self._invalid)} that can not be sent"
+            raise PartlyDone(f"{left_out}, the first: {self._invalid[0]}", code)
+        if self._invalid:
+            before = f"the {sender.count} before it are sent, " if sender.count else ""
+            after = "nothing after it" if sender.count else "nothing was sent"
+            raise PartlyDone(f"{self._invalid[0]}; {before}{after}", code)
+        if sender.not_flushed:
+            raise PartlyDone(
+                f"{sender.not_flushed} messages are stored, but the device has not confirmed them"
+            )
+
+
+def _batch_size(bodies: list[bytes], at: int, end: int) -> int:
+    """How many of the bodies go together: as many as fit BATCH_BYTES, one at least."""
+    if end - at == 1 or sum(map(len, bodies[at:end])) <= BATCH_BYTES:
+        return end - at
+    size = 0
+    for i in range(at, end):
+        size += len(bodies[i])
+        if size > BATCH_BYTES:
+            return max(1, i - at)
+    return end - at
+
+
+def _summary(sender: Sender, elapsed_ms: int, topic: str) -> str:
+    count = sender.count
+    speed = f", {count * 1000 / elapsed_ms:,.0f} msgs/s" if elapsed_ms and count else ""
+    return (
+        f"sent {count:,} messages ({format_size(sender.bytes)} bytes) to {topic} "
+        f"in {format_duration(elapsed_ms)}{speed}"
+    )

@@ -1,0 +1,151 @@
+"""Where the messages of ``produce`` come from: files, standard input, or a template."""
+
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rmqctl.errors import UsageProblem
+from rmqctl.rows.messages import MessageRow
+from rmqctl.sending.parsers import CsvParser, Outgoing, Parser, csv_cells
+from rmqctl.sending.records import ByteSource, read_records
+from rmqctl.sending.sender import InvalidRecordError
+
+STDIN: Final = "-"
+
+
+class Portion(NamedTuple):
+    """Records that came together: bodies alone, or messages with what their records say."""
+
+    bodies: list[bytes] | None
+    messages: list[Outgoing]
+    lines: Sequence[int]
+    invalid: InvalidRecordError | None = None
+    """What follows the portion and can not be sent."""
+
+
+class Source(NamedTuple):
+    """Messages to send; ``total_bytes`` is None where nobody knows how much comes."""
+
+    portions: Iterator[Portion]
+    total_bytes: int | None
+
+
+class Input:
+    """The files of a call, one after the other; ``-`` is standard input."""
+
+    def __init__(self, files: Sequence[str], delimiter: bytes, longest: int) -> None:
+        self._files = files or [STDIN]
+        self._delimiter = delimiter
+        self._longest = longest
+        self._line = 1
+        for name in self._files:
+            if name != STDIN and not Path(name).exists():
+                raise UsageProblem(f"no such file: {name}")
+            if name != STDIN and Path(name).is_dir():
+                raise UsageProblem(f"{name} is a folder, not a file")
+
+    @property
+    def from_terminal(self) -> bool:
+        """Whether somebody has to type the messages."""
+        return STDIN in self._files and sys.stdin.isatty()
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Bytes of all files together; None if one of them is a pipe."""
+        if any(name == STDIN or not Path(name).is_file() for name in self._files):
+            return None
+        return sum(Path(name).stat().st_size for name in self._files)
+
+    def bodies(self) -> Iterator[Portion]:
+        """Each record is a body."""
+        for records in self._records():
+            lines = range(self._line, self._line + len(records))
+            self._line += len(records)
+            yield Portion(records, [], lines)
+
+    def parsed(self, parse: Parser) -> Iterator[Portion]:
+        """Each record is parsed; one that can not be ends its portion."""
+        for records in self._records():
+            yield from self._parse(records, parse)
+
+    def csv(self) -> Iterator[Portion]:
+        """The first line of each file names the columns."""
+        for name in self._files:
+            with _opened(name) as source:
+                parser: CsvParser | None = None
+                for records in _whole_csv_records(read_records(source, b"\n", self._longest)):
+                    if parser is None:
+                        header = [cell.strip() for cell in csv_cells(records.pop(0))]
+                        self._line += 1
+                        try:
+                            parser = CsvParser(header, frozenset(MessageRow._fields))
+                        except ValueError as error:
+                            raise UsageProblem(f"{name}: {error}") from None
+                    yield from self._parse(records, parser.parse)
+
+    def _records(self) -> Iterator[list[bytes]]:
+        for name in self._files:
+            with _opened(name) as source:
+                try:
+                    yield from read_records(source, self._delimiter, self._longest)
+                except ValueError as error:
+                    raise InvalidRecordError(self._line, str(error)) from None
+
+    def _parse(self, records: list[bytes], parse: Parser) -> Iterator[Portion]:
+        messages: list[Outgoing] = []
+        lines: list[int] = []
+        for record in records:
+            line, self._line = self._line, self._line + 1
+            try:
+                messages.append(parse(record))
+                lines.append(line)
+            except ValueError as error:
+                yield Portion(None, messages, lines, InvalidRecordError(line, str(error)))
+                messages, lines = [], []
+        if messages:
+            yield Portion(None, messages, lines)
+
+
+class _Opened:
+    """A binary file, or standard input, which is left open."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._file: io.BufferedReader | None = None
+
+    def __enter__(self) -> ByteSource:
+        if self._name == STDIN:
+            return sys.stdin.buffer  # type: ignore[return-value]  # always buffered: read1 exists
+        self._file = Path(self._name).open("rb")
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _opened(name: str) -> _Opened:
+    return _Opened(name)
+
+
+def _whole_csv_records(chunks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+    """Join lines whose quotes are open: a cell may hold newlines. Blank lines are left out."""
+    pending = b""
+    quotes = 0
+    for lines in chunks:
+        whole: list[bytes] = []
+        for line in lines:
+            quotes += line.count(b'"')
+            record = pending + line
+            if quotes % 2:
+                pending = record + b"\n"
+                continue
+            pending, quotes = b"", 0
+            if record.strip():
+                whole.append(record)
+        if whole:
+            yield whole
+    if pending:
+        yield [pending]
