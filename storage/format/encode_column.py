@@ -9,7 +9,7 @@ import numpy as np
 
 from storage.model import KEY_SEPARATOR, split_keys
 
-from .encode import cached_tags_code, properties_length, topic_field, topic_hash
+from .encode import cached_tags_code, prepare, properties_length, topic_field, topic_hash
 from .hash_many import index_hashes_many
 from .head_matrix import HEAD_TYPES, checksums_of, lengths_of, rows_of
 from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_V1
@@ -46,17 +46,19 @@ def prepare_column(
     time of delivery. Raises InvalidMessageError as ``encode.prepare`` does.
     """
     count = len(bodies)
+    if not count:
+        return prepare(())
     field = topic_field(topic)
     shared = [properties] if properties else []
     if unique_ids is not None:
-        shared.append(_UNIQ_KEY + bytes(len(unique_ids[0])) if count else _UNIQ_KEY)
+        shared.append(_UNIQ_KEY + bytes(len(unique_ids[0])))
     fixed = b"\x02".join(shared)
     key_parts = None if keys is None else _key_parts(keys, b"\x02" if fixed else b"")
     body_sizes = lengths_of(bodies)
     property_sizes = np.full(count, len(fixed), np.int64)
     if key_parts is not None:
         property_sizes += lengths_of(key_parts)
-    if count and int(property_sizes.max()) > MAX_PROPERTIES_LENGTH:
+    if int(property_sizes.max()) > MAX_PROPERTIES_LENGTH:
         properties_length(bytes(int(property_sizes.max())))  # raises
     hosts = (len(born_host) == 20) | (len(store_host) == 20) << 1
     sizes = body_sizes + property_sizes + (HEAD_SIZES[hosts] + len(field) + 2)
@@ -78,7 +80,7 @@ def prepare_column(
     tails[:, len(field) : len(field) + 2] = (
         property_sizes.astype(">u2").view(np.uint8).reshape(count, 2)
     )
-    if unique_ids is not None and count:
+    if unique_ids is not None:
         width = len(unique_ids[0])
         joined = np.frombuffer(b"".join(unique_ids), np.uint8)
         tails[:, len(template) - width :] = joined.reshape(count, width)

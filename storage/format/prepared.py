@@ -85,7 +85,7 @@ class PreparedRecords:
     def queue_counts(self) -> Sequence[int]:
         """Count how many queue offsets each queue of ``queues`` gives away."""
         if self.queue_index is None and self.has_unit is None:
-            return [len(self.starts)]
+            return [len(self.starts)] * len(self.queues)
         counts = [0] * len(self.queues)
         for i in range(len(self.starts)):
             if self.has_unit is None or self.has_unit[i]:
@@ -98,7 +98,7 @@ class PreparedRecords:
         Ascending within a queue, in the order of the records; 0 for a record without a unit.
         """
         if self.queue_index is None and self.has_unit is None:
-            first = queue_offsets[0]
+            first = queue_offsets[0] if self.queues else 0
             return range(first, first + len(self.starts))
         following = list(queue_offsets)
         offsets = []
@@ -123,7 +123,8 @@ class PreparedRecords:
         if len(self.starts) == 1:
             # One message at a time is the commonest use; the general way takes twice as long.
             number = 0 if self.queue_index is None else self.queue_index[0]
-            queue_offset = queue_offsets[number] if self.has_unit is None else 0
+            has_unit = self.has_unit is None or self.has_unit[0]
+            queue_offset = queue_offsets[number] if has_unit else 0
             _OFFSETS.pack_into(image, QUEUE_OFFSET_POSITION, queue_offset, commitlog_offset)
             position = 68 if image[_SYS_FLAG_LOW_BYTE] & _BORN_V6 else 56
             _TIMESTAMP.pack_into(image, position, store_timestamp)
