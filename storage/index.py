@@ -173,16 +173,6 @@ class IndexWriter:
             return []
         return sorted((name for name in names if is_index_file_name(name)), key=int)
 
-    def names_ending_after(self, timestamp: int) -> list[str]:
-        """Files whose newest key was stored after ``timestamp`` ms (IndexService.load)."""
-        found = []
-        for name in self.names():
-            with (self._directory / name).open("rb") as file:
-                header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE).ljust(40, b"\0"))
-            if header.end_timestamp > timestamp:
-                found.append(name)
-        return found
-
     def delete(self, name: str) -> None:
         """Remove one file."""
         self._drop()

@@ -9,7 +9,7 @@ the prefix is kept, the slots are made anew, and keys are added from the last ke
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from .format.index import (
     INDEX_ENTRY_SIZE,
@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from .mapped_file_queue import MappedFileQueue
 
 
-class _Prefix(NamedTuple):
-    """The whole entries of a file, from entry 1 on."""
-
-    entries: ndarray
-    whole: bool
-    """Whether that is all that the header speaks of."""
-
-
 class IndexRecovery:
     """Checks the files that the checkpoint does not vouch for; needs the gate."""
 
@@ -52,55 +44,86 @@ class IndexRecovery:
         self._fs = fs
         self._folder = root / INDEX
         self._slots = config.max_hash_slot_num
+        self._entries = config.max_index_num
         self._size = config.index_file_size
         self._index = index
         self._log = log
 
-    def run(self, vouched_timestamp: int, log_end: int) -> list[str]:
-        """Mend the files; gives notes. Afterwards the newest file's header says where to go on."""
-        notes = []
-        names = self._index.names_ending_after(vouched_timestamp)
-        for number, name in enumerate(names):
-            newest = number + 1 == len(names)
-            note = self._mend(self._folder / name, log_end, newest=newest)
-            if note is None:
-                continue
-            notes.append(note)
-            for later in names[number + 1 :]:
-                self._index.delete(later)
-                notes.append(f"{self._folder / later}: follows a damaged file, made anew")
-            break
-        return notes
+    def run(self, vouched_timestamp: int, log_end: int) -> tuple[int, list[str]]:
+        """Mend the files; gives the log offset of the first record that lacks keys, and notes.
 
-    def _mend(self, path: Path, log_end: int, *, newest: bool) -> str | None:
-        """Mend one file in place, or remove it; None if all that it spoke of was whole."""
+        The record that the index ends with may have lost some of its keys, so they go as well;
+        they may lie in several files. All records before that one have all their keys.
+        """
+        notes: list[str] = []
+        names = self._index.names()
+        vouched = sum(1 for name in names if self._is_vouched(name, vouched_timestamp))
+        last = vouched
+        while last < len(names) - 1 and self._keep_full(names[last], log_end):
+            last += 1
+        for later in names[last + 1 :]:
+            self._index.delete(later)
+            notes.append(f"{self._folder / later}: follows a damaged file, made anew")
+        for name in reversed(names[: last + 1]):
+            lacking, kept = self._cut(name, log_end, notes)
+            if kept:
+                return lacking, notes
+        return 0, notes
+
+    def _is_vouched(self, name: str, timestamp: int) -> bool:
+        """Whether the file had filled up and was synced before the checkpoint said so."""
+        with (self._folder / name).open("rb") as file:
+            header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE).ljust(40, b"\0"))
+        return header.next_entry >= self._entries and header.end_timestamp <= timestamp
+
+    def _keep_full(self, name: str, log_end: int) -> bool:
+        """Whether a file is full of whole entries; its slots are made anew then."""
+        path = self._folder / name
         if path.stat().st_size != self._size:
-            self._index.delete(path.name)
-            return f"{path}: its length is not that of the store's index files, made anew"
+            return False
         fd = self._fs.open(path, writable=True)
         try:
             header = IndexHeader.unpack_from(self._fs.read(fd, INDEX_HEADER_SIZE, 0))
-            prefix = self._prefix(fd, header, log_end)
-            # A record may have lost some of its keys with the end of the newest file; a record
-            # whose keys go on in the next file is whole in this one.
-            full = prefix.whole and not newest
-            kept = prefix.entries if full else self._without_last_record(prefix)
-            if not len(kept) or header.begin_timestamp <= 0:
-                self._index.delete(path.name)
-                return f"{path}: no whole entries, made anew"
-            self._rewrite(fd, header, kept)
+            entries = self._prefix(fd, header, log_end)
+            if len(entries) < self._entries - 1:
+                return False
+            self._rewrite(fd, header, entries)
         finally:
             self._fs.close(fd)
-        if prefix.whole:
-            return None
-        return f"{path}: kept {len(kept)} of {header.index_count - 1} keys, the rest made anew"
+        return True
 
-    def _prefix(self, fd: int, header: IndexHeader, log_end: int) -> _Prefix:
+    def _cut(self, name: str, log_end: int, notes: list[str]) -> tuple[int, bool]:
+        """Take the last record's keys off a file; gives its offset and whether keys are left.
+
+        A file without keys is removed: the next key makes a new one.
+        """
+        path = self._folder / name
+        if path.stat().st_size != self._size:
+            self._index.delete(name)
+            notes.append(f"{path}: its length is not that of the store's index files, made anew")
+            return 0, False
+        fd = self._fs.open(path, writable=True)
+        try:
+            header = IndexHeader.unpack_from(self._fs.read(fd, INDEX_HEADER_SIZE, 0))
+            entries = self._prefix(fd, header, log_end)
+            if len(entries) < header.next_entry - 1:
+                count = f"{len(entries)} of {header.next_entry - 1}"
+                notes.append(f"{path}: kept {count} keys, the rest made anew")
+            last = int(entries["offset"][-1]) if len(entries) else 0
+            kept = entries[: int((entries["offset"] < last).sum())]
+            if len(kept) and self._rewrite(fd, header, kept):
+                return last, True
+        finally:
+            self._fs.close(fd)
+        self._index.delete(name)
+        return last, False
+
+    def _prefix(self, fd: int, header: IndexHeader, log_end: int) -> ndarray:
+        """The whole entries of a file, from entry 1 on."""
         import numpy as np
 
-        count = max(0, (self._size - entry_position(self._slots, 1)) // INDEX_ENTRY_SIZE)
         # The header may be older or newer on the device than the entries: look a window further.
-        count = min(count, header.next_entry - 1 + 65_536)
+        count = min(self._entries - 1, header.next_entry - 1 + 65_536)
         start = entry_position(self._slots, 1)
         data = self._fs.read(fd, count * INDEX_ENTRY_SIZE, start)
         entry = np.dtype([("hash", ">i4"), ("offset", ">i8"), ("diff", ">i4"), ("previous", ">i4")])
@@ -111,35 +134,37 @@ class IndexRecovery:
         good &= (entries["previous"] >= 0) & (entries["previous"] < numbers)
         good[1:] &= offsets[1:] >= offsets[:-1]
         good &= (offsets > 0) | (entries["hash"] != 0)
-        length = len(entries) if good.all() else int(good.argmin())
-        return _Prefix(entries[:length], length >= header.next_entry - 1)
+        return entries[: len(entries) if good.all() else int(good.argmin())]
 
-    def _without_last_record(self, prefix: _Prefix) -> ndarray:
-        """Drop the newest record's keys: some of them may be missing."""
-        entries = prefix.entries
-        if not len(entries):
-            return entries
-        return entries[: int((entries["offset"] < entries["offset"][-1]).sum())]
+    def _rewrite(self, fd: int, header: IndexHeader, kept: ndarray) -> bool:
+        """Make slots and header say exactly the kept entries, and zero what is behind them.
 
-    def _rewrite(self, fd: int, header: IndexHeader, kept: ndarray) -> None:
-        """Make slots and header say exactly the kept entries, and zero the entries behind them."""
+        False if nobody knows when the first of them was stored.
+        """
         import numpy as np
 
         slots = np.zeros(self._slots, ">i4")
         used = kept["hash"].astype(np.int64) % self._slots
         slots[used] = np.arange(1, len(kept) + 1)  # the last one of a slot stays
-        last = int(kept["offset"][-1])
-        renewed = header._replace(
-            end_timestamp=self._store_timestamp(last) or header.end_timestamp,
-            end_phy_offset=last,
-            hash_slot_count=int(np.count_nonzero(slots)),
-            index_count=len(kept) + 1,
+        first, last = int(kept["offset"][0]), int(kept["offset"][-1])
+        # The header may be that of the empty file, which carries the end of the file before.
+        begin = self._store_timestamp(first) or header.begin_timestamp
+        if begin <= 0:
+            return False
+        renewed = IndexHeader(
+            begin,
+            self._store_timestamp(last) or header.end_timestamp,
+            first,
+            last,
+            int(np.count_nonzero(slots)),
+            len(kept) + 1,
         )
         self._fs.write(fd, slots.tobytes(), slot_position(0))
         behind = entry_position(self._slots, len(kept) + 1)
-        for first, end in self._fs.data_ranges(fd, behind, self._size):
-            self._fs.write(fd, bytes(end - first), first)
+        for start, end in self._fs.data_ranges(fd, behind, self._size):
+            self._fs.write(fd, bytes(end - start), start)
         self._fs.write(fd, renewed.pack(), 0)
+        return True
 
     def _store_timestamp(self, commitlog_offset: int) -> int | None:
         file = self._log.find(commitlog_offset)

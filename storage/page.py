@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import os
 import threading
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -47,8 +46,12 @@ STAGE_RECORDS: Final = 1
 STAGE_DISPATCH: Final = 2
 
 
-class Word(IntEnum):
-    """Numbers of the words of the page."""
+class Word:
+    """Numbers of the words of the page.
+
+    Plain ints: looking up a member of an enum costs more than storing a word, and one message
+    stores twenty.
+    """
 
     MAGIC = 0  # magic and version; written last, zeroed first
     BOOT_HIGH = 1
@@ -67,8 +70,7 @@ class Word(IntEnum):
     LAST_WRITER = 14  # token of the store object that appended last
     FILES_GENERATION = 15  # counts deletions of files
     LOG_MIN = 16
-    SLOT_COUNT = 17
-    NAMES_BYTES = 18
+    NAMES_BYTES = 18  # how much of the names file counts: a line is a slot
     LAST_STORE_TIMESTAMP = 19
     INDEX_FILE = 20  # 17-digit name of the index file that is written now, 0 = none
     UNDO_INDEX_FILE = 21  # the index before the batch: file, header fields, count
@@ -77,6 +79,7 @@ class Word(IntEnum):
 
 
 _WORDS_END: Final = 64
+WORD_NAMES: Final = {number: name for name, number in vars(Word).items() if name.isupper()}
 
 
 def boot_id() -> tuple[int, int] | None:
@@ -192,28 +195,32 @@ class SharedPage:
     def slot(self, topic: str, queue_id: int) -> int | None:
         """Number of the queue's slot, or None if the queue has none yet."""
         found = self._slots.get((topic, queue_id))
-        if found is None and self.words[Word.SLOT_COUNT] > len(self._names):
+        if found is None and self.words[Word.NAMES_BYTES] != self._names_read:
             self._read_names()
             found = self._slots.get((topic, queue_id))
         return found
 
     def add_slot(self, topic: str, queue_id: int) -> int:
-        """Give the queue a slot; needs the gate. The name is written before it counts."""
-        words = self.words
+        """Give the queue a slot; needs the gate.
+
+        The slot of a name is its line, and NAMES_BYTES alone says which lines count: with a count
+        of slots beside it, a death between the two stores would move all later names by one.
+        """
         self._read_names()
         with self._lock:
-            number = int(words[Word.SLOT_COUNT])
+            found = self._slots.get((topic, queue_id))
+            if found is not None:
+                return found  # its writer died right after naming it
+            number = len(self._names)
             if number >= self._capacity:
                 self._grow(2 * self._capacity)
-                words = self.words
+            words = self.words
             line = f"{topic}\t{queue_id}\n".encode()
-            fd = self._open_names()
-            self._fs.write(fd, line, words[Word.NAMES_BYTES])
+            self._fs.write(self._open_names(), line, words[Word.NAMES_BYTES])
             base = (SLOTS + number * SLOT_SIZE) // 8
             words[base] = 0
             words[base + 1] = 0
             words[Word.NAMES_BYTES] = words[Word.NAMES_BYTES] + len(line)
-            words[Word.SLOT_COUNT] = number + 1
             self._names.append((topic, queue_id))
             self._slots[topic, queue_id] = number
             self._names_read = words[Word.NAMES_BYTES]
@@ -221,7 +228,7 @@ class SharedPage:
 
     def queues(self) -> list[tuple[str, int]]:
         """All queues that have a slot, in slot order."""
-        if self.words[Word.SLOT_COUNT] != len(self._names):
+        if self.words[Word.NAMES_BYTES] != self._names_read:
             self._read_names()
         return list(self._names)
 

@@ -102,12 +102,14 @@ class Recovery:
             if report.clean_shutdown:
                 page.set_synced_offset(slot, following)
         index = self._appender.index
+        keys_from = None
         if not report.clean_shutdown:
             mending = IndexRecovery(self._fs, self._root, self._config, index, self._log)
-            report.notes += mending.run(checkpoint.index_msg_timestamp, report.log_end)
+            keys_from, notes = mending.run(checkpoint.index_msg_timestamp, report.log_end)
+            report.notes += notes
         index.use_newest()
         redispatch = Redispatch(self._config, self._appender, page, queues, self._log, report)
-        redispatch.run(walked)
+        redispatch.run(walked, keys_from)
         words[Word.LAST_STORE_TIMESTAMP] = max(
             words[Word.LAST_STORE_TIMESTAMP], checkpoint.physic_msg_timestamp
         )

@@ -41,10 +41,18 @@ class Redispatch:
         self._indexed = -1  # the record whose keys the kept index ends with
         self._from_log_start = False  # a queue's first record seen is its first in the log
 
-    def run(self, walked: Runs) -> None:
-        """Bring queues and index up to the log's end."""
+    def run(self, walked: Runs, keys_from: int | None) -> None:
+        """Bring queues and index up to the log's end.
+
+        ``keys_from`` is the first record that lacks keys, None = the index has not been looked at.
+        """
         report = self._report
-        keys_from = self._keys_from()
+        if not self._config.message_index_enable:
+            keys_from = None
+        elif keys_from is None:
+            keys_from = self._keys_from()
+        else:
+            keys_from = max(report.log_min, keys_from)
         begin = walked[0][0] if walked else report.log_end
         self._from_log_start = begin == report.log_min
         self._pass(records_to_dispatch(walked, self._queues, self._log), self._put_units)
@@ -55,22 +63,18 @@ class Redispatch:
             self._pass(behind, self._put_keys)
         self._note_newest_timestamp(walked)
 
-    def _keys_from(self) -> int | None:
-        """Log offset of the first record that may lack keys; None if keys are not kept.
+    def _keys_from(self) -> int:
+        """Log offset of the first record that may lack keys after a clean exit.
 
-        After a clean exit RocketMQ adds keys only for what the queues lack too.
+        RocketMQ adds keys only for what the queues lack too.
         """
-        if not self._config.message_index_enable:
-            return None
         log_min, log_end = self._report.log_min, self._report.log_end
         header = self._appender.index.newest_header()
         start = log_min
         if header is not None and header.index_count > 1:
             start = max(log_min, header.end_phy_offset)
             self._indexed = header.end_phy_offset
-        if self._report.clean_shutdown:
-            start = max(start, min(log_end, self._queues.max_physic_offset()))
-        return start
+        return max(start, min(log_end, self._queues.max_physic_offset()))
 
     def _note_newest_timestamp(self, walked: Runs) -> None:
         """Store times must not go back: remember that of the last record."""

@@ -1,0 +1,48 @@
+"""A writer may die at any mapped store, any word of the page and any call that changes files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.crash import fast_folder
+from tests.support.slim import Slim
+
+PROCESSES = 2
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("workload", "every", "least"),
+    [
+        ("singles", 1, 800),
+        ("singles, SYNC_FLUSH", 4, 800),
+        ("batches", 2, 550),
+        pytest.param("singles, SYNC_FLUSH", 1, 800, marks=pytest.mark.long),
+        pytest.param("batches", 1, 550, marks=pytest.mark.long),
+    ],
+)
+def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, every, least):
+    with fast_folder() as folder:
+        found = killed_at_instants(folder, workload, every)
+    assert [failure for one in found for failure in one["failures"]] == []
+    assert max(one["instants"] for one in found) > least, "the workload has become too small"
+    assert sum(one["deaths_of_openers"] for one in found) > 20
+
+
+def killed_at_instants(folder: Path, workload: str, every: int) -> list[dict[str, Any]]:
+    """All instants, or each ``every``-th, shared out between processes."""
+    running = [
+        Slim(
+            "tests.support.every_instant:killed_at_every_instant",
+            folder=str(folder),
+            workload=workload,
+            shard=shard * every,
+            shards=PROCESSES * every,
+        )
+        for shard in range(PROCESSES)
+    ]
+    return [one.result() for one in running]

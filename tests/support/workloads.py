@@ -1,0 +1,72 @@
+"""Runs of puts that meet everything a writer does: topics, keys, batches, rolls, clean closes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from storage.config import StoreConfig
+from storage.fs import FileSystem
+from tests.support.crash import Acknowledge, Put
+from tests.support.samples import (
+    SMALL,
+    TINY,
+    Sample,
+    Ticking,
+    batch,
+    open_store,
+    prepared,
+    sync_flush,
+)
+
+SINGLES = [
+    Put([Sample("one", "A")]),
+    Put([Sample("two", "A", 1, keys=("k", "k", "other"), tags="T")]),
+    Put(batch("three", 5, "A", (0, 1))),
+    Put([Sample("four", "B", 3, size=700, tags="x y")]),
+    Put(batch("five", 3, "B", (3,), size=300)),
+    Put(batch("six", 4, "C", (0, 1, 2, 3), size=350), whole=True),
+    Put([Sample("seven", "A", size=1200)]),
+    Put(batch("eight", 6, "A", (0,), size=250)),  # ends one log file and begins the next
+    Put([Sample("nine", "B", 3, keys=tuple(f"key-{i}" for i in range(13)))]),  # > an index file
+    Put(batch("ten", 4, "A", (1, 0), size=600), whole=True),  # does not fit: blank, next file
+    Put([Sample("eleven", "C", 2)]),
+]
+"""Every kind of roll; after the fifth put the store is closed and opened again."""
+REOPEN_BEFORE = 5
+
+BATCHES = [
+    Put(batch("small", 3, "A", (0, 1))),
+    Put(batch("big", 60, "A", (0, 1), size=250)),  # > 16 KiB: records through the descriptor
+    Put(batch("huge", 120, "B", (0, 1, 2), size=400)),  # two log files, > 48 keys: NumPy
+    Put(batch("keys", 70, "A", (0,), size=20)),  # below 16 KiB, but columns
+    Put([Sample("last", "A", 1)]),
+    Put(batch("rest", 150, "C", (0,), size=100)),  # rolls the index in the middle
+    Put(batch("end", 230, "D", (0,), size=100)),  # and units > 4 KiB
+]
+
+
+def run_puts(
+    root: Path,
+    fs: FileSystem,
+    config: StoreConfig,
+    puts: list[Put],
+    acknowledge: Acknowledge,
+    *,
+    reopen_before: int = -1,
+) -> None:
+    """Open, put one after the other, close; in the middle close and open once."""
+    clock = Ticking()
+    store = open_store(root, config, fs=fs, clock=clock)
+    for number, put in enumerate(puts):
+        if number == reopen_before:
+            store.close()
+            store = open_store(root, config, fs=fs, clock=clock)
+        acknowledge(number, store.put(prepared(put.samples), whole=put.whole))
+    store.close()
+
+
+WORKLOADS: dict[str, tuple[StoreConfig, list[Put], int]] = {
+    "singles": (TINY, SINGLES, REOPEN_BEFORE),
+    "singles, SYNC_FLUSH": (sync_flush(TINY), SINGLES, REOPEN_BEFORE),
+    "batches": (SMALL, BATCHES, -1),
+}
