@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+
 from storage.fs import FileSystem
 from storage.readonly import StoreView
 from storage.store import MessageStore
-
 from tests.support import golden
 
 KEPT_MORE = {

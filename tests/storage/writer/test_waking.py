@@ -1,0 +1,196 @@
+"""Waiting processes are rung; timed services run in one process and move on when it dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from storage.bells import Bell, Ringer, topic_word
+from storage.fs import FileSystem
+from storage.services import TimedServices
+from storage.store import MessageStore
+from tests.support.samples import TINY, Sample, new_store, open_store, prepared
+
+WAITER = """
+import sys
+from pathlib import Path
+from storage.store import MessageStore
+with MessageStore.open(Path(sys.argv[1])) as store:
+    end = store.log_end
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if store.log_end == end:
+            end = store.wait(end, 30_000, line.strip() or None)
+        else:
+            end = store.log_end
+        print(end, flush=True)
+"""
+
+
+@contextmanager
+def waiter(root: Path) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITER, str(root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_sleeping_process_is_woken_by_a_put_in_another(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with waiter(root) as process, open_store(root) as store:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in range(200):
+            process.stdin.write("A\n")
+            process.stdin.flush()
+            store.put(prepared([Sample(f"m{number}", "A")]))
+            while int(process.stdout.readline()) < store.log_end:
+                process.stdin.write("A\n")
+                process.stdin.flush()
+
+
+def test_only_waiters_for_the_topic_are_rung(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with open_store(root) as store:
+        page = store._session.page
+        first = Bell.take(FileSystem(), page, root)
+        second = Bell.take(FileSystem(), page, root)
+        third = Bell.take(FileSystem(), page, root)
+        assert first is not None
+        assert second is not None
+        assert third is not None
+        first.arm("A")
+        second.arm("B")
+        third.arm(None)
+        ringer = Ringer(page, root)
+
+        ringer.ring({"A"})
+
+        assert first.sleep(1000)
+        assert third.sleep(1000)
+        assert not second.sleep(0)
+        for bell in (first, second, third):
+            bell.close()
+        ringer.close()
+
+
+def test_a_dead_waiters_slot_is_taken_over(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with waiter(root) as process, open_store(root) as store:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        page = store._session.page
+        deadline = time.monotonic() + 20
+        while not page.map[4096] and time.monotonic() < deadline:
+            os.sched_yield()
+        assert page.map[4096] == 1
+        process.kill()
+        process.wait()
+        store.put(prepared([Sample("m", "A")]))  # rings the dead: no harm
+
+        bell = Bell.take(FileSystem(), page, root)
+
+        assert bell is not None
+        assert (root / "rmqctl/bells/0").exists()
+        bell.close()
+
+
+def test_no_bell_is_lost_between_looking_and_sleeping(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with open_store(root) as writer, open_store(root) as reader:
+        rounds = 300
+        slow = []
+
+        def follow() -> None:
+            seen = 0
+            while seen < rounds:
+                end = reader.log_end
+                seen = reader.view.max_offset_in_queue("A", 0)
+                if seen >= rounds:
+                    return
+                before = time.monotonic()
+                reader.wait(end, 5_000, "A")
+                if time.monotonic() - before > 0.9:  # the safety poll, not a bell
+                    slow.append(seen)
+
+        thread = threading.Thread(target=follow)
+        thread.start()
+        for number in range(rounds):
+            writer.put(prepared([Sample(f"m{number}", "A")]))
+        thread.join(60)
+        assert not thread.is_alive()
+        assert slow == []
+
+
+def test_topic_words_are_never_the_word_for_any_topic() -> None:
+    assert topic_word(None) == 0
+    assert all(topic_word(f"t{number}") > 0 for number in range(1000))
+
+
+def test_services_run_in_one_process_and_move_on_when_it_dies(tmp_path: Path) -> None:
+    (tmp_path / "rmqctl").mkdir()
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        services = TimedServices(tmp_path)
+        services.add(lambda: os.write(write_end, b"ran"), interval_ms=0, first_ms=0)
+        services.tick()
+        signal.pause()
+    assert os.read(read_end, 3) == b"ran"
+    ran = []
+    services = TimedServices(tmp_path)
+    services.add(lambda: ran.append(1), interval_ms=0, first_ms=0)
+    services.tick()
+    assert not services.elected
+    assert ran == []
+
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    deadline = time.monotonic() + 20  # the kernel releases the lock about a millisecond later
+    while not ran and time.monotonic() < deadline:
+        services.tick()
+
+    assert ran == [1]
+    services.close()
+    os.close(read_end)
+    os.close(write_end)
+
+
+def test_a_failing_service_does_not_stop_the_others(tmp_path: Path) -> None:
+    (tmp_path / "rmqctl").mkdir()
+    ran = []
+
+    def fail() -> None:
+        raise OSError("no luck")
+
+    services = TimedServices(tmp_path)
+    services.add(fail, interval_ms=0, first_ms=0)
+    services.add(lambda: ran.append(1), interval_ms=0, first_ms=0)
+    services.tick()
+    assert ran == [1]
+    assert [str(error) for _, error in services.failures] == ["no luck"]
+    services.close()
+
+
+def test_a_put_through_one_opening_is_seen_by_the_view_of_another(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with open_store(root) as writer, MessageStore.open(root, TINY) as other:
+        assert other.view.max_offset_in_queue("A", 0) == 0
+        writer.put(prepared([Sample("m", "A")]))
+        assert other.view.max_offset_in_queue("A", 0) == 1
+        assert other.view.get_message("A", 0, 0, 1).messages[0].body == Sample("m", "A").body()
