@@ -125,7 +125,8 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
+        self._at = 0  # where the next token is looked for
+        self._start = 0  # where the current one begins
         self._kind = ""
         self._token = ""
         self._suffix = ""
@@ -140,6 +141,7 @@ class _Reader:
     def _next(self) -> None:
         match = _TOKEN.match(self._text, self._at)
         if match is None:
+            self._start = self._at
             self._fail("this is no JSON token, or a string does not end")
         self._at = match.end()
         kind = match.lastgroup or ""
@@ -148,9 +150,10 @@ class _Reader:
             kind = "number"
         self._kind = kind
         self._token = match[kind]
+        self._start = match.start(kind)
 
     def _fail(self, reason: str) -> NoReturn:
-        raise JsonError(reason, self._text, self._at)
+        raise JsonError(reason, self._text, self._start)
 
     def _value(self, depth: int) -> JsonValue:
         if depth > MAX_DEPTH:

@@ -1,0 +1,150 @@
+"""fastjson's dialect. Texts and answers marked [J] were tried with fastjson 1.2.69 itself."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from storage.format.errors import JsonError
+from storage.format.fastjson import MAX_DEPTH, dumps, loads
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+scalars = st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(texts, inner) | st.dictionaries(st.integers(), inner)
+    ),
+    max_leaves=20,
+)
+
+
+@given(values)
+def test_what_is_written_is_read_again(value: Any) -> None:
+    assert loads(dumps(value)) == value
+
+
+@given(values)
+def test_strict_json_is_read_as_json_reads_it(value: Any) -> None:
+    text = json.dumps(value)
+    assert loads(text) == json.loads(text)
+
+
+def test_int_keys_stay_bare_and_on_one_line() -> None:
+    value = {"offsetTable": {"%RETRY%g1@g1": {}, "TopicTest@g1": {0: 5, 1: 7, 10: 3000000000}}}
+    assert dumps(value) == (
+        '{\n\t"offsetTable":{\n\t\t"%RETRY%g1@g1":{},\n\t\t"TopicTest@g1":'
+        "{0:5,1:7,10:3000000000\n\t\t}\n\t}\n}"
+    )
+
+
+def test_members_of_members_of_int_keys_are_indented() -> None:  # [J]
+    assert dumps({"im": {1: {"x": 1, "y": 2}, 2: {"x": 1}}}) == (
+        '{\n\t"im":{1:{\n\t\t\t"x":1,\n\t\t\t"y":2\n\t\t},2:{\n\t\t\t"x":1\n\t\t}\n\t}\n}'
+    )
+
+
+def test_missing_members_are_left_out_and_arrays_stay_on_one_line() -> None:  # [J]
+    assert dumps({"n": None, "ints": [1, 2], "empty": [], "map": {}}) == (
+        '{\n\t"ints":[1,2],\n\t"empty":[],\n\t"map":{}\n}'
+    )
+    assert dumps({"n": None}) == "{}"
+
+
+def test_what_fastjson_escapes_is_escaped() -> None:  # [J]
+    escaped = {
+        '"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r",
+        "\0": "\\u0000", "\v": "\\u000B", "\x1f": "\\u001F", "\x7f": "\\u007F",
+        "\x9f": "\\u009F", "\u2028": "\\u2028", "\u2029": "\\u2029",
+    }  # fmt: skip
+    for char, text in escaped.items():
+        assert dumps({char: char}) == f'{{\n\t"{text}":"{text}"\n}}'
+    for char in " /<>&'\xa0\u4e2d\U0001f600":
+        assert dumps(char) == f'"{char}"'
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"{a:1,'b':'x\'y',\"c\":2,,}".replace(r"\"", '"'), {"a": 1, "b": "x'y", "c": 2}),
+        ("{1:2,3:4,}", {1: 2, 3: 4}),
+        ('{"0":2}', {"0": 2}),
+        ('{"a":[1,,2,]}', {"a": [1, 2]}),
+        ('{"a":1L}', {"a": 1}),
+        ('{"a":+1}', {"a": 1}),
+        ('{"a":01}', {"a": 1}),
+        ('{"a":"1"}', {"a": "1"}),
+        (r'{"a":"\x41\0\v\/"}', {"a": "A\0\v/"}),
+        (r'{"a":"\ud83d\ude00"}', {"a": "\U0001f600"}),
+        ('{"a":NaN,"b":undefined,"c":null}', {"a": None, "b": None, "c": None}),
+        ('{/*c*/"a":1}', {"a": 1}),
+        ('{//x\n"a":1}', {"a": 1}),
+        ('{"a":"\n"}', {"a": "\n"}),
+        ('{"a":-5,"a":6}', {"a": 6}),
+        ("{-1:5}", {-1: 5}),
+        ("{1.5:1}", {"1.5": 1}),
+        ("{null:1,true:2}", {"null": 1, "true": 2}),
+        ('\ufeff{"a":1}', {"a": 1}),
+        ('{,"a":1}', {"a": 1}),
+        ('{"a":12345678901234567890}', {"a": 12345678901234567890}),
+        ('{"a":1.0E5,"b":1F,"c":2D,"d":3S,"e":4B}', {"a": 1e5, "b": 1.0, "c": 2.0, "d": 3, "e": 4}),
+        ("null", None),
+    ],
+)
+def test_what_fastjson_tolerates_is_read(text: str, value: Any) -> None:  # [J]
+    assert loads(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1} x', '{"a" 1}', '{"a":1', "[1", "{a-b:1}", "{%R%g@x:1}", r'{"a":"\q"}',
+        '{"a":1;}', '{"a":1"b":2}', '{"a":1 b:2}', "{a b:1}", '{"a":x}', "{} {}", '{"a":.5}',
+        "", '{"a":"x', "{", "]", ":", '{"a"', "/*/*", '{"a":1e999}', "9" * 5000 + "x",
+    ],
+)  # fmt: skip
+def test_what_is_no_json_is_refused(text: str) -> None:  # [J] but for the last line
+    with pytest.raises(JsonError):
+        loads(text)
+
+
+@given(st.text(st.sampled_from("{}[]:,\"'\\ab01 -/*\n\x00\u4e2d.eEL")))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        value = loads(text)
+    except JsonError:
+        return
+    assert loads(dumps(value)) == without_none(value)
+
+
+def without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_none(item) for key, item in value.items() if item is not None}
+    return [without_none(item) for item in value] if isinstance(value, list) else value
+
+
+def test_an_error_says_where() -> None:
+    with pytest.raises(JsonError, match="line 2, column 6") as caught:
+        loads('{\n "a" 1}')
+    assert caught.value.position == 7
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_deep_nesting_is_refused_before_it_hurts(opening: str) -> None:
+    with pytest.raises(JsonError, match="deeper"):
+        loads(opening * 100_000)
+    assert loads("[" * MAX_DEPTH + "]" * MAX_DEPTH) is not None
+
+
+def test_many_blanks_before_nonsense_take_no_time() -> None:
+    with pytest.raises(JsonError):
+        loads(" " * 100_000 + "\xa7")
+
+
+def test_numbers_that_no_float_holds_are_refused() -> None:
+    with pytest.raises(JsonError, match="too large"):
+        loads("1e400")
+    with pytest.raises(ValueError, match="JSON"):
+        dumps(math.inf)
