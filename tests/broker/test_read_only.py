@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from broker.api import Broker, OffsetCommit, PullRequest
 from broker.embedded import EmbeddedBroker
 from broker.errors import NoPermissionError
 from broker.pull import pull_status
+from storage.config import SMALL_STORE
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig
 from storage.model import Message
 from storage.results import GetMessageStatus
+from storage.store import MessageStore
 from tests.support import golden
 
 STORES = ["basic-4.9", "small-files-4.9", "retry-dlq-4.9", "lmq-4.9", "retry-dlq-5.3"]
@@ -101,10 +104,30 @@ def test_reading_leaves_no_trace_and_changing_is_refused(name, broker):
     assert snapshot(root) == before
 
 
-def test_writing_beside_it_is_seen(tmp_path):
-    from storage.config import SMALL_STORE
-    from storage.store import MessageStore
+def test_a_gap_in_the_files_is_passed_and_not_waited_at():
+    with EmbeddedBroker.open(golden.store("hole-4.9"), read_only=True) as broker:
+        gaps = [
+            pull
+            for pull in golden.manifest("hole-4.9")["pulls"]
+            if pull["status"] == "OFFSET_FOUND_NULL"
+        ]
+        assert gaps
+        for pull in gaps[:3]:
+            started = time.monotonic()
+            answer = broker.pull(
+                PullRequest("g", pull["topic"], pull["queueId"], pull["offset"]),
+            )
+            held = broker.pull(
+                PullRequest(
+                    "g", pull["topic"], pull["queueId"], pull["offset"], suspend_timeout_ms=20_000
+                )
+            )
+            assert time.monotonic() - started < 5
+            assert held == answer
+            assert answer.next_begin_offset == pull["nextBeginOffset"]
 
+
+def test_writing_beside_it_is_seen(tmp_path):
     MessageStore.create(tmp_path / "s", SMALL_STORE)
     with EmbeddedBroker.open(tmp_path / "s") as writer:
         writer.send(Message("T", b"1"), 0)

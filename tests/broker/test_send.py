@@ -14,12 +14,13 @@ from broker.embedded import EmbeddedBroker
 from broker.errors import BrokerError, MessageIllegalError, NoPermissionError, ResponseCode
 from broker.message_builder import MessageBuilder
 from broker.send import Sender, compress_body
-from storage.config import FlushDiskType
+from storage.config import SMALL_STORE, FlushDiskType
 from storage.configs.topics import TopicConfig
 from storage.format.delay import parse_delay_levels
 from storage.format.message_id import UniqueIds
 from storage.model import Message, MessageExt, MessageSysFlag
 from storage.results import PutMessageResult, PutMessageStatus
+from storage.store import MessageStore
 
 
 def stored(broker: Broker, topic: str, queue_id: int = 0, offset: int = 0) -> list[MessageExt]:
@@ -95,6 +96,20 @@ def test_a_batch_goes_to_one_queue_with_consecutive_offsets(broker):
         "WAIT": "true",
         "CLUSTER": "DefaultCluster",
     }
+
+
+def test_a_batch_lies_in_one_log_file(tmp_path):
+    size = 4096
+    config = SMALL_STORE.with_(mapped_file_size_commit_log=size)
+    MessageStore.create(tmp_path / "s", config)
+    with EmbeddedBroker.open(tmp_path / "s") as broker:
+        broker.send(Message("T", bytes(1500)), 0)
+        broker.send_batch([Message("T", bytes(900)) for _ in range(3)], 1)
+        places = [m.commitlog_offset for m in stored(broker, "T", 1)]
+        assert len(places) == 3
+        assert places[0] == size
+        with pytest.raises(MessageIllegalError):
+            broker.send_batch([Message("T", bytes(900)) for _ in range(5)], 1)
 
 
 @pytest.mark.parametrize(
@@ -198,9 +213,6 @@ BODIES = st.lists(st.binary(max_size=40), min_size=1, max_size=70)
 def test_a_column_is_stored_as_single_sends_would_be(
     tmp_path_factory, bodies, tags, key_kind, delayed
 ):
-    from storage.config import SMALL_STORE
-    from storage.store import MessageStore
-
     keys = None if key_kind == 0 else [f"k{n} \u00e9" if n % 3 else "" for n in range(len(bodies))]
     properties = {"p": "v", "TAGS": tags or ""}
     if delayed:
@@ -293,8 +305,6 @@ def test_each_answer_of_the_store_has_its_meaning(broker, status):
 
 
 def test_synchronous_flush_is_the_stores_setting(open_broker, root):
-    from storage.config import SMALL_STORE
-
     config = SMALL_STORE.with_(flush_disk_type=FlushDiskType.SYNC_FLUSH)
     broker = open_broker(store_config=config)
     assert broker.send(Message("T", b"x")).send_status is SendStatus.SEND_OK

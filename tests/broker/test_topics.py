@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +17,12 @@ from broker.errors import (
     ResponseCode,
     TopicNotExistError,
 )
+from broker.shared_table import Gate
+from broker.topics import TopicManager
 from storage.configs.journal import Journal
 from storage.configs.topics import TopicConfig, system_topics, topics_file
+from storage.errors import StoreNotWritableError
+from storage.fs import FileSystem
 from storage.model import Message
 
 BODY = b"x"
@@ -164,6 +170,32 @@ def test_whoever_creates_first_decides(open_broker):
     first.update_topic(TopicConfig("T", 7, 7))
     second.send(Message("T", BODY))
     assert second.topic("T") == TopicConfig("T", 7, 7)
+
+
+class FullDisk(FileSystem):
+    def write(self, fd: int, data: bytes | bytearray | memoryview, offset: int) -> None:
+        raise OSError(28, "No space left on device")
+
+
+def manager(root: Path, gate: Gate, fs: FileSystem | None = None) -> TopicManager:
+    return TopicManager(root, BrokerConfig(), gate=gate, queues=list, now=lambda: 5, fs=fs)
+
+
+def test_a_topic_that_could_not_be_written_does_not_exist(root):
+    topics = manager(root, nullcontext, FullDisk())
+    with pytest.raises(StoreNotWritableError, match="No space left"):
+        topics.for_sending("T", "TBW102", 4)
+    assert topics.get("T") is None
+
+
+def test_of_two_that_create_a_topic_at_once_the_first_wins(root):
+    @contextmanager
+    def slow_gate():
+        manager(root, nullcontext).update(TopicConfig("T", 7, 7))
+        yield
+
+    assert manager(root, slow_gate).for_sending("T", "TBW102", 4) == TopicConfig("T", 7, 7)
+    assert manager(root, nullcontext).get("T") == TopicConfig("T", 7, 7)
 
 
 def test_topics_that_only_queues_tell_of_can_be_read(open_broker, root):
