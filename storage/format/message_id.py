@@ -47,8 +47,8 @@ class UniqueIds:
 
     ``ip`` has 4 or 16 bytes; ``loader_hash`` tells generators of one process id apart (Java uses
     its class loader's hashCode). ``tz`` None means the machine's time zone: the time field
-    counts from the start of the month *there*. Ids differ as long as less than 65,536,000 a
-    second are drawn, also if the clock stands still or steps back. A forked child needs its own.
+    counts from the start of the month *there*. Ids differ also if the clock stands still, or steps
+    back by less than 1,000 seconds. A forked child needs its own generator.
     """
 
     def __init__(self, ip: bytes, pid: int, loader_hash: int, tz: tzinfo | None = None) -> None:
@@ -79,6 +79,8 @@ class UniqueIds:
     def take(self, count: int, now_ms: int) -> list[bytes]:
         """Make ``count`` ids as ASCII, in the order in which ``next`` would have made them."""
         ids: list[bytes] = []
+        if count <= 0:
+            return ids
         with self._lock:
             if now_ms != self._now:
                 self._move(now_ms)
