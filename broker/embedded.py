@@ -31,11 +31,14 @@ from .api import (
 )
 from .arrivals import Arrivals, polling
 from .config import BrokerConfig
+from .errors import NoPermissionError
 from .groups import GroupManager
+from .membership import SoleMember
 from .message_builder import MessageBuilder
 from .progress import ConsumerOffsetManager, memory_bytes, offset_query
 from .pull import Puller
 from .send_column import ColumnSender
+from .shared_table import READ_ONLY
 from .topics import TopicManager
 
 if TYPE_CHECKING:
@@ -295,6 +298,15 @@ class EmbeddedBroker:
     def progress(self) -> ConsumerOffsetManager:
         """The rules of progress, for whoever moves it deliberately."""
         return self._progress
+
+    def join_alone(self, group: str) -> SoleMember:
+        """Become the group's only member until ``leave`` or the end of the process.
+
+        Raises GroupInUseError if it has one, and NoPermissionError on a read-only store.
+        """
+        if self._store is None:
+            raise NoPermissionError(READ_ONLY)
+        return SoleMember(self._store.root, group, self._store.now())
 
     # -- life
 

@@ -3,6 +3,7 @@
 RocketMQError
   BrokerError                     the broker answered with a code that is no success
     BrokerSystemError             SYSTEM_ERROR: the request makes no sense, or something broke
+      GroupInUseError             somebody else consumes in a group that is not shared
       InvalidNameError            a topic's or group's name breaks a rule (also a ValueError)
     BrokerBusyError               SYSTEM_BUSY: come again
     MessageIllegalError           MESSAGE_ILLEGAL: a message breaks a limit (also a ValueError)
@@ -69,6 +70,17 @@ class BrokerSystemError(BrokerError):
 
 class InvalidNameError(BrokerSystemError, ValueError):
     """The name of a topic or group breaks a rule (TopicValidator, Validators)."""
+
+
+class GroupInUseError(BrokerSystemError):
+    """Somebody else consumes in the group. ``holder`` tells who, as far as is known."""
+
+    def __init__(self, group: str, holder: str) -> None:
+        super().__init__(
+            f"group {group} is consumed by {holder}; end that, or consume in another group"
+        )
+        self.group = group
+        self.holder = holder
 
 
 class BrokerBusyError(BrokerError):

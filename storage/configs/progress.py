@@ -120,6 +120,8 @@ class ProgressFile:
         Cheap when neither file changed since the last call. Meant for every 5 s
         (flushConsumerOffsetInterval) and for closing. Raises StoreNotWritableError.
         """
+        if ident_of(self.path) is None:
+            return False  # Java's file itself is the truth
         with self._lock:
             if self._exported_at is not None and self._exported_at == self._idents():
                 return False
