@@ -1,0 +1,11 @@
+"""Checking a store (``rmqctl store fsck``): findings as values, nothing changed.
+
+Needs NumPy, which is why nothing else of storage imports this package.
+"""
+
+from __future__ import annotations
+
+from .findings import Checked, Code, Finding, Report, Severity
+from .fsck import Part, fsck
+
+__all__ = ["Checked", "Code", "Finding", "Part", "Report", "Severity", "fsck"]

@@ -1,0 +1,244 @@
+"""One check of a whole store: log, queues, index, checkpoint, offsets, settings.
+
+Reads only, takes no lock, and may run beside writers: it notes the log's end first and the queues'
+ends after it, and looks at nothing whose record ends behind that. Memory does not grow with the
+store: the log is read in blocks of some ten thousand records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from storage.format.names import ABORT
+from storage.holders import find_holders
+from storage.queue_ext import ConsumeQueueExt
+from storage.queue_tail import written_units
+from storage.read_files import StoreFiles
+from storage.scan_bounds import ScanBounds
+
+from .findings import Finding, Report, Severity
+from .index import IndexCheck
+from .log import LogCheck
+from .offsets import check_configs, check_offsets
+from .queues import QueueCheck
+from .records import TopicNames
+from .state import FileCheck, check_abort, check_checkpoint, check_covered
+
+if TYPE_CHECKING:
+    from storage.model import MessageExt
+    from storage.readonly import StoreView
+
+MAX_FINDINGS = 10_000
+
+
+class Part(StrEnum):
+    """What can be checked by itself."""
+
+    LOG = "log"
+    QUEUE = "queue"
+    INDEX = "index"
+    OFFSET = "offset"
+    CONFIG = "config"
+
+
+def fsck(
+    view: StoreView,
+    *,
+    only: Iterable[Part] | None = None,
+    topics: Iterable[str] | None = None,
+    start: int = 0,
+    check_crc: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+    on_finding: Callable[[Finding], None] | None = None,
+    max_findings: int = MAX_FINDINGS,
+) -> Report:
+    """Check the store that ``view`` reads.
+
+    ``only`` chooses parts; queues and index are compared with the log, so it is read for them too.
+    ``topics`` limits findings about queues and index to some topics. ``start`` is a commit log
+    offset; the log is read from the file that holds it. ``check_crc`` False spares the bodies.
+    ``progress`` is called with bytes done and bytes in all, ``on_finding`` with each finding as
+    it comes. Raises OSError if the device fails.
+    """
+    parts = frozenset(Part) if only is None else frozenset(only)
+    run = _Run(view, parts, None if topics is None else frozenset(topics), max_findings, on_finding)
+    run.check(start, check_crc and Part.LOG in parts, progress)
+    return run.report
+
+
+class _Run:
+    def __init__(
+        self,
+        view: StoreView,
+        parts: frozenset[Part],
+        topics: frozenset[str] | None,
+        max_findings: int,
+        on_finding: Callable[[Finding], None] | None,
+    ) -> None:
+        self._view = view
+        self._parts = parts
+        self._wanted = topics
+        self._max_findings = max_findings
+        self._on_finding = on_finding
+        self.report = Report()
+        self._topics = TopicNames()
+        self._if_quiet: list[Finding] = []  # findings that hold only if nobody wrote meanwhile
+        self._queues: QueueCheck | None = None
+        # maps of its own, so that a long check does not push out those of readers
+        self._files = StoreFiles(view.root, view.config)
+
+    def check(
+        self, start: int, check_crc: bool, progress: Callable[[int, int], None] | None
+    ) -> None:
+        view = self._view
+        holders = find_holders(view.root)
+        # The order matters beside writers: a record below this end has its unit and keys.
+        bounds = view.bounds
+        log_end = whole_end = bounds.log_end()
+        next_offsets = {key: bounds.next_offset(*key) for key in bounds.queues()}
+        log_min = min(view.log_min_offset(), log_end)
+        live = bool(holders.writers) or holders.java_locked
+        if holders.java_locked and isinstance(bounds, ScanBounds):
+            log_end = min(log_end, self._dispatched(next_offsets))
+        self.report.log_end = log_end
+
+        self._check_files()
+        log = self._log_check(max(start, log_min), log_end, check_crc)
+        needs_log = self._parts & {Part.LOG, Part.QUEUE, Part.INDEX}
+        if needs_log:
+            self._walk(log, log_min, log_end, next_offsets, live=live, progress=progress)
+        if Part.LOG in self._parts:
+            check_abort(view.root, holders.describe(), self.emit)
+            check_covered(view.root, self.emit)
+            if not live:
+                closed = not (view.root / ABORT).exists()
+                log.behind_end(self._if_quiet.append, closed=closed)
+                if start <= log_min:
+                    newest = log.last_store_timestamp
+                    check_checkpoint(view.root, newest, self._if_quiet.append)
+        if not live and self._queues is not None:
+            self._queues.left_over(self._if_quiet.append, self._written_units())
+        if Part.CONFIG in self._parts:
+            check_configs(view, self.emit, self.report.checked)
+        if Part.OFFSET in self._parts:
+            check_offsets(view, self.emit, self.report.checked)
+        if self._if_quiet and bounds.log_end() == whole_end and not any(find_holders(view.root)):
+            for finding in self._if_quiet:
+                self.emit(finding)
+
+    def emit(self, finding: Finding) -> None:
+        """Count a finding, and keep it while there is room."""
+        report = self.report
+        report.errors += finding.severity is Severity.ERROR
+        report.warnings += finding.severity is Severity.WARNING
+        if len(report.findings) < self._max_findings:
+            report.findings.append(finding)
+        else:
+            report.left_out += 1
+        if self._on_finding is not None:
+            self._on_finding(finding)
+
+    # -- parts --------------------------------------------------------------------------------
+
+    def _check_files(self) -> None:
+        files = FileCheck(self._view.root, self._view.config, self.emit, self.report.checked)
+        if Part.LOG in self._parts:
+            files.log()
+        if Part.QUEUE in self._parts:
+            files.queues()
+        if Part.INDEX in self._parts:
+            files.index()
+
+    def _log_check(self, start: int, log_end: int, check_crc: bool) -> LogCheck:
+        file_size = self._view.config.mapped_file_size_commit_log
+        emit = self.emit if Part.LOG in self._parts else _ignore
+        return LogCheck(
+            self._files.log,
+            self._topics,
+            emit,
+            self.report.checked,
+            start=start - start % file_size,
+            log_end=log_end,
+            check_crc=check_crc,
+            damaged=self._note_damaged,
+        )
+
+    def _walk(
+        self,
+        log: LogCheck,
+        log_min: int,
+        log_end: int,
+        next_offsets: dict[tuple[str, int], int],
+        *,
+        live: bool,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        view = self._view
+        index = None
+        if Part.QUEUE in self._parts:
+            self._queues = QueueCheck(
+                self._files,
+                ConsumeQueueExt(view.root),
+                self._topics,
+                self.emit,
+                self.report.checked,
+                next_offsets,
+                start=log.start,
+                log_min=log_min,
+                log_end=log_end,
+                wanted=self._wanted,
+            )
+        if Part.INDEX in self._parts and view.config.message_index_enable:
+            index = IndexCheck(
+                view.root,
+                view.config,
+                self._topics,
+                self.emit,
+                self.report.checked,
+                log_min=log_min,
+                log_end=log_end,
+                live=live,
+                emit_if_quiet=self._if_quiet.append,
+                wanted=self._wanted,
+            )
+            index.load()
+        for block in log.blocks():
+            if self._queues is not None:
+                self._queues.compare(block)
+            if index is not None:
+                index.compare(block)
+            if progress is not None:
+                done = int(block.offset[-1] + block.size[-1])
+                progress(done - log.start, log_end - log.start)
+        if self._queues is not None:
+            self._queues.finish()
+        if index is not None:
+            index.finish()
+
+    def _note_damaged(self, message: MessageExt) -> None:
+        if self._queues is not None:
+            self._queues.damaged(message)
+
+    def _written_units(self) -> dict[tuple[str, int], int]:
+        """Queue ends by the files, with units behind the log's end."""
+        ends = {}
+        for key in self._files.queue_folders():
+            row = self._files.queue(*key)
+            if row is not None:
+                ends[key] = written_units(row)
+        return ends
+
+    def _dispatched(self, next_offsets: dict[tuple[str, int], int]) -> int:
+        """End of the newest record that a running Java broker has put into a queue."""
+        ends = [0]
+        for (topic, queue_id), following in next_offsets.items():
+            unit = self._view.unit(topic, queue_id, following - 1) if following else None
+            if unit is not None:
+                ends.append(unit[0] + unit[1])
+        return max(ends)
+
+
+def _ignore(finding: Finding) -> None:
+    """Drop findings of a part that was not asked for."""

@@ -1,0 +1,212 @@
+"""Checking what stands beside log, queues and index: file names and lengths, checkpoint, abort."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from storage.config import StoreConfig
+from storage.detect import not_covered
+from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
+from storage.format.names import (
+    ABORT,
+    CHECKPOINT,
+    COMMITLOG,
+    CONSUMEQUEUE,
+    INDEX,
+    file_name,
+    is_index_file_name,
+    parse_file_name,
+)
+
+from .findings import Checked, Code, Finding, Severity
+
+Emit = Callable[[Finding], None]
+
+_REFUSES = "a Java broker does not start with it"
+
+
+class FileCheck:
+    """Names and lengths of the files in the folders of log, queues and index."""
+
+    def __init__(self, root: Path, config: StoreConfig, emit: Emit, checked: Checked) -> None:
+        self._root = root
+        self._config = config
+        self._emit = emit
+        self._checked = checked
+
+    def log(self) -> None:
+        """Check the commit log's folder."""
+        size = self._config.mapped_file_size_commit_log
+        self._numbered_files(
+            self._root / COMMITLOG,
+            size,
+            Code.LOG_FILE_LENGTH,
+            Code.LOG_FILE_MISSING,
+            "messages in it",
+            Severity.ERROR,
+        )
+
+    def queues(self) -> None:
+        """Check the folders of all queues."""
+        size = self._config.mapped_file_size_consume_queue
+        for topic in _folders(self._root / CONSUMEQUEUE):
+            for queue in _folders(topic):
+                if not (queue.name.isascii() and queue.name.isdigit()):
+                    self._foreign(queue, "not the number of a queue")
+                    continue
+                offsets = self._numbered_files(
+                    queue,
+                    size,
+                    Code.QUEUE_FILE_LENGTH,
+                    Code.QUEUE_FILE_MISSING,
+                    "the places of messages",
+                    Severity.WARNING,
+                )
+                self._empty_last_file(queue, offsets)
+
+    def index(self) -> None:
+        """Check the index folder's names; lengths are checked with the content."""
+        for path in _entries(self._root / INDEX):
+            if not is_index_file_name(path.name):
+                self._foreign(path, "not the name of an index file")
+
+    def _numbered_files(
+        self,
+        folder: Path,
+        size: int,
+        length_code: Code,
+        missing_code: Code,
+        content: str,
+        missing_severity: Severity,
+    ) -> list[int]:
+        offsets = []
+        for path in _entries(folder):
+            offset = parse_file_name(path.name)
+            if offset is None or offset % size:
+                self._foreign(path, f"not the name of a file of {size} bytes; {_REFUSES}")
+                continue
+            offsets.append(offset)
+            self._checked.files += 1
+            length = path.stat().st_size
+            if length != size:
+                self._add(
+                    length_code,
+                    Severity.WARNING,
+                    path,
+                    f"the file has {length} bytes, those of this store {size}",
+                    _REFUSES,
+                    "restore the file from a copy, or rmqctl store repair",
+                )
+        offsets.sort()
+        for before, after in pairwise(offsets):
+            if after != before + size:
+                self._add(
+                    missing_code,
+                    missing_severity,
+                    folder / file_name(before + size),
+                    f"files between {file_name(before)} and {file_name(after)} are missing",
+                    f"{content} can not be read",
+                    "restore them from a copy, or rmqctl store rebuild queue",
+                )
+        return offsets
+
+    def _empty_last_file(self, queue: Path, offsets: list[int]) -> None:
+        if len(offsets) < 2:
+            return
+        path = queue / file_name(offsets[-1])
+        with path.open("rb") as file:
+            if any(file.read(4096)):
+                return
+        self._add(
+            Code.QUEUE_FILE_EMPTY,
+            Severity.WARNING,
+            path,
+            "a file without units behind others",
+            "a Java broker takes its first zeros for a message, and serves a bogus one",
+            "delete the file, or rmqctl store repair",
+        )
+
+    def _foreign(self, path: Path, what: str) -> None:
+        self._add(Code.FOREIGN_FILE, Severity.INFO, path, what, "rmqctl ignores it", "move it away")
+
+    def _add(
+        self, code: Code, severity: Severity, path: Path, what: str, effect: str, fix: str
+    ) -> None:
+        name = str(path.relative_to(self._root))
+        self._emit(Finding(code, severity, name, None, what, effect, fix))
+
+
+def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit) -> None:
+    """Compare the checkpoint with the newest record's store time (ms, 0 = no records)."""
+    try:
+        data = (root / CHECKPOINT).read_bytes()
+    except FileNotFoundError:
+        if last_store_timestamp:
+            emit(
+                _of_checkpoint(
+                    Code.CHECKPOINT_MISSING, "the file is missing", "recovery reads the whole log"
+                )
+            )
+        return
+    if len(data) < CHECKPOINT_SIZE:
+        emit(
+            _of_checkpoint(
+                Code.CHECKPOINT_SHORT,
+                f"the file has {len(data)} bytes of {CHECKPOINT_SIZE}",
+                "what is missing counts as 0; recovery reads more of the log",
+            )
+        )
+    fields = CheckpointData.unpack(data[:CHECKPOINT_SIZE].ljust(CHECKPOINT_SIZE, b"\0"))
+    newest = max(fields.physic_msg_timestamp, fields.logics_msg_timestamp)
+    if last_store_timestamp and newest > last_store_timestamp:
+        emit(
+            Finding(
+                Code.CHECKPOINT_AHEAD,
+                Severity.INFO,
+                CHECKPOINT,
+                0,
+                f"it vouches for {newest}, the newest record is of {last_store_timestamp}",
+                "newer records were cut off, or recovery may start too late",
+                "",
+            )
+        )
+
+
+def check_abort(root: Path, writers: str, emit: Emit) -> None:
+    """Say whether the store was closed cleanly; ``writers`` names who has it open."""
+    if not (root / ABORT).exists():
+        return
+    if writers:
+        what, effect = f"the store is open: {writers}", "none"
+    else:
+        what = "the store was not closed cleanly"
+        effect = "the next opening for writing runs recovery"
+    emit(Finding(Code.NOT_CLOSED, Severity.INFO, ABORT, None, what, effect, ""))
+
+
+def check_covered(root: Path, emit: Emit) -> None:
+    """Name what rmqctl does not read in this store."""
+    for sentence in not_covered(root):
+        emit(Finding(Code.NOT_COVERED, Severity.INFO, ".", None, sentence, "not checked", ""))
+
+
+def _of_checkpoint(code: Code, what: str, effect: str) -> Finding:
+    fix = "opening the store for writing makes it again"
+    return Finding(code, Severity.WARNING, CHECKPOINT, None, what, effect, fix)
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in names:
+        yield folder / name
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    return (path for path in _entries(folder) if path.is_dir())
