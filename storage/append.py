@@ -15,11 +15,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from .append_one import OneAppender
 from .consumequeue import ConsumeQueueTable
 from .dispatch import DispatchRequest, read_request
 from .errors import StoreBrokenError
 from .format.delay import parse_delay_levels
 from .format.names import COMMITLOG, OURS
+from .format.prepared_one import PreparedOne
 from .format.record import BLANK_MAGIC, BLANK_SIZE, CheckKind, blank_record, check_record
 from .index import IndexWriter
 from .mapped_file_queue import MappedFileQueue
@@ -64,7 +66,7 @@ class Appender:
         self.queues = ConsumeQueueTable(fs, root, config)
         self.index = IndexWriter(fs, root, config, page)
         self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
-        self._checked_space_to = -1
+        self._one = OneAppender(config, page, self.log, self.queues, self.index)
 
     # -- appending ----------------------------------------------------------------------------
 
@@ -84,6 +86,10 @@ class Appender:
             )
         if words[Word.STAGE]:
             self.resolve()
+        if type(records) is PreparedOne:
+            done = self._one.append(records, now_ms)
+            if done is not None:
+                return done
         file_size = self._file_size
         largest = len(records.image) if whole else max(records.sizes)
         if largest + BLANK_SIZE > file_size:
@@ -205,7 +211,7 @@ class Appender:
     def _refusal(self, size: int) -> PutMessageResult | None:
         """Refuse early on a nearly full disk: asked once for each window of the log."""
         end = self._page.words[Word.LOG_END]
-        if end + size <= self._checked_space_to:
+        if end + size <= self._one.checked_space_to:
             return None
         free = self._fs.free_bytes(self._root)
         least = self._config.min_free_bytes
@@ -215,7 +221,7 @@ class Appender:
                 reason=f"only {free >> 20} MiB are free below {self._root}, and writes are refused "
                 f"below {least >> 20} MiB; free some space",
             )
-        self._checked_space_to = end + size + LOG_WINDOW
+        self._one.checked_space_to = end + size + LOG_WINDOW
         return None
 
     # -- resolving ----------------------------------------------------------------------------

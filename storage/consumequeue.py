@@ -33,12 +33,13 @@ class ConsumeQueueTable:
         self._root = root / CONSUMEQUEUE
         self._staging = root / OURS
         self._file_size = config.mapped_file_size_consume_queue
-        self._open: OrderedDict[tuple[str, int], MappedFileQueue] = OrderedDict()
+        self.opened: OrderedDict[tuple[str, int], MappedFileQueue] = OrderedDict()
+        """The queues written lately, by (topic, queue id)."""
 
     def files(self, topic: str, queue_id: int) -> MappedFileQueue:
         """The files of one queue, whether there are any or not."""
         key = (topic, queue_id)
-        found = self._open.get(key)
+        found = self.opened.get(key)
         if found is None:
             found = MappedFileQueue(
                 self._fs,
@@ -48,9 +49,9 @@ class ConsumeQueueTable:
                 staging=self._staging,
                 max_open=1,
             )
-            self._open[key] = found
-            if len(self._open) > _MAX_OPEN_QUEUES:
-                self._open.popitem(last=False)[1].close()
+            self.opened[key] = found
+            if len(self.opened) > _MAX_OPEN_QUEUES:
+                self.opened.popitem(last=False)[1].close()
         return found
 
     def put(self, topic: str, queue_id: int, first: int, units: bytes, timestamp: int) -> None:
@@ -100,11 +101,11 @@ class ConsumeQueueTable:
 
     def close_queue(self, topic: str, queue_id: int) -> None:
         """Close the maps of one queue (its files are about to go)."""
-        found = self._open.pop((topic, queue_id), None)
+        found = self.opened.pop((topic, queue_id), None)
         if found is not None:
             found.close()
 
     def close(self) -> None:
         """Close all maps."""
-        while self._open:
-            self._open.popitem()[1].close()
+        while self.opened:
+            self.opened.popitem()[1].close()

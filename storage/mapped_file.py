@@ -23,7 +23,7 @@ class MappedFile:
     the queue of files that this one belongs to.
     """
 
-    __slots__ = ("_fs", "_reserved_to", "fd", "file_from_offset", "map", "path", "size", "writable")
+    __slots__ = ("_fs", "fd", "file_from_offset", "map", "path", "reserved_to", "size", "writable")
 
     def __init__(
         self, fs: FileSystem, path: Path, size: int, file_from_offset: int, *, writable: bool
@@ -33,7 +33,8 @@ class MappedFile:
         self.size = size
         self.file_from_offset = file_from_offset
         self.writable = writable
-        self._reserved_to = 0
+        self.reserved_to = 0
+        """End of the bytes that are known to have blocks."""
         self.fd = fs.open(path, writable=writable)
         try:
             self.map: mmap.mmap = fs.map(self.fd, size, writable=writable)
@@ -55,13 +56,13 @@ class MappedFile:
 
         Raises OSError (ENOSPC) on a full disk; nothing is changed then.
         """
-        if end > self._reserved_to:
-            start = self._reserved_to
+        if end > self.reserved_to:
+            start = self.reserved_to
             if start == 0:
                 start = end - 1 - (end - 1) % window if window < end else 0
             target = min(self.size, end + window - end % window)
             self._fs.reserve(self.fd, start, target - start)
-            self._reserved_to = target
+            self.reserved_to = target
 
     def reserve_range(self, start: int, end: int) -> None:
         """Have blocks for exactly these bytes (for the parts of an index file)."""

@@ -24,7 +24,7 @@ class MappedFileQueue:
     store's lock; returned files must not be kept beyond it.
     """
 
-    __slots__ = ("_fs", "_max_open", "_open", "_staging", "directory", "file_size", "writable")
+    __slots__ = ("_fs", "_max_open", "_staging", "directory", "file_size", "opened", "writable")
 
     def __init__(
         self,
@@ -42,7 +42,8 @@ class MappedFileQueue:
         self.writable = writable
         self._staging = staging
         self._max_open = max_open
-        self._open: OrderedDict[int, MappedFile] = OrderedDict()
+        self.opened: OrderedDict[int, MappedFile] = OrderedDict()
+        """The files that are mapped now, by their first offset."""
 
     def offsets(self) -> list[int]:
         """First offsets of the files that exist now, ascending; other names are left out."""
@@ -59,7 +60,7 @@ class MappedFileQueue:
 
     def at(self, file_from_offset: int) -> MappedFile | None:
         """The file that begins at ``file_from_offset``, or None if there is none of full length."""
-        found = self._open.get(file_from_offset)
+        found = self.opened.get(file_from_offset)
         if found is not None:
             return found
         path = self.path(file_from_offset)
@@ -110,7 +111,7 @@ class MappedFileQueue:
 
     def forget(self, file_from_offset: int) -> None:
         """Close the file's map if it is open (before or after the file is deleted)."""
-        found = self._open.pop(file_from_offset, None)
+        found = self.opened.pop(file_from_offset, None)
         if found is not None:
             found.close()
 
@@ -121,14 +122,14 @@ class MappedFileQueue:
 
     def open_files(self) -> list[MappedFile]:
         """The files that are mapped now."""
-        return list(self._open.values())
+        return list(self.opened.values())
 
     def close(self) -> None:
         """Close all maps."""
-        while self._open:
-            self._open.popitem()[1].close()
+        while self.opened:
+            self.opened.popitem()[1].close()
 
     def _keep(self, file: MappedFile) -> None:
-        self._open[file.file_from_offset] = file
-        while len(self._open) > self._max_open:
-            self._open.popitem(last=False)[1].close()
+        self.opened[file.file_from_offset] = file
+        while len(self.opened) > self._max_open:
+            self.opened.popitem(last=False)[1].close()
