@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 from .append_one import OneAppender
 from .consumequeue import ConsumeQueueTable
-from .dispatch import DispatchRequest, read_request
 from .errors import StoreBrokenError
 from .format.delay import parse_delay_levels
 from .format.names import COMMITLOG, OURS
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .config import StoreConfig
+    from .dispatch import DispatchRequest
     from .format.prepared import Ints, PreparedRecords
     from .fs import FileSystem
     from .mapped_file import MappedFile
@@ -243,6 +243,8 @@ class Appender:
 
     def _finish(self, start: int, end: int) -> None:
         """Write units and keys of the whole records in [start, end) again."""
+        from .dispatch import read_request
+
         words = self._page.words
         file = self._file_of(start)
         data = file.read(start - file.file_from_offset, end - start)

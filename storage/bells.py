@@ -13,8 +13,6 @@ An appender killed between clearing and sending loses one ring, so sleeps are bo
 from __future__ import annotations
 
 import os
-import select
-import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -25,6 +23,8 @@ from .locks import LockFile
 from .page import MAX_WAITERS, WAITER_FLAGS, WAITER_TOPICS, SharedPage
 
 if TYPE_CHECKING:
+    import socket
+
     from .fs import FileSystem
 
 BELLS: Final = "bells"
@@ -47,8 +47,7 @@ class Bell:
         self._slot = slot
         self._lock = lock
         self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        self._socket.setblocking(False)
+        self._socket = _new_socket()
         # Through /proc, so that the store's path may be longer than a socket address (108 bytes).
         self._path = directory / str(slot)
         self._path.unlink(missing_ok=True)
@@ -77,6 +76,8 @@ class Bell:
 
     def sleep(self, timeout_ms: int) -> bool:
         """Sleep until rung or ``timeout_ms`` is over; whether it was rung."""
+        import select
+
         poller = select.poll()
         poller.register(self._socket, select.POLLIN)
         return bool(poller.poll(max(0, min(timeout_ms, LONGEST_SLEEP_MS))))
@@ -133,8 +134,7 @@ class Ringer:
                 )
             except FileNotFoundError:
                 return
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-            self._socket.setblocking(False)
+            self._socket = _new_socket()
         # Full: it has rung already. Refused or gone: it is dead, its slot will be taken over.
         with suppress(BlockingIOError, ConnectionRefusedError, FileNotFoundError):
             self._socket.sendto(b"!", f"/proc/self/fd/{self._directory_fd}/{slot}")
@@ -145,3 +145,11 @@ class Ringer:
             self._socket.close()
             os.close(self._directory_fd)
             self._socket = None
+
+
+def _new_socket() -> socket.socket:
+    import socket
+
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    made.setblocking(False)
+    return made

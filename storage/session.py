@@ -17,13 +17,13 @@ from .errors import StoreError, StoreNotWritableError
 from .format.names import ABORT, LOCK, OURS
 from .gate import Gate
 from .page import STATE_CLOSED, STATE_OPEN, SharedPage, Word
-from .recovery import Recovery, RecoveryReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .config import StoreConfig
     from .fs import FileSystem
+    from .recovery import RecoveryReport
 
 _NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs"})
 
@@ -71,6 +71,8 @@ class Session:
             if first:
                 log_file_size = config.mapped_file_size_commit_log
                 if self.page.distrust(log_file_size=log_file_size) is not None:
+                    from .recovery import Recovery  # 8 ms that a plain start does not need
+
                     self.report = Recovery(fs, root, config, self.page, self.appender).run()
                     self.page.validate()
             self.appender.resolve()

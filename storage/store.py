@@ -23,7 +23,6 @@ from .layout import create_store, was_created_here
 from .locks import ForkAware, at_fork
 from .page import PageBounds, Word
 from .results import PutMessageResult, PutMessageStatus
-from .retention import Cleaned, Retention
 from .services import TimedServices
 from .session import Session, not_writable
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from .format.prepared import PreparedRecords
     from .readonly import StoreView
     from .recovery import RecoveryReport
+    from .retention import Cleaned
 
 
 def now_ms() -> int:
@@ -52,11 +52,11 @@ class MessageStore(ForkAware):
         "_exclusive",
         "_flush_service",
         "_flusher",
+        "_fs",
         "_pid",
         "_ringer",
         "_session",
         "_view",
-        "_retention",
         "config",
         "root",
         "services",
@@ -75,6 +75,7 @@ class MessageStore(ForkAware):
         self.root = root
         self.config = config
         self._clock = clock
+        self._fs = fs
         self._exclusive = exclusive
         self._closed = False
         self._broken: str | None = None
@@ -87,7 +88,6 @@ class MessageStore(ForkAware):
         self._flusher = Flusher(fs, root, config, page, gate)
         self.services = TimedServices(root)
         self._flush_service = FlushService(self._flusher, gate, config, self.services, self._break)
-        self._retention = Retention(fs, root, config, page, self._session.appender)
         if was_created_here(root):
             self.services.add(self.clean, interval_ms=10_000, first_ms=60_000)
         at_fork(self)
@@ -214,8 +214,12 @@ class MessageStore(ForkAware):
         Runs by itself every 10 s in one process of a store that rmqctl made (start_services).
         """
         self._check_usable()
+        from .retention import Retention
+
+        session = self._session
         with self.gate():
-            return self._retention.run(self._clock(), manual=manual)
+            retention = Retention(self._fs, self.root, self.config, session.page, session.appender)
+            return retention.run(self._clock(), manual=manual)
 
     def start_services(self) -> None:
         """Start the background thread: regular syncs, and the timed services if elected."""
