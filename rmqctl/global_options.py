@@ -5,6 +5,7 @@ into the :class:`rmqctl.context.Cli` of the call, so that commands do not carry 
 given after the command wins.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from typer.core import TyperOption
@@ -56,6 +57,11 @@ NAMES: Final = frozenset(spec.names[-1][2:].replace("-", "_") for spec in SPECS)
 
 def global_options() -> list[TyperOption]:
     """A fresh set of parameters for one command."""
+    return options_of(SPECS)
+
+
+def options_of(specs: Iterable[Spec]) -> list[TyperOption]:
+    """Parameters whose values go to the call's context instead of to the command function."""
     return [
         TyperOption(
             param_decls=list(spec.names),
@@ -69,7 +75,7 @@ def global_options() -> list[TyperOption]:
             is_eager=spec.names[-1] in {"--output", "--version"},
             callback=_remember,
         )
-        for spec in SPECS
+        for spec in specs
     ]
 
 

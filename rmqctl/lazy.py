@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command as build_command
 
-from rmqctl.global_options import NAMES, SPECS, global_options
+from rmqctl.global_options import NAMES, SPECS, global_options, options_of
 from rmqctl.tree import SECTIONS, TREE, Leaf, Noun
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -35,8 +35,12 @@ class Command(TyperCommand):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.add(global_options())
+
+    def add(self, options: list[TyperOption]) -> None:
+        """Take further options, but none whose name is taken: the command's own go first."""
         own = {name for parameter in self.params for name in parameter.opts}
-        self.params += [option for option in global_options() if not own & set(option.opts)]
+        self.params += [option for option in options if not own & set(option.opts)]
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an integer that it returns is the exit code."""
@@ -151,6 +155,7 @@ def build(name: str, entry: Leaf | Noun) -> TyperGroup | Command:
     command = build_command(app)
     assert isinstance(command, Command)
     command.row_type = getattr(function, "row_type", None)
+    command.add(options_of(getattr(function, "more_options", ())))
     return command
 
 

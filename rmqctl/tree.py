@@ -26,6 +26,7 @@ class Noun(NamedTuple):
 
 TREE: Final[Mapping[str, Leaf | Noun]] = {
     "produce": Leaf("produce", "produce", "Send messages: lines, files, JSON"),
+    "consume": Leaf("consume", "consume", "Read messages: all, some, or as a group"),
     "completion": Leaf("completion", "completion", "Print the completion script of a shell"),
     "version": Leaf("version", "version", "Show the versions of rmqctl and of what it runs on"),
 }

@@ -37,8 +37,8 @@ class RowStream:
         self._sorted: list[Row] = []
         self._left = view.limit
         self.count = 0
-        """How many rows were printed, or kept to be."""
-        out.write(self._encoder.head())
+        """How many rows were printed."""
+        self._begun = False
 
     @property
     def full(self) -> bool:
@@ -71,7 +71,14 @@ class RowStream:
         self.count += len(rows)
         if not self._whole:
             rows = [[row[index] for index in self._indexes] for row in rows]
+        self._begin()
         self._out.write(self._encoder.rows(rows))
+
+    def _begin(self) -> None:
+        """Print the head with the first row, so that a command that fails before prints nothing."""
+        if not self._begun:
+            self._begun = True
+            self._out.write(self._encoder.head())
 
     def flush(self) -> None:
         """Have the reader see everything so far."""
@@ -89,6 +96,7 @@ class RowStream:
             rows = known + unknown
         if self._order:
             self._print(rows if self._left is None else rows[: self._left])
+        self._begin()
         self._out.write(self._encoder.tail())
 
 

@@ -1,0 +1,261 @@
+"""``rmqctl consume``: read a topic, alone or as a group."""
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from rmqctl.consuming.printing import BODY_FORMS
+from rmqctl.context import Cli, context_of, prints
+from rmqctl.errors import UsageProblem
+from rmqctl.filtering.options import MessageFilter, filters_messages, message_filter
+from rmqctl.output.view import Format
+from rmqctl.rows.messages import MessageRow
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.consuming.printing import Printer
+    from rmqctl.consuming.selection import Group, Span
+    from rmqctl.text.positions import Position
+
+_READER = "TOOLS_CONSUMER"
+"""The group of RocketMQ's own tools: it exists everywhere and has no progress."""
+
+
+@filters_messages
+@prints(MessageRow)
+def consume(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read")],
+    group: Annotated[
+        str | None,
+        typer.Option("--group", "-g", metavar="GROUP", help="Go on where this group stopped"),
+    ] = None,
+    commit: Annotated[
+        bool | None,
+        typer.Option("--commit/--no-commit", help="Remember the group's progress (default)"),
+    ] = None,
+    offset: Annotated[
+        str | None,
+        typer.Option(metavar="POS", help="start end stored 5 5:9 :end +5 -5 @-1h @T1:T2"),
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Only the last N stored")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-c", metavar="N", min=0, help="Stop after N messages")
+    ] = None,
+    stop_at_end: Annotated[
+        bool, typer.Option("--exit", "-e", help="Stop at the end as it is now")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-F", help="Wait for more, also after --last or a position")
+    ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", "-f", metavar="FORMAT", help=r"Print like this: '%o %k %s\n'"),
+    ] = None,
+    body: Annotated[
+        str | None,
+        typer.Option(metavar="FORM", help="text json hex base64 none; else: has this text"),
+    ] = None,
+    with_meta: Annotated[
+        bool, typer.Option("--with-meta", help="Print all fields, not bodies alone")
+    ] = False,
+    delimiter: Annotated[
+        str, typer.Option("--delimiter", "-D", metavar="D", help="Stands after each body")
+    ] = r"\n",
+    from_where: Annotated[
+        str | None,
+        typer.Option(metavar="WHERE", help="Where a new group begins: last, first or timestamp"),
+    ] = None,
+    consume_timestamp: Annotated[
+        str | None, typer.Option(metavar="T", help="The time for --from-where timestamp")
+    ] = None,
+) -> None:
+    r"""Print a topic's messages in the order in which they were stored, and wait for more.
+
+    Without a group everything that is stored is printed and nothing is remembered. It stops only
+    with -e, -c, --last, --to or a position that has an end.
+
+    All that is there, then stop:     rmqctl consume greetings -e
+    The last ten, then follow:        rmqctl consume greetings --last 10 -F
+    As a group that remembers:        rmqctl consume greetings -g readers -e
+    Since an hour, as JSON lines:     rmqctl consume greetings --from -1h -e -o jsonl
+    Offset, key and body:             rmqctl consume greetings -e -f '%q:%o %k %s\n'
+    Only some of them:                rmqctl consume orders -e --tag new --json-path 'sum > 100'
+    """
+    cli = context_of(ctx)
+    prints_form = body is None or body in BODY_FORMS
+    chosen = message_filter(cli, body_text=None if prints_form else body)
+    position = _position(cli, offset, chosen)
+    if last is not None and position is not None and position.begin is not None:
+        raise UsageProblem("--last and a position both say where to begin")
+    ends = chosen.to_timestamp is not None or (position is not None and position.end is not None)
+    if follow and (stop_at_end or ends):
+        raise UsageProblem("--follow goes on for ever, so no end can be given")
+    reading = _Reading(
+        topic,
+        position,
+        last,
+        count,
+        follow or not (stop_at_end or ends or last is not None or count is not None),
+    )
+    member = _group(cli, group, commit, from_where, consume_timestamp)
+    if member is not None and last is not None:
+        raise UsageProblem("--last is for reading without a group")
+    printer = _printer(cli, form, body if prints_form and body else "text", with_meta, delimiter)
+    with ExitStack() as stack:
+        broker = stack.enter_context(_open(cli, member, follow=reading.follow))
+        if member is not None and member.commits:
+            from rmqctl.consuming.alone import only_member
+
+            stack.enter_context(only_member(broker.view.root, member.name))
+        _run(cli, broker, reading, member, chosen, printer)
+
+
+class _Reading(NamedTuple):
+    """What is read, and how far."""
+
+    topic: str
+    position: "Position | None"
+    last: int | None
+    most: int | None
+    """Stop after so many messages."""
+    follow: bool
+
+
+def _position(cli: Cli, offset: str | None, chosen: MessageFilter) -> "Position | None":
+    from rmqctl.consuming.selection import combined
+    from rmqctl.text.positions import parse_position
+
+    position = None
+    if offset is not None:
+        position = cli.parsed(
+            "--offset", lambda text: parse_position(text, cli.now_ms, cli.zone), offset
+        )
+    return combined(position, chosen.from_timestamp, chosen.to_timestamp)
+
+
+def _group(
+    cli: Cli,
+    name: str | None,
+    commit: bool | None,
+    from_where: str | None,
+    consume_timestamp: str | None,
+) -> "Group | None":
+    from broker.validation import check_group
+    from rmqctl.consuming.selection import FROM_WHERE, Group
+
+    if name is None:
+        if commit or from_where or consume_timestamp:
+            raise UsageProblem("--commit, --from-where and --consume-timestamp need --group")
+        return None
+    check_group(name)
+    if from_where is not None and from_where not in FROM_WHERE:
+        known = ", ".join(FROM_WHERE)
+        raise UsageProblem(f"--from-where: {from_where!r} is not one of {known}")
+    if (from_where == "timestamp") != (consume_timestamp is not None):
+        raise UsageProblem("--from-where timestamp and --consume-timestamp go together")
+    time = 0
+    if consume_timestamp is not None:
+        time = cli.time("--consume-timestamp", consume_timestamp)
+    return Group(name, commit is not False, FROM_WHERE[from_where or "last"], time)
+
+
+def _printer(
+    cli: Cli, form: str | None, body_form: str, with_meta: bool, delimiter: str
+) -> "Printer":
+    """Bodies alone unless a template, fields or another format were asked for."""
+    from rmqctl.consuming import printing
+    from rmqctl.text.lists import parse_delimiter
+
+    if form is not None:
+        from rmqctl.text.templates import OutputTemplate
+
+        if with_meta:
+            raise UsageProblem("--format and --with-meta exclude each other")
+        template = cli.parsed("--format", lambda text: OutputTemplate(text, cli.zone), form)
+        return printing.TemplatePrinter(cli.out, template)
+    asked = cli.setting("output")
+    if with_meta or (asked is not None and cli.view.format is not Format.PLAIN):
+        return printing.RowPrinter(cli.row_stream(MessageRow), body_form)
+    ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
+    return printing.BodyPrinter(cli.out, ends, body_form)
+
+
+def _open(cli: Cli, group: "Group | None", *, follow: bool) -> "EmbeddedBroker":
+    """For reading where nothing is committed.
+
+    Whoever follows a store of our own joins its processes all the same: only they are woken.
+    """
+    from rmqctl.opening import open_for_reading, open_for_writing
+    from storage.errors import StoreError
+    from storage.layout import was_created_here
+
+    if group is not None and group.commits:
+        return open_for_writing(cli)
+    if follow and was_created_here(cli.store.path):
+        try:
+            return open_for_writing(cli)
+        except StoreError as error:
+            cli.detail(f"reading only: {error}")
+    return open_for_reading(cli)
+
+
+def _run(
+    cli: Cli,
+    broker: "EmbeddedBroker",
+    reading: _Reading,
+    group: "Group | None",
+    chosen: MessageFilter,
+    printer: "Printer",
+) -> None:
+    from rmqctl.consuming import selection
+    from rmqctl.consuming.cursor import ColumnFetcher, Fetcher, ObjectFetcher
+    from rmqctl.consuming.run import ConsumeRun
+
+    topic = reading.topic
+    queues = selection.queues_of(broker, topic, chosen.queues)
+    spans = _spans(broker, reading, queues, group)
+    fetch: Fetcher
+    if printer.needs_messages or chosen.predicate is not None:
+        fetch = ObjectFetcher(broker, topic, group.name if group else _READER, chosen.tags)
+    else:
+        fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size)
+    run = ConsumeRun(
+        broker,
+        topic,
+        spans,
+        fetch,
+        printer,
+        group=group,
+        predicate=chosen.predicate,
+        count=reading.most,
+        follow=reading.follow,
+        all_queues=chosen.queues is None,
+    )
+    with cli.progress("consume", "messages", selection.total(spans)) as progress:
+        run.run(progress)
+    if run.unreadable:
+        cli.warn(f"{run.unreadable} messages could not be read; 'rmqctl store fsck' says why")
+    cli.detail(f"read {run.count} messages of {topic}")
+
+
+def _spans(
+    broker: "EmbeddedBroker", reading: _Reading, queues: list[int], group: "Group | None"
+) -> "list[Span]":
+    from rmqctl.consuming import selection
+
+    if reading.last is not None:
+        return selection.last_spans(
+            broker, reading.topic, queues, reading.last, stop_at_end=not reading.follow
+        )
+    return selection.spans(
+        broker,
+        reading.topic,
+        queues,
+        reading.position,
+        group,
+        stop_at_end=not reading.follow,
+    )

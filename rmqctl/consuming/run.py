@@ -1,0 +1,153 @@
+"""One run of ``consume``: fetch, put in order, print, commit, wait for more."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.api import OffsetCommit
+from rmqctl import exit_codes
+from rmqctl.consuming.cursor import COLUMN, Cursor, Fetcher
+from rmqctl.consuming.merge import Round
+from rmqctl.consuming.selection import Group, Span
+from rmqctl.errors import CliError
+from storage.format.errors import BodyError
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.consuming.printing import Printer
+    from rmqctl.filtering.options import Predicate
+    from rmqctl.progress import Progress
+
+_LONGEST_WAIT_MS: Final = 1000
+"""How long it sleeps at most before it looks after new queues and moved progress."""
+
+
+class ConsumeRun:
+    """Reads the queues of one topic; see :meth:`run`."""
+
+    def __init__(
+        self,
+        broker: "EmbeddedBroker",
+        topic: str,
+        spans: Sequence[Span],
+        fetch: Fetcher,
+        printer: "Printer",
+        *,
+        group: Group | None,
+        predicate: "Predicate | None",
+        count: int | None,
+        follow: bool,
+        all_queues: bool,
+    ) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._fetch = fetch
+        self._printer = printer
+        self._group = group if group is not None and group.commits else None
+        self._predicate = predicate
+        self._left = count
+        self._follow = follow
+        self._all_queues = all_queues
+        self._cursors = [
+            Cursor(span.queue_id, span.start, span.end, fetch, span.generation) for span in spans
+        ]
+        self._committed = {cursor.queue_id: cursor.passed for cursor in self._cursors}
+        self.count = 0
+        """Messages that were printed."""
+
+    @property
+    def unreadable(self) -> int:
+        """Messages that were left out because their records contradict their units."""
+        return sum(cursor.unreadable for cursor in self._cursors)
+
+    def run(self, progress: "Progress") -> None:
+        """Read to the end, the count or for ever.
+
+        What was printed is flushed before it is committed, so that nothing is committed that the
+        reader has not seen.
+        """
+        broker = self._broker
+        while self._left != 0:
+            known = broker.wait_for_messages(None, 0) if self._follow else 0
+            passed = self._step()
+            if passed:
+                progress.advance(passed)
+                broker.tick()
+                continue
+            if not self._follow:
+                break
+            progress.clear()
+            broker.wait_for_messages(known, _LONGEST_WAIT_MS, self._topic)
+            broker.tick()
+            self._look_around()
+        self._printer.finish()
+        self._printer.flush()
+
+    def _step(self) -> int:
+        """Print what can be printed now; gives how many messages were passed."""
+        room = COLUMN if self._left is None or self._predicate else min(COLUMN, self._left)
+        try:
+            for cursor in self._cursors:
+                if not cursor.done:
+                    cursor.fill(room)
+            ready = Round(self._cursors)
+            passed = self._print(ready.items)
+        except BodyError as error:
+            raise CliError(f"a message of {self._topic}: {error}", exit_codes.DAMAGED) from error
+        ready.take(passed)
+        moved = [c for c in self._cursors if c.passed != self._committed[c.queue_id]]
+        if passed or moved:
+            self._printer.flush()
+            self._commit(moved)
+        return passed
+
+    def _print(self, items: Sequence[Any]) -> int:
+        """Print the items that are wanted; gives how many were passed, wanted or not."""
+        predicate, left = self._predicate, self._left
+        if predicate is None:
+            wanted = list(items) if left is None else list(items[:left])
+            passed = len(wanted)
+        else:
+            wanted, passed = [], 0
+            for item in items:
+                passed += 1
+                if predicate(item):
+                    wanted.append(item)
+                    if len(wanted) == left:
+                        break
+        if wanted:
+            self._printer.write(wanted)
+            self.count += len(wanted)
+            if left is not None:
+                self._left = left - len(wanted)
+        return passed
+
+    def _commit(self, moved: Sequence[Cursor]) -> None:
+        for cursor in moved:
+            self._committed[cursor.queue_id] = cursor.passed
+        if self._group is None or not moved:
+            return
+        commits = [OffsetCommit(self._topic, c.queue_id, c.passed, c.generation) for c in moved]
+        answers = self._broker.update_consumer_offsets(self._group.name, commits)
+        for cursor, answer in zip(moved, answers, strict=True):
+            if answer.generation > cursor.generation:
+                self._seek(cursor, answer.offset or 0, answer.generation)
+
+    def _seek(self, cursor: Cursor, offset: int, generation: int) -> None:
+        cursor.seek(offset, generation)
+        self._committed[cursor.queue_id] = offset
+
+    def _look_around(self) -> None:
+        """Take note of queues that are new, and of progress that somebody moved."""
+        config = self._broker.topic(self._topic)
+        known = {cursor.queue_id for cursor in self._cursors}
+        if self._all_queues and config is not None:
+            for queue_id in range(config.read_queue_nums):
+                if queue_id not in known:
+                    self._cursors.append(Cursor(queue_id, 0, None, self._fetch))
+                    self._committed[queue_id] = 0
+        if self._group is None:
+            return
+        for cursor in self._cursors:
+            now = self._broker.query_consumer_offset(self._group.name, self._topic, cursor.queue_id)
+            if now.generation > cursor.generation:
+                self._seek(cursor, now.offset or 0, now.generation)

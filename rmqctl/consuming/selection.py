@@ -1,0 +1,156 @@
+"""Which queues are read, and from where to where: the options' positions become offsets."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.start_position import ConsumeFromWhere, compute_pull_from_where
+from rmqctl.errors import NotFound, Refused, UsageProblem
+from rmqctl.text.positions import END, Bound, Point, Position
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+
+
+class Group(NamedTuple):
+    """The group that reads, and how it begins where it has no progress."""
+
+    name: str
+    commits: bool
+    from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_timestamp: int = 0
+
+
+class Span(NamedTuple):
+    """What is read of one queue; ``end`` None goes on for ever."""
+
+    queue_id: int
+    start: int
+    end: int | None
+    generation: int = 0
+
+
+def queues_of(broker: "EmbeddedBroker", topic: str, wanted: Sequence[int] | None) -> list[int]:
+    """The queues to read. NotFound for an unknown topic or queue."""
+    config = broker.topic(topic)
+    if config is None:
+        raise NotFound(f"topic {topic} does not exist in {broker.view.root}")
+    if wanted is None:
+        return list(range(config.read_queue_nums))
+    for queue_id in wanted:
+        if queue_id >= config.read_queue_nums:
+            count = config.read_queue_nums
+            raise NotFound(f"topic {topic} has no queue {queue_id}: it has {count}, from 0 on")
+    return list(wanted)
+
+
+def spans(
+    broker: "EmbeddedBroker",
+    topic: str,
+    queues: Sequence[int],
+    position: Position | None,
+    group: Group | None,
+    *,
+    stop_at_end: bool,
+) -> list[Span]:
+    """Resolve begin and end for each queue, as the store is now.
+
+    A group goes on from its progress; placing it anew is refused (7), that is `offset reset`'s.
+    """
+    begin = position.begin if position else None
+    end = position.end if position else None
+    if begin is not None and begin.bound is Bound.STORED:
+        if group is None:
+            raise UsageProblem("--offset stored needs --group")
+        begin = None
+    found = []
+    for queue_id in queues:
+        generation = 0
+        if group is not None:
+            known = compute_pull_from_where(
+                broker, group.name, topic, queue_id, group.from_where, group.consume_timestamp
+            )
+            start, generation = known.offset or 0, known.generation
+            if begin is not None:
+                if known.stored and known.offset is not None and group.commits:
+                    raise Refused(
+                        f"group {group.name} has progress on queue {queue_id} of {topic} "
+                        f"(offset {known.offset}); move it with 'rmqctl offset reset', or read "
+                        "without committing (--no-commit)"
+                    )
+                start = _offset(broker, topic, queue_id, begin)
+        else:
+            start = _offset(broker, topic, queue_id, begin or Point(Bound.START))
+        last = None
+        if end is not None or stop_at_end:
+            last = _offset(broker, topic, queue_id, end or END)
+            last = min(last, broker.max_offset(topic, queue_id)) if end is not None else last
+            last = max(last, start)
+        found.append(Span(queue_id, start, last, generation))
+    return found
+
+
+def _offset(broker: "EmbeddedBroker", topic: str, queue_id: int, point: Point) -> int:
+    """The queue offset that a point means; outside of the queue it is the nearest in it."""
+    from storage.timesearch import Boundary
+
+    least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
+    match point.bound:
+        case Bound.START:
+            return min(least + point.value, most)
+        case Bound.END:
+            return max(least, most - point.value)
+        case Bound.TIME:
+            return broker.search_offset(topic, queue_id, point.value, Boundary.LOWER)
+        case _:
+            return min(max(point.value, least), most)
+
+
+def last_spans(
+    broker: "EmbeddedBroker", topic: str, queues: Sequence[int], count: int, *, stop_at_end: bool
+) -> list[Span]:
+    """Where to begin so that the last ``count`` messages of all queues together are read."""
+    newest: list[tuple[int, int, int]] = []
+    ends: dict[int, int] = {}
+    for queue_id in queues:
+        least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
+        ends[queue_id] = most
+        for offset in range(max(least, most - count), most):
+            unit = broker.view.unit(topic, queue_id, offset)
+            if unit is not None:
+                newest.append((unit[0], queue_id, offset))
+    newest.sort()
+    starts = dict(ends)
+    for _, queue_id, offset in newest[len(newest) - min(count, len(newest)) :]:
+        starts[queue_id] = min(starts[queue_id], offset)
+    return [Span(q, starts[q], ends[q] if stop_at_end else None) for q in queues]
+
+
+def combined(
+    position: Position | None, from_timestamp: int | None, to_timestamp: int | None
+) -> Position | None:
+    """``--offset`` together with ``--from`` and ``--to``; each end may be named once."""
+    times = Position(
+        None if from_timestamp is None else Point(Bound.TIME, from_timestamp),
+        None if to_timestamp is None else Point(Bound.TIME, to_timestamp),
+    )
+    if position is None:
+        return times if times != (None, None) else None
+    if position.begin and times.begin:
+        raise UsageProblem("--from and --offset both say where to begin")
+    if position.end and times.end:
+        raise UsageProblem("--to and --offset both say where to end")
+    return Position(position.begin or times.begin, position.end or times.end)
+
+
+def total(spans: Sequence[Span]) -> int | None:
+    """How many messages the spans hold; None if they have no end."""
+    if any(span.end is None for span in spans):
+        return None
+    return sum((span.end or 0) - span.start for span in spans)
+
+
+FROM_WHERE: Mapping[str, ConsumeFromWhere] = {
+    "last": ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+    "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    "timestamp": ConsumeFromWhere.CONSUME_FROM_TIMESTAMP,
+}

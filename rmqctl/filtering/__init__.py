@@ -1,0 +1,1 @@
+"""Message filters: the options that ``consume`` and all commands over messages share."""
