@@ -240,9 +240,9 @@ class IndexCheck:
         if self._wanted is not None and len(missing):
             missing = missing[self._are_wanted(block, missing, start)]
         self._missing_keys += len(missing)
-        for offset in np.unique((missing >> _HASH_BITS) + start).tolist():
-            row = int(np.searchsorted(block.offset, offset))
-            self._missing.add(offset, offset + int(block.size[row]))
+        if len(missing):
+            rows = np.unique(np.searchsorted(block.offset, (missing >> _HASH_BITS) + start))
+            self._missing.add_stretches(block.offset[rows], block.offset[rows] + block.size[rows])
 
     def _compare_entries(
         self,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class OffsetRuns:
     """A set of ints, held as disjoint ascending [start, end) runs."""
@@ -33,6 +36,20 @@ class OffsetRuns:
             high += 1
         self._starts[low:high] = [start]
         self._ends[low:high] = [end]
+
+    def add_stretches(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+        """Add all [starts[i], ends[i]), which ascend; what touches is added as one."""
+        if not len(starts):
+            return
+        breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
+        firsts = starts[np.concatenate(([0], breaks))].tolist()
+        lasts = ends[np.concatenate((breaks - 1, [len(ends) - 1]))].tolist()
+        for start, end in zip(firsts, lasts, strict=True):
+            self.add(start, end)
+
+    def add_all(self, numbers: NDArray[np.int64]) -> None:
+        """Add each number; fast when they ascend, mostly one by one."""
+        self.add_stretches(numbers, numbers + 1)
 
     def __contains__(self, offset: int) -> bool:
         at = bisect_right(self._starts, offset)

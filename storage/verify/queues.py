@@ -138,15 +138,15 @@ class QueueCheck:
         for row in np.flatnonzero(~well).tolist():
             if int(queue_offsets[row]) in queue.present:
                 self._repeated(key, int(queue_offsets[row]), int(offsets[row]))
-        _add_all(queue.present, queue_offsets)
-        _add_all(queue.well, queue_offsets[well])
-        _add_all(queue.wrong, queue_offsets[present & ~well])
+        queue.present.add_all(queue_offsets)
+        queue.well.add_all(queue_offsets[well])
+        queue.wrong.add_all(queue_offsets[present & ~well])
         found = units["tags_code"].astype(np.int64)
         differs = well & (found != codes) & (codes != _ANY_CODE)
         for row in np.flatnonzero(differs & (found <= MAX_EXT_ADDR)).tolist():
             resolved = self._ext.tags_code(*key, int(found[row]))
             differs[row] = resolved is not None and resolved != codes[row]
-        _add_all(queue.tags_wrong, queue_offsets[differs])
+        queue.tags_wrong.add_all(queue_offsets[differs])
 
     def _compare_light_queues(self, block: RecordBlock, row: int) -> None:
         position = int(block.offset[row]) % self._files.log.file_size
@@ -253,7 +253,7 @@ class QueueCheck:
         )
         for rows, code in kinds:
             runs = OffsetRuns()
-            _add_all(runs, numbers[rows])
+            runs.add_all(numbers[rows])
             for start, end in runs:
                 self._unclaimed(code, key, start, end)
 
@@ -342,17 +342,6 @@ def _units_at(queue: _Queue, queue_offsets: Longs) -> NDArray[Any]:
         inside = places < len(table)
         units[rows[inside]] = table[places[inside]]
     return units
-
-
-def _add_all(runs: OffsetRuns, offsets: Longs) -> None:
-    """Add ascending or unordered numbers as runs."""
-    if not len(offsets):
-        return
-    breaks = np.flatnonzero(np.diff(offsets) != 1) + 1
-    starts = offsets[np.concatenate(([0], breaks))].tolist()
-    ends = offsets[np.concatenate((breaks - 1, [len(offsets) - 1]))].tolist()
-    for start, end in zip(starts, ends, strict=True):
-        runs.add(start, end + 1)
 
 
 def _span(start: int, end: int) -> str:
