@@ -34,12 +34,17 @@ class QueueRecovery:
         self._file_size = config.mapped_file_size_consume_queue
         self._queues: dict[tuple[str, int], _Queue] = {}
 
-    def load(self) -> None:
-        """Read the last units of every queue (ConsumeQueue.recover)."""
+    def load(self, vouched: int | None) -> None:
+        """Read the last units of every queue (ConsumeQueue.recover).
+
+        After an abnormal exit ``vouched`` is the log offset up to which the device surely has all
+        units. Behind it there may be holes in any file, not only in the last three: a queue then
+        ends at the first hole, and what is behind is removed, to be written again from the log.
+        """
         for topic, queue_id, folder in self._folders():
             files = self._files(folder)
             if files:
-                self._queues[topic, queue_id] = self._recover(folder, files)
+                self._queues[topic, queue_id] = self._recover(folder, files, vouched)
 
     def max_physic_offset(self) -> int:
         """End of the newest record that any queue has a unit of, -1 if there are none."""
@@ -55,7 +60,7 @@ class QueueRecovery:
         return 0 if queue is None else queue.next_offset
 
     def truncate(self, log_end: int) -> None:
-        """Zero the units of records that end behind ``log_end``."""
+        """Remove the units of records that end behind ``log_end``."""
         for key, queue in list(self._queues.items()):
             if queue.max_physic_offset > log_end:
                 folder = self._root / key[0] / str(key[1])
@@ -87,12 +92,18 @@ class QueueRecovery:
 
     # -- one queue ----------------------------------------------------------------------------
 
-    def _recover(self, folder: Path, files: list[int]) -> _Queue:
-        following, last = files[0] // CQ_STORE_UNIT_SIZE, -1
-        for first in files[max(0, len(files) - _LOOK_BACK) :]:
+    def _recover(self, folder: Path, files: list[int], vouched: int | None) -> _Queue:
+        start = max(0, len(files) - _LOOK_BACK)
+        if vouched is not None:
+            start = self._last_vouched_file(folder, files, vouched)
+        following, last = files[start] // CQ_STORE_UNIT_SIZE, -1
+        for first in files[start:]:
             units = self._read(folder, first)
             offsets, sizes = units["offset"], units["size"]
             present = (offsets >= 0) & (sizes > 0)
+            if vouched is not None:
+                old = present & ((offsets + sizes <= vouched) | (sizes == PRE_BLANK_SIZE))
+                present[: len(old) - int(old[::-1].argmax()) if old.any() else 0] = True
             count = len(units) if present.all() else int(present.argmin())
             if count == 0:
                 break  # an all-zero file: Java would count one phantom unit here
@@ -101,7 +112,20 @@ class QueueRecovery:
                 last = int(offsets[count - 1]) + int(sizes[count - 1])
             if count < len(units):
                 break
+        if vouched is not None:
+            for first in reversed(files[start:]):
+                self._keep(folder, first, max(0, following - first // CQ_STORE_UNIT_SIZE))
         return _Queue(following, last)
+
+    def _last_vouched_file(self, folder: Path, files: list[int], vouched: int) -> int:
+        """Number of the last file that begins with a unit that is surely on the device, or 0."""
+        for number in range(len(files) - 1, 0, -1):
+            with (folder / file_name(files[number])).open("rb") as file:
+                data = file.read(CQ_STORE_UNIT_SIZE).ljust(CQ_STORE_UNIT_SIZE, b"\0")
+            offset, size, _ = CQ_STORE_UNIT.unpack(data)
+            if offset >= 0 and size > 0 and offset + size <= vouched:
+                return number
+        return 0
 
     def _truncate(self, folder: Path, following: int, log_end: int) -> _Queue:
         """Cut from the end of the queue: units are ascending in the log."""
@@ -116,11 +140,23 @@ class QueueRecovery:
             if keep and fillers[keep - 1]:
                 keep = 0  # a queue must not end with a filler
             if keep < count:
-                self._zero(folder / file_name(first), keep, count)
+                self._keep(folder, first, keep)
             following = first // CQ_STORE_UNIT_SIZE + keep
             if keep:
                 return _Queue(following, int(ends[keep - 1]))
         return _Queue(following, -1)
+
+    def _keep(self, folder: Path, first: int, count: int) -> None:
+        """Keep the first ``count`` units of a file; a file without any is removed.
+
+        Only the first file of a queue stays in any case if it tells where the queue begins.
+        """
+        if count == 0 and (first == 0 or first > self._files(folder)[0]):
+            self._fs.unlink(folder / file_name(first))
+            return
+        units = self._read(folder, first)
+        if any(units[count:].tobytes()):
+            self._zero(folder / file_name(first), count, len(units))
 
     def _zero(self, path: Path, first: int, end: int) -> None:
         fd = self._fs.open(path, writable=True)

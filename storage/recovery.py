@@ -85,9 +85,9 @@ class Recovery:
         page.invalidate()
         files = self._load_files()
         checkpoint = StoreCheckpoint(self._fs, self._root).read()
-        queues = QueueRecovery(self._fs, self._root, self._config)
-        queues.load()
         start = self._start_file(files, checkpoint.min_timestamp)
+        queues = QueueRecovery(self._fs, self._root, self._config)
+        queues.load(None if report.clean_shutdown else files[start] if files else 0)
         walked = self._walk(files, start)
         report.log_min = files[0] if files else 0
         self._clear_behind(files, report.log_end)

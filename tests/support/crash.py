@@ -34,6 +34,8 @@ class Acknowledged(NamedTuple):
     queue_offset: int
 
 
+Answers = dict[int, tuple[list[int], list[int]]]
+"""By number of the put: where its messages are in the log, and in their queues."""
 Acknowledge = Callable[[int, PutMessageResult], None]
 """Called with the number of the put and its result once it has returned."""
 
@@ -62,18 +64,27 @@ class Child:
                 os._exit(code)
         os.close(writing)
         self.pipe = reading
+        self._rest = b""
+        self.answers_come = True
 
-    def wait(self) -> tuple[bool, dict[int, tuple[list[int], list[int]]]]:
+    def wait(self) -> tuple[bool, Answers]:
         """Wait for its end: whether it was killed, and its acknowledgements by put number."""
-        data = b""
-        while chunk := os.read(self.pipe, 1 << 16):
-            data += chunk
+        answers: Answers = {}
+        while self.answers_come:
+            answers |= self.read()
         os.close(self.pipe)
         _, status = os.waitpid(self.pid, 0)
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         assert killed or status == 0, f"the writer ended with status {status}"
-        lines = [json.loads(line) for line in data.decode().splitlines()]
-        return killed, {number: (places, offsets) for number, places, offsets in lines}
+        return killed, answers
+
+    def read(self) -> Answers:
+        """Wait for some more acknowledgements; none once it has ended."""
+        chunk = os.read(self.pipe, 1 << 16)
+        self.answers_come = bool(chunk)
+        lines = (self._rest + chunk).split(b"\n")
+        self._rest = lines.pop()
+        return {number: (places, offsets) for number, places, offsets in map(json.loads, lines)}
 
     def kill_within(self, seconds: float) -> None:
         """SIGKILL after that time, or before if it ends."""
@@ -119,7 +130,7 @@ def missing(found: Found, acknowledged: list[Acknowledged]) -> list[str]:
 
 
 def acknowledged_of(
-    puts: list[Put], answers: dict[int, tuple[list[int], list[int]]]
+    puts: list[Put], answers: Answers
 ) -> list[Acknowledged]:
     """The messages of those puts that returned."""
     return [
@@ -129,7 +140,7 @@ def acknowledged_of(
     ]
 
 
-def begun(puts: list[Put], answers: dict[int, tuple[list[int], list[int]]]) -> set[str]:
+def begun(puts: list[Put], answers: Answers) -> set[str]:
     """Ids of the messages that may be there: puts come one after the other, so at most the one
     behind the last acknowledged had begun."""
     return {sample.id for put in puts[: max(answers, default=-1) + 2] for sample in put.samples}

@@ -299,5 +299,4 @@ def key_hash(text: str) -> int:
 
 
 def _keys(record: Record) -> list[str]:
-    keys = record.properties.get("KEYS", "").split(" ")
-    return [record.id] + [key for key in keys if key]
+    return [key for key in [record.id, *record.properties.get("KEYS", "").split(" ")] if key]
