@@ -56,11 +56,14 @@ def test_one_property_is_found_as_parsing_finds_it(data: bytes, name: str) -> No
         (b"a\x01b\x02", {"a": "b"}),
         (b"a\x01b\x01c", {"a": "b\x01c"}),
         (b"a\x01b\x02a\x01c", {"a": "c"}),
+        (b"a\x01b\x02a\x01", {"a": "b"}),
+        (b"x\x01y\x02a\x01b\x02a\x01\x02a\x01", {"x": "y", "a": "b"}),
         (b"a\x01vCLUSTER\x01x", {"a": "vCLUSTER\x01x"}),
     ],
 )
 def test_odd_items(data: bytes, expected: dict[str, str]) -> None:
     assert parse_properties(data) == expected
+    assert find_property(data, "a") == expected.get("a")
 
 
 @pytest.mark.parametrize(

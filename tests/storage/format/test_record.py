@@ -19,6 +19,19 @@ from storage.format.record import (
 )
 from tests.support.inner_messages import int32s, int64s, ipv4_hosts, ipv6_hosts, times
 
+PLAIN: dict[str, Any] = {
+    "topic": "TopicTest",
+    "queue_id": 0,
+    "body": b"body",
+    "properties": b"TAGS\x01TagA",
+    "queue_offset": 0,
+    "physical_offset": 0,
+    "store_timestamp": 1,
+    "born_timestamp": 1,
+    "born_host": bytes(8),
+    "store_host": bytes(8),
+}
+
 fields: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "topic": st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
@@ -41,15 +54,40 @@ fields: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 records = fields.map(lambda given: encode_record(**given))
 
 
+def raw_record(body: bytes, topic: bytes, properties: bytes) -> bytearray:
+    """A record whose parts are as long as their length fields say if these are read unsigned."""
+    head = bytearray(encode_record(**PLAIN | {"body": body})[:88])
+    parts = (body, bytes((len(topic),)), topic, len(properties).to_bytes(2, "big"), properties)
+    head[:4] = (88 + sum(map(len, parts))).to_bytes(4, "big")
+    return head + b"".join(parts)
+
+
+@st.composite
+def lying_records(draw: st.DrawFn) -> bytes:
+    """A record with a length that is negative, or too large, or leaves bytes at the end."""
+    body = draw(st.sampled_from([b"", b"body"]))
+    topic = bytes(draw(st.sampled_from([0, 5, 127, 128, 200, 255])))
+    properties = bytes(draw(st.sampled_from([0, 5, 32767, 32768, 65535])))
+    image = raw_record(body, topic, properties)
+    if draw(st.booleans()):
+        image[3] += 1
+        image += b"?"
+    if draw(st.booleans()):
+        lie = draw(st.sampled_from([-1, 1 << 30, len(body) + 1]))
+        image[84:88] = lie.to_bytes(4, "big", signed=True)
+    return bytes(image)
+
+
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
     """A run of records with some bytes changed, and perhaps cut off."""
-    image = bytearray(b"".join(draw(st.lists(records, min_size=1, max_size=3))))
+    any_records = st.lists(records | lying_records(), min_size=1, max_size=3)
+    image = bytearray(b"".join(draw(any_records)))
     image += draw(st.sampled_from([b"", blank_record(100), bytes(100)]))
-    for _ in range(draw(st.integers(0, 3))):
+    for _ in range(draw(st.sampled_from([0, 0, 1, 3]))):
         at = draw(st.integers(0, len(image) - 1))
         image[at] = draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, image[at] ^ 1]))
-    return bytes(image[: draw(st.integers(0, len(image)))])
+    return bytes(image[: draw(st.just(len(image)) | st.integers(0, len(image)))])
 
 
 @given(fields)
@@ -164,12 +202,14 @@ def test_any_bytes_are_judged_as_java_judges_them(image: bytes, position: int) -
 
 
 @given(damaged())
-def test_a_checked_record_can_be_decoded(image: bytes) -> None:
-    result = check_record(image, 0, len(image))
+def test_decoding_takes_what_checking_takes(image: bytes) -> None:
+    result = check_record(image, 0, len(image), check_crc=False)
     if result.kind is CheckKind.MESSAGE:
         assert decode_record(image, 0, result.size).store_size == result.size
-    elif result.kind is CheckKind.INVALID:
-        assert result.reason
+        return
+    assert result.reason or result.kind is CheckKind.BLANK
+    with pytest.raises(RecordError):
+        decode_record(image)
 
 
 @given(damaged(), st.integers(0, 10), st.booleans())
@@ -206,20 +246,6 @@ def test_a_wrong_crc_is_noticed_only_when_asked_for() -> None:
     assert decode_record(image).stored_body != b"body"
 
 
-PLAIN: dict[str, Any] = {
-    "topic": "TopicTest",
-    "queue_id": 0,
-    "body": b"body",
-    "properties": b"TAGS\x01TagA",
-    "queue_offset": 0,
-    "physical_offset": 0,
-    "store_timestamp": 1,
-    "born_timestamp": 1,
-    "born_host": bytes(8),
-    "store_host": bytes(8),
-}
-
-
 def test_a_size_that_the_unit_does_not_name_is_refused() -> None:
     image = encode_record(**PLAIN) * 2
     with pytest.raises(RecordError, match="expected are") as caught:
@@ -232,6 +258,31 @@ def test_a_record_of_wrong_parts_gives_the_size_it_claims() -> None:
     image[3] += 1
     result = check_record(image, 0, len(image))
     assert (result.kind, result.size) == (CheckKind.INVALID, len(image) - 9)
+
+
+def topic_that_points_back_into_the_body() -> bytearray:
+    """Read as negative, the topic's length leads to a length of properties that would fit."""
+    image = raw_record(bytes(73) + b"\x00\x80" + bytes(125), b"", b"")
+    image[288] = 0x80
+    image[8:12] = crc32(image[88:288]).to_bytes(4, "big")
+    return image
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        raw_record(b"body", bytes(128), b""),
+        raw_record(b"body", bytes(200), b"TAGS\x01TagA"),
+        raw_record(b"body", b"T", bytes(32768)),
+        raw_record(b"", b"T", bytes(65535)),
+        topic_that_points_back_into_the_body(),
+    ],
+)
+def test_lengths_are_signed(image: bytearray) -> None:
+    assert check_record(image, 0, len(image)).kind is CheckKind.INVALID
+    assert scan_records(image, 0, len(image)).sizes == []
+    with pytest.raises(RecordError):
+        decode_record(image)
 
 
 @pytest.mark.parametrize(
