@@ -192,20 +192,25 @@ def decode_record(buffer: Buffer, position: int = 0, size: int | None = None) ->
     version = _VERSIONS.get(magic)
     if version is None:
         raise RecordError(f"unknown magic code {magic & 0xFFFFFFFF:#010x}", position)
-    body_end = HEAD_SIZES[hosts] + body_length if body_length > 0 else HEAD_SIZES[hosts]
+    body_start = HEAD_SIZES[hosts]
+    body_end = body_start + body_length if body_length > 0 else body_start
     topic_start = body_end + version
     if topic_start > size:
         raise RecordError(f"a body of {body_length} bytes does not fit", position)
-    topic_end = topic_start + int.from_bytes(record[body_end:topic_start], "big", signed=True)
-    properties_start = topic_end + 2
-    if not topic_start <= topic_end <= size - 2:
-        raise RecordError(f"a topic of {topic_end - topic_start} bytes does not fit", position)
-    length = int.from_bytes(record[topic_end:properties_start], "big", signed=True)
-    if properties_start + (length if length > 0 else 0) != size:
-        raise RecordError(f"{length} bytes of properties do not end with the record", position)
-    message.stored_body = record[HEAD_SIZES[hosts] : body_end]
+    topic_length = record[body_end]
+    if version == 2:
+        topic_length = topic_length << 8 | record[body_end + 1]
+    topic_end = topic_start + topic_length
+    start = topic_end + 2
+    # Signed lengths: a set highest bit is negative. Java reads no properties then, and no topic.
+    if record[body_end] > 127 or start > size:
+        raise RecordError(f"a topic of {topic_length} bytes does not fit", position)
+    high = record[topic_end]
+    if start + (high << 8 | record[topic_end + 1]) * (high < 128) != size:
+        raise RecordError("the properties do not end with the record", position)
+    message.stored_body = record[body_start:body_end]
     message.topic = record[topic_start:topic_end].decode("utf-8", "replace")
-    message.property_bytes = record[properties_start:]
+    message.property_bytes = record[start:]
     message.store_size = size
     message.version = version
     message._body = None
