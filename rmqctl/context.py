@@ -228,7 +228,20 @@ class Cli:
             return True
         return stream.isatty() and self.environ.get("TERM") != "dumb"
 
-    # Asking
+    # Changing
+
+    def note(self) -> dict[str, str]:
+        """Who changes something, from where and why: for the change journal."""
+        from getpass import getuser
+        from socket import gethostname
+
+        try:
+            user = getuser()
+        except (KeyError, OSError):  # a user id without a name
+            user = str(os.getuid())
+        note = {"user": user, "host": gethostname()}
+        reason = self.setting("reason")
+        return {**note, "reason": str(reason)} if reason else note
 
     def confirm(self, question: str) -> None:
         """Go on only if the user agrees; without a terminal and ``--yes`` it is refused (7)."""

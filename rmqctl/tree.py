@@ -27,6 +27,61 @@ class Noun(NamedTuple):
 TREE: Final[Mapping[str, Leaf | Noun]] = {
     "produce": Leaf("produce", "produce", "Send messages: lines, files, JSON"),
     "consume": Leaf("consume", "consume", "Read messages: all, some, or as a group"),
+    "topic": Noun(
+        "Topics: what is sent to and read from, divided into queues.",
+        {
+            "list": Leaf("topic", "list_topics", "List all topics"),
+            "describe": Leaf("topic", "describe", "Show everything about topics"),
+            "queues": Leaf("topic", "queues", "Show queues with their offsets and times"),
+            "create": Leaf("topic", "create", "Create a topic"),
+        },
+    ),
+    "message": Noun(
+        "Messages: find and show single ones.",
+        {"get": Leaf("message", "get", "Show one message by id or place")},
+    ),
+    "offset": Noun(
+        "Offsets: how far consumer groups are, queue by queue.",
+        {"list": Leaf("offset", "list_offsets", "List what all groups have committed")},
+    ),
+    "store": Noun(
+        "Stores: make one, look at it, check it, see its bytes.",
+        {
+            "init": Leaf("store", "init", "Make an empty store"),
+            "info": Leaf("store", "info", "Show what a store is and holds"),
+            "fsck": Leaf("store", "fsck", "Check everything against everything"),
+        },
+    ),
+    "topic": Noun(
+        "Topics: list, create, look at their queues",
+        {
+            "list": Leaf("topic", "list_topics", "List all topics"),
+            "describe": Leaf("topic", "describe", "Show all settings of topics"),
+            "queues": Leaf("topic", "queues", "Show the queues of topics and their bounds"),
+            "create": Leaf("topic", "create", "Create topics"),
+        },
+    ),
+    "message": Noun(
+        "Messages: find single ones",
+        {
+            "get": Leaf("message", "get", "Show one message by its id or place"),
+        },
+    ),
+    "offset": Noun(
+        "Offsets: how far groups are",
+        {
+            "list": Leaf("offset", "list_offsets", "List the progress of all groups"),
+        },
+    ),
+    "store": Noun(
+        "The store: make one, look into it, check it",
+        {
+            "init": Leaf("store", "init", "Make an empty store"),
+            "info": Leaf("store", "info", "Show what the store is and holds"),
+            "fsck": Leaf("store", "fsck", "Check log, queues, index, offsets and settings"),
+            "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
+        },
+    ),
     "completion": Leaf("completion", "completion", "Print the completion script of a shell"),
     "version": Leaf("version", "version", "Show the versions of rmqctl and of what it runs on"),
 }
