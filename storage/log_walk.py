@@ -49,7 +49,8 @@ class LogWalk:
 
     ``limit`` None walks to the end of what is written; else nothing that ends behind it is given
     out. ``search_all`` looks for records in all of a file behind damage; without it at most some
-    MiB, which is where the next record lies behind a single damaged one.
+    MiB, which is where the next record lies behind a single damaged one. ``last_record`` is the
+    offset of a record in front of ``position``, if one is known.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class LogWalk:
         limit: int | None = None,
         check_crc: bool = True,
         search_all: bool = False,
+        last_record: int | None = None,
         max_record: int = (4 << 20) + (64 << 10),
     ) -> None:
         self.position = position
@@ -68,7 +70,7 @@ class LogWalk:
         self._check_crc = check_crc
         self._search_all = search_all
         self._window = log.file_size if search_all else 2 * max_record
-        self._last_record: int | None = None
+        self._last_record = last_record
         self.stop_reason = ""
         """What lies at ``position`` after the walk has ended."""
 
@@ -91,10 +93,6 @@ class LogWalk:
             self._last_record = first + scan.end - scan.sizes[-1]
             return self._give(StretchKind.RECORDS, scan.sizes)
         if scan.stop is not None and scan.stop.kind is CheckKind.BLANK:
-            following = self._next_file(first)
-            if following is None or not self._follows(following):
-                self.stop_reason = "the file is full and the next one not begun"
-                return None
             return self._give(StretchKind.BLANK, [self._log.file_size - position])
         reason = scan.stop.reason if scan.stop is not None else ""
         return self._pass_damage(file, first, position, limit, reason)

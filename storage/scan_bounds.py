@@ -132,8 +132,8 @@ class ScanBounds:
                 )
         files = self._log.relist()
         log_min = files[0] if files else 0
-        trusted = self._trusted_end(list(tails.values()), log_min)
-        self._walk = LogWalk(self._log, trusted, max_record=self._max_record)
+        trusted, newest = self._trusted_end(list(tails.values()), log_min)
+        self._walk = LogWalk(self._log, trusted, max_record=self._max_record, last_record=newest)
         while self._walk.next() is not None:
             pass
         log_end = self._walk.position
@@ -148,8 +148,8 @@ class ScanBounds:
             self._rebuild(gap_start, gap_end, tails)
         return tails
 
-    def _trusted_end(self, tails: list[QueueTail], log_min: int) -> int:
-        """End of the newest record that a unit points to and that is whole."""
+    def _trusted_end(self, tails: list[QueueTail], log_min: int) -> tuple[int, int | None]:
+        """End of the newest record that a unit points to and that is whole, and its begin."""
         newest = []
         for number, tail in enumerate(tails):
             if tail.next_offset:
@@ -164,13 +164,13 @@ class ScanBounds:
             if offset < log_min:
                 break
             if self._is_whole(offset, size, tail.key, queue_offset):
-                return offset + size
+                return offset + size, offset
             if queue_offset:
                 before = queue_offset - 1
                 heapq.heapreplace(newest, (-tail.unit(before)[0], number, before))
             else:
                 heapq.heappop(newest)
-        return log_min
+        return log_min, None
 
     def _is_whole(self, offset: int, size: int, key: QueueKey, queue_offset: int) -> bool:
         position = offset % self._log.file_size

@@ -322,7 +322,9 @@ def _messages(view: StoreView, topic: str, queue_id: int) -> Iterator[tuple[Any,
 def test_the_files_are_as_before(name: str) -> None:
     """Reading changed nothing: neither names nor lengths nor times, and created no file."""
     root = golden.store(name)
-    manifest = {row["path"]: (row["size"], row["mtimeMs"]) for row in golden.manifest(name)["files"]}
+    manifest = {
+        row["path"]: (row["size"], row["mtimeMs"]) for row in golden.manifest(name)["files"]
+    }
     assert {path: facts for path, facts in _facts(root)} == manifest
 
 
