@@ -50,35 +50,6 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "init": Leaf("store", "init", "Make an empty store"),
             "info": Leaf("store", "info", "Show what a store is and holds"),
             "fsck": Leaf("store", "fsck", "Check everything against everything"),
-        },
-    ),
-    "topic": Noun(
-        "Topics: list, create, look at their queues",
-        {
-            "list": Leaf("topic", "list_topics", "List all topics"),
-            "describe": Leaf("topic", "describe", "Show all settings of topics"),
-            "queues": Leaf("topic", "queues", "Show the queues of topics and their bounds"),
-            "create": Leaf("topic", "create", "Create topics"),
-        },
-    ),
-    "message": Noun(
-        "Messages: find single ones",
-        {
-            "get": Leaf("message", "get", "Show one message by its id or place"),
-        },
-    ),
-    "offset": Noun(
-        "Offsets: how far groups are",
-        {
-            "list": Leaf("offset", "list_offsets", "List the progress of all groups"),
-        },
-    ),
-    "store": Noun(
-        "The store: make one, look into it, check it",
-        {
-            "init": Leaf("store", "init", "Make an empty store"),
-            "info": Leaf("store", "info", "Show what the store is and holds"),
-            "fsck": Leaf("store", "fsck", "Check log, queues, index, offsets and settings"),
             "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
         },
     ),
