@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from .format.layout import BLANK_SIZE
 from .format.unit import CQ_STORE_UNIT_SIZE
-from .page import SLOT_SIZE, SLOTS, STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
+from .page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
 from .results import PutMessageResult, PutMessageStatus
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class OneAppender:
         self._log_files = log.opened
         self._queues = queues.opened
         self._index = index
+        self._words_of: dict[tuple[str, int], int] = {}  # a queue keeps its slot
         self._indexed = config.message_index_enable
         self._looked_ms = -1  # when the log file was last seen to have a name
         self.checked_space_to = -1
@@ -64,11 +65,17 @@ class OneAppender:
             if file.deleted:
                 return None
             self._looked_ms = now_ms
-        slot = page.slot(*record.queue)
-        files = self._queues.get(record.queue)
-        if slot is None or files is None:
+        queue = record.queue
+        word = self._words_of.get(queue)
+        if word is None:
+            slot = page.slot(*queue)
+            if slot is None:
+                return None
+            word = self._words_of[queue] = page.slot_word(slot)
+            words = page.words
+        files = self._queues.get(queue)
+        if files is None:
             return None
-        word = (SLOTS + slot * SLOT_SIZE) >> 3
         queue_offset = words[word]
         unit_start = queue_offset * CQ_STORE_UNIT_SIZE
         unit_file = files.opened.get(unit_start - unit_start % self._unit_size)

@@ -32,6 +32,7 @@ ANY_TOPIC: Final = 0
 LONGEST_SLEEP_MS: Final = 1000
 _SET: Final = b"\x01"
 _CLEAR: Final = b"\x00"
+_FLAGS_END: Final = WAITER_FLAGS + MAX_WAITERS
 
 
 def topic_word(topic: str | None) -> int:
@@ -110,14 +111,16 @@ class Ringer:
         self._socket: socket.socket | None = None
         self._directory_fd = -1
 
+    def anybody(self) -> bool:
+        """Whether somebody waits; to be asked after the gate is released. Costs 0.2 us."""
+        return self._page.map.find(_SET, WAITER_FLAGS, _FLAGS_END) >= 0
+
     def ring(self, topics: set[str] | None) -> None:
         """Ring everybody who waits for one of ``topics`` (None = all), after the gate is
-        released. Costs 0.2 us when nobody waits."""
+        released."""
         mapped = self._page.map
-        end = WAITER_FLAGS + MAX_WAITERS
+        end = _FLAGS_END
         at = mapped.find(_SET, WAITER_FLAGS, end)
-        if at < 0:
-            return
         wanted = None if topics is None else {topic_word(t) for t in topics} | {ANY_TOPIC}
         while at >= 0:
             slot = at - WAITER_FLAGS

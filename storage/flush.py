@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING
 
 from .checkpoint import StoreCheckpoint
 from .errors import StoreBrokenError
+from .format.checkpoint import CheckpointData
 from .format.index import INDEX_HEADER_SIZE, IndexHeader
-from .format.names import COMMITLOG, CONSUMEQUEUE, INDEX, file_name
+from .format.names import (
+    CHECKPOINT,
+    COMMITLOG,
+    CONSUMEQUEUE,
+    INDEX,
+    file_name,
+    is_index_file_name,
+)
 from .format.unit import CQ_STORE_UNIT_SIZE
 from .page import SharedPage, Word
 from .results import PutMessageStatus
@@ -96,7 +104,7 @@ class Flusher:
             if words[Word.INDEX_FILE]:
                 self._sync_file(self._root / INDEX / f"{words[Word.INDEX_FILE]:017d}")
         before = self._checkpoint.read()
-        self._checkpoint.write(
+        self._write_checkpoint(
             before._replace(
                 physic_msg_timestamp=max(before.physic_msg_timestamp, timestamp),
                 logics_msg_timestamp=max(before.logics_msg_timestamp, timestamp),
@@ -104,13 +112,33 @@ class Flusher:
         )
 
     def note_full_index(self, path: Path) -> None:
-        """Sync an index file that has filled up and say so in the checkpoint. Needs the gate."""
-        with self._syncing:
-            self._sync_file(path)
-        with path.open("rb") as file:
-            end_timestamp = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE)).end_timestamp
+        """Sync an index file that has filled up and say so in the checkpoint. Needs the gate.
+
+        The checkpoint then speaks for all older files too, and a writer may have died before it
+        synced one of them, so those that it did not speak for yet are synced first.
+        """
         before = self._checkpoint.read()
-        self._checkpoint.write(before._replace(index_msg_timestamp=end_timestamp))
+        end_timestamp = 0
+        for name in sorted(entry.name for entry in path.parent.iterdir()):
+            if not is_index_file_name(name) or name > path.name:
+                continue
+            with (path.parent / name).open("rb") as file:
+                header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE).ljust(40, b"\0"))
+            end_timestamp = header.end_timestamp
+            if end_timestamp >= before.index_msg_timestamp:
+                with self._syncing:
+                    self._sync_file(path.parent / name)
+        self._write_checkpoint(before._replace(index_msg_timestamp=end_timestamp))
+
+    def _write_checkpoint(self, data: CheckpointData) -> None:
+        try:
+            self._checkpoint.write(data)
+        except OSError as error:
+            self._page.words[Word.FAILED] = 1
+            raise StoreBrokenError(
+                f"{self._root / CHECKPOINT} can not be written ({error.strerror}); what was "
+                "acknowledged is there, end all writers of the store and open it anew"
+            ) from error
 
     def _sync_queues(self, timestamp: int) -> None:
         size = self._config.mapped_file_size_consume_queue
@@ -173,10 +201,12 @@ class FlushService:
         self._on_error = on_error
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self.started = False
         self._last_thorough = time.monotonic()
 
     def start(self) -> None:
         """Begin, unless it has."""
+        self.started = True
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="flush", daemon=True)
             self._thread.start()

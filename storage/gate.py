@@ -42,6 +42,7 @@ class Gate:
         self._file = LockFile(lock_path)
         self._threads = threading.Lock()  # outermost: held whenever byte 1 is held
         self._pending: _KernelWait | None = None  # a blocked thread whose waiter gave up
+        self._kept = False
         self.page: SharedPage | None = None
         """Where the holder's pid is noted for those who wait; set once the page is mapped."""
 
@@ -50,8 +51,12 @@ class Gate:
     def acquire(self, timeout_ms: int | None = None) -> None:
         """Take the gate; raises GateTimeoutError after ``timeout_ms`` (default: the store's)."""
         limit = self._timeout_ms if timeout_ms is None else timeout_ms
-        if not self._threads.acquire(timeout=limit / 1000):
+        if not self._threads.acquire(blocking=False) and not self._threads.acquire(
+            timeout=limit / 1000
+        ):
             raise GateTimeoutError(self._root, limit, "another thread of this process")
+        if self._kept:
+            return
         try:
             if self._pending is not None or not self._file.try_lock(GATE_BYTE):
                 self._wait(limit)
@@ -60,8 +65,18 @@ class Gate:
             raise
 
     def release(self) -> None:
-        """Let the next one in; also a full memory barrier."""
-        self._file.unlock(GATE_BYTE)
+        """Let the next one in; also a full memory barrier, unless the gate is kept."""
+        if not self._kept:
+            self._file.unlock(GATE_BYTE)
+        self._threads.release()
+
+    def keep(self) -> None:
+        """Take the gate until :meth:`close`: from now on only threads of this process take turns.
+
+        Raises GateTimeoutError.
+        """
+        self.acquire()
+        self._kept = True
         self._threads.release()
 
     @contextmanager

@@ -7,6 +7,7 @@ whoever finishes a dead writer's batch takes the index back to that before addin
 from __future__ import annotations
 
 from pathlib import Path
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from .format.index import (
@@ -14,6 +15,7 @@ from .format.index import (
     HASH_SLOT_SIZE,
     INDEX_ENTRY,
     INDEX_ENTRY_SIZE,
+    INDEX_HEADER,
     INDEX_HEADER_SIZE,
     IndexHeader,
     IndexPuts,
@@ -23,6 +25,7 @@ from .format.index import (
     slot_position,
 )
 from .format.names import INDEX, OURS, index_file_name, is_index_file_name
+from .fs import WORD
 from .mapped_file import MappedFile
 from .page import Word
 
@@ -36,6 +39,8 @@ _WINDOW: Final = 4 << 20
 """Bytes of blocks reserved ahead among the entries."""
 MANY: Final = 48
 """Number of keys from which NumPy pays."""
+_UNDO: Final = Word.UNDO_INDEX_HEADER * WORD
+_UNDO_HEADER: Final = Struct("=6q")
 
 
 class IndexWriter:
@@ -50,19 +55,19 @@ class IndexWriter:
         self._size = config.index_file_size
         self._page = page
         self._file: MappedFile | None = None
-        self._full: list[Path] = []
+        self.full: list[Path] = []
+        """Files that filled up and are not synced yet."""
 
     # -- batches ------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Note in the page where the index stands, for :meth:`take_back`. Before stage 1."""
-        words = self._page.words
+        page = self._page
         file = self._current()
-        words[Word.UNDO_INDEX_FILE] = 0 if file is None else words[Word.INDEX_FILE]
+        page.words[Word.UNDO_INDEX_FILE] = 0 if file is None else file.file_from_offset
         if file is not None:
-            header = _header_of(file)
-            for number, value in enumerate(header, Word.UNDO_INDEX_HEADER):
-                words[number] = value
+            header = INDEX_HEADER.unpack_from(file.map)
+            page.map[_UNDO : _UNDO + _UNDO_HEADER.size] = _UNDO_HEADER.pack(*header)
 
     def put(self, hashes: Ints, offsets: Ints, timestamp: int) -> None:
         """Add key ``hashes[i]`` of the record at ``offsets[i]``, all stored at ``timestamp`` ms.
@@ -191,7 +196,7 @@ class IndexWriter:
 
     def take_full_files(self) -> list[Path]:
         """The files that filled up since the last call: to be synced, then noted (checkpoint)."""
-        full, self._full = self._full, []
+        full, self.full = self.full, []
         return full
 
     def sync(self) -> None:
@@ -222,7 +227,7 @@ class IndexWriter:
         name = int(index_file_name(now_ms))
         if previous is not None:
             assert self._file is not None
-            self._full.append(self._file.path)
+            self.full.append(self._file.path)
             name = max(name, self._file.file_from_offset + 1)
         self._fs.make_dirs(self._directory)
         temporary = self._root / OURS / "new-index"

@@ -17,6 +17,7 @@ import struct
 import threading
 import weakref
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -91,7 +92,12 @@ class LockFile:
             os.close(fd)
 
     def _call(self, command: int, kind: int, start: int, length: int) -> None:
-        fcntl.fcntl(self._fd, command, _FLOCK.pack(kind, os.SEEK_SET, start, length, 0))
+        fcntl.fcntl(self._fd, command, _request(kind, start, length))
+
+
+@lru_cache(maxsize=256)
+def _request(kind: int, start: int, length: int) -> bytes:
+    return _FLOCK.pack(kind, os.SEEK_SET, start, length, 0)
 
 
 _open_locks: weakref.WeakSet[LockFile] = weakref.WeakSet()

@@ -234,19 +234,19 @@ class SharedPage:
 
     def next_offset(self, slot: int) -> int:
         """The queue offset that the next message of the queue gets."""
-        return int(self.words[self._slot_word(slot)])
+        return int(self.words[self.slot_word(slot)])
 
     def set_next_offset(self, slot: int, value: int) -> None:
         """Say so; needs the gate."""
-        self.words[self._slot_word(slot)] = value
+        self.words[self.slot_word(slot)] = value
 
     def synced_offset(self, slot: int) -> int:
         """The device has all units of the queue below this offset."""
-        return int(self.words[self._slot_word(slot) + 1])
+        return int(self.words[self.slot_word(slot) + 1])
 
     def set_synced_offset(self, slot: int, value: int) -> None:
         """Say so."""
-        self.words[self._slot_word(slot) + 1] = value
+        self.words[self.slot_word(slot) + 1] = value
 
     def close(self) -> None:
         """Unmap and close; what other processes see does not change."""
@@ -255,7 +255,8 @@ class SharedPage:
         self._fs.close(self.fd)
         del self.words, self.map  # the mapping goes with its last view
 
-    def _slot_word(self, slot: int) -> int:
+    def slot_word(self, slot: int) -> int:
+        """Number of the slot's first word, which is mapped then."""
         if slot >= self._capacity:
             with self._lock:
                 self._grow(slot + 1)

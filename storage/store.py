@@ -45,6 +45,7 @@ class MessageStore(ForkAware):
     """
 
     __slots__ = (
+        "_appender",
         "_bell",
         "_broken",
         "_clock",
@@ -53,9 +54,12 @@ class MessageStore(ForkAware):
         "_flush_service",
         "_flusher",
         "_fs",
+        "_gate",
+        "_page",
         "_pid",
         "_ringer",
         "_session",
+        "_sync_flush",
         "_view",
         "config",
         "root",
@@ -83,7 +87,10 @@ class MessageStore(ForkAware):
         self._view: StoreView | None = None
         self._pid = os.getpid()
         self._session = Session(fs, root, config, gate_timeout_ms=gate_timeout_ms)
-        page, gate = self._session.page, self._session.gate
+        page = self._page = self._session.page
+        gate = self._gate = self._session.gate
+        self._appender = self._session.appender
+        self._sync_flush = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._ringer = Ringer(page, root)
         self._flusher = Flusher(fs, root, config, page, gate)
         self.services = TimedServices(root)
@@ -92,7 +99,7 @@ class MessageStore(ForkAware):
             self.services.add(self.clean, interval_ms=10_000, first_ms=60_000)
         at_fork(self)
         if exclusive:
-            gate.acquire()
+            gate.keep()
             page.words[Word.HOLDER_PID] = self._pid
 
     @classmethod
@@ -155,40 +162,41 @@ class MessageStore(ForkAware):
         trace. Raises StoreBrokenError after a failed write or sync: then the store refuses
         writes until it is opened anew. Blocks for the gate (GateTimeoutError).
         """
-        self._check_usable()
-        page = self._session.page
-        gate = self._session.gate
-        if not self._exclusive:
-            gate.acquire()
+        if self._closed or self._broken is not None:
+            self._check_usable()
+        words = self._page.words
+        self._gate.acquire()
         try:
-            words = page.words
-            words[Word.HOLDER_PID] = self._pid
+            if not self._exclusive:
+                words[Word.HOLDER_PID] = self._pid
             try:
-                result = self._session.appender.append(records, self._clock(), whole=whole)
+                result = self._appender.append(records, self._clock(), whole=whole)
             except BaseException as error:
                 self._recover_from(error)
                 raise
+            if self._appender.index.full:
+                self._note_full_index()
             end = words[Word.LOG_END]
-            self._note_full_index()
         finally:
             if not self._exclusive:
-                page.words[Word.HOLDER_PID] = 0
-                gate.release()
+                words[Word.HOLDER_PID] = 0
+            self._gate.release()
         if result.status is not PutMessageStatus.PUT_OK:
             return result
-        if self.config.flush_disk_type is FlushDiskType.SYNC_FLUSH:
+        if self._sync_flush:
             status = self._flusher.sync_put(end)
             if status is not PutMessageStatus.PUT_OK:
                 result = result._replace(status=status)
-        else:
+        elif not self._flush_service.started:
             self._flush_service.start()
-        self._ringer.ring({topic for topic, _ in records.queues})
+        if self._ringer.anybody():
+            self._ringer.ring({topic for topic, _ in records.queues})
         return result
 
     def _recover_from(self, error: BaseException) -> None:
         """After an error inside a batch: put the files in order while the gate is still held."""
         try:
-            self._session.appender.resolve()
+            self._appender.resolve()
         except (OSError, StoreBrokenError) as second:
             self._broken = str(second)
         if isinstance(error, OSError):
@@ -199,7 +207,7 @@ class MessageStore(ForkAware):
             ) from error
 
     def _note_full_index(self) -> None:
-        for path in self._session.appender.index.take_full_files():
+        for path in self._appender.index.take_full_files():
             self._flusher.note_full_index(path)
 
     def flush(self) -> None:
@@ -230,11 +238,8 @@ class MessageStore(ForkAware):
     def gate(self) -> Iterator[None]:
         """Hold the right to append and to replace config files for a block (milliseconds)."""
         self._check_open()
-        if self._exclusive:
+        with self._gate.held():
             yield
-        else:
-            with self._session.gate.held():
-                yield
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -245,25 +250,25 @@ class MessageStore(ForkAware):
         if self._view is None:
             from .readonly import StoreView
 
-            self._view = StoreView(self.root, self.config, PageBounds(self._session.page))
+            self._view = StoreView(self.root, self.config, PageBounds(self._page))
         return self._view
 
     @property
     def log_end(self) -> int:
         """Commit log offset behind the last whole record."""
         self._check_open()
-        return int(self._session.page.words[Word.LOG_END])
+        return int(self._page.words[Word.LOG_END])
 
     def wait(self, known_log_end: int, timeout_ms: int, topic: str | None = None) -> int:
         """Wait until the log has grown beyond ``known_log_end`` with records for ``topic`` (None:
         any) or ``timeout_ms`` is over; gives the log's end. Wakes within a millisecond of a put in
         any process; may come back early. For one thread at a time."""
         self._check_open()
-        words = self._session.page.words
+        words = self._page.words
         if words[Word.LOG_END] != known_log_end or timeout_ms <= 0:
             return int(words[Word.LOG_END])
         if self._bell is None:
-            self._bell = Bell.take(FileSystem(), self._session.page, self.root)
+            self._bell = Bell.take(FileSystem(), self._page, self.root)
         if self._bell is None:  # 256 others wait already
             time.sleep(min(timeout_ms, 20) / 1000)
             return int(words[Word.LOG_END])
@@ -301,8 +306,6 @@ class MessageStore(ForkAware):
         self.services.close()
         if self._view is not None:
             self._view.close()
-        if self._exclusive:
-            self._session.gate.release()
         self._session.leave(self._flusher.sync_all)
 
     def after_fork(self) -> None:

@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple, Self
 
-_HEADER: Final = Struct(">4q2i")
-INDEX_HEADER_SIZE: Final = _HEADER.size
+INDEX_HEADER: Final = Struct(">4q2i")
+INDEX_HEADER_SIZE: Final = INDEX_HEADER.size
 HASH_SLOT: Final = Struct(">i")
 HASH_SLOT_SIZE: Final = HASH_SLOT.size
 INDEX_ENTRY: Final = Struct(">iqii")
@@ -45,11 +45,11 @@ class IndexHeader(NamedTuple):
     @classmethod
     def unpack_from(cls, buffer: bytes | memoryview, position: int = 0) -> Self:
         """Decode the header at ``position``; struct.error beyond the buffer's end."""
-        return cls._make(_HEADER.unpack_from(buffer, position))
+        return cls._make(INDEX_HEADER.unpack_from(buffer, position))
 
     def pack(self) -> bytes:
         """Encode the 40 bytes."""
-        return _HEADER.pack(*self)
+        return INDEX_HEADER.pack(*self)
 
     @property
     def next_entry(self) -> int:

@@ -20,9 +20,9 @@ PROCESSES = 2
     [
         ("singles", 1, 800),
         ("singles, SYNC_FLUSH", 4, 800),
-        ("batches", 2, 550),
+        ("batches", 2, 450),
         pytest.param("singles, SYNC_FLUSH", 1, 800, marks=pytest.mark.long),
-        pytest.param("batches", 1, 550, marks=pytest.mark.long),
+        pytest.param("batches", 1, 450, marks=pytest.mark.long),
     ],
 )
 def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, every, least):
