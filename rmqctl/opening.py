@@ -1,11 +1,14 @@
 """Opening the store of a call, for reading or for writing."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rmqctl.errors import NotFound
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
+    from broker.topics import TopicManager
     from rmqctl.context import Cli
     from storage.config import StoreConfig
 
@@ -38,6 +41,29 @@ def open_for_writing(
         cli.say(f"made the store {cli.store.path}")
     _check_exists(cli)
     return EmbeddedBroker.open(cli.store.path, store_config=store_config)
+
+
+@contextmanager
+def topics_for_change(cli: "Cli") -> "Iterator[TopicManager]":
+    """The topics of the call's store, to be changed without opening the store for writing.
+
+    Whoever changes settings neither recovers the log nor waits for the writers of messages.
+    """
+    from broker.config import BrokerConfig
+    from broker.topics import TopicManager
+    from storage.config_gate import config_gate
+    from storage.readonly import StoreView
+    from storage.store import now_ms
+
+    _check_exists(cli)
+    with StoreView.open(cli.store.path) as view:
+        yield TopicManager(
+            view.root,
+            BrokerConfig(),
+            gate=lambda: config_gate(view.root),
+            queues=view.queues,
+            now=now_ms,
+        )
 
 
 def _check_exists(cli: "Cli") -> None:

@@ -9,10 +9,17 @@ from rmqctl.context import context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.exit_codes import DAMAGED, DONE
 from rmqctl.opening import open_for_reading
-from rmqctl.rows.store import FindingRow, FsckReport, StoreInfoRow, StoreMadeRow
+from rmqctl.output.view import Format
+from rmqctl.rows.stores import (
+    FindingRow,
+    InitRow,
+    StoreInfoRow,
+    fsck_row,
+    init_row,
+)
 
 
-@prints(StoreMadeRow)
+@prints(InitRow)
 def init(
     ctx: typer.Context,
     folder: Annotated[
@@ -22,26 +29,21 @@ def init(
 ) -> None:
     """Make an empty store in a folder that is missing or empty.
 
-    As a Java broker makes it:          rmqctl store init ./store
-    With small files, to play:          rmqctl store init ./store --small
+    With files as long as a Java broker's:   rmqctl store init ./store
+    With short ones, to play:                rmqctl store init ./store --small
     """
     from storage.config import SMALL_STORE, StoreConfig
     from storage.store import MessageStore
 
     cli = context_of(ctx)
-    root = Path(folder).expanduser().absolute() if folder is not None else cli.store.path
+    root = cli.store.path
+    if folder is not None:
+        if cli.given.get("store"):
+            raise UsageProblem("DIR and --store both say where")
+        root = Path(folder).expanduser().absolute()
     config = SMALL_STORE if small else StoreConfig()
     MessageStore.create(root, config)
-    cli.one(
-        StoreMadeRow(
-            str(root),
-            small,
-            config.mapped_file_size_commit_log,
-            config.mapped_file_size_consume_queue,
-            config.index_file_size,
-            [],
-        )
-    )
+    cli.one(init_row(str(root), config))
 
 
 @prints(StoreInfoRow)
@@ -52,15 +54,20 @@ def info(ctx: typer.Context) -> None:
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
         cli.one(StoreInfoRow(**store_info(broker.view).as_dict()))
+        for part in broker.view.not_covered():
+            cli.warn(part)
 
 
 @prints(FindingRow)
 def fsck(ctx: typer.Context) -> int:
-    """Check the store: log, queues, index, offsets, settings. Changes nothing."""
+    """Check log, queues, index, offsets and settings against one another. Changes nothing."""
     from storage.verify import fsck as check
 
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
         report = check(broker.view)
-    cli.rows(FindingRow, [FindingRow(*finding) for finding in report.findings])
+    if cli.view.format in (Format.JSON, Format.YAML):
+        cli.one(fsck_row(report))
+    else:
+        cli.rows(FindingRow, [FindingRow(*finding) for finding in report.findings])
     return DONE if report.ok else DAMAGED

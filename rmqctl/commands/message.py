@@ -1,0 +1,59 @@
+"""``rmqctl message``: finding single messages."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.context import context_of, prints
+from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.opening import open_for_reading
+from rmqctl.rows.messages import MessageRow, message_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.model import MessageExt
+
+
+@prints(MessageRow)
+def get(
+    ctx: typer.Context,
+    message_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="A unique id or an offset id")
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Of this topic")
+    ] = None,
+    queue: Annotated[
+        int | None, typer.Option("--queue", "-Q", metavar="N", help="In this queue")
+    ] = None,
+    offset: Annotated[
+        int | None, typer.Option("--offset", "-O", metavar="N", help="At this queue offset")
+    ] = None,
+) -> None:
+    """Show one message: by its id, or by topic, queue and offset.
+
+    By unique or offset id:    rmqctl message get 7F000001000ABC...
+    By its place:              rmqctl message get -t orders -Q 0 -O 17
+    """
+    cli = context_of(ctx)
+    by_place = queue is not None or offset is not None
+    if (message_id is None) is not by_place:
+        raise UsageProblem("name either an id, or a place with --topic, --queue and --offset")
+    with open_for_reading(cli) as broker:
+        from rmqctl.looking.messages import at_place, with_id
+
+        found: Sequence[MessageExt]
+        if message_id is not None:
+            found = with_id(cli, broker, message_id, topic)
+            if not found:
+                raise NotFound(f"no message has the id {message_id} in {broker.view.root}")
+        else:
+            if topic is None or queue is None or offset is None:
+                raise UsageProblem("a place needs --topic, --queue and --offset")
+            found = [at_place(broker, topic, queue, offset)]
+        rows = [message_row(message) for message in found]
+        if len(rows) == 1:
+            cli.one(rows[0])
+        else:
+            cli.rows(MessageRow, rows)

@@ -1,0 +1,1 @@
+"""What the reading commands find out about a store."""

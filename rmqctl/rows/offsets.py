@@ -1,0 +1,33 @@
+"""The rows of the ``offset`` commands."""
+
+from enum import StrEnum
+from typing import Annotated, NamedTuple
+
+
+class OffsetState(StrEnum):
+    """How a group stands in a queue."""
+
+    CAUGHT_UP = "CAUGHT_UP"
+    """It has consumed everything that is stored."""
+    BEHIND = "BEHIND"
+    """There are messages that it has not consumed."""
+    LOST = "LOST"
+    """Messages that it has not consumed are deleted already."""
+    AHEAD = "AHEAD"
+    """Its progress lies behind the end of the queue."""
+    NONE = "NONE"
+    """It has no progress in this queue, but in others of the topic."""
+
+
+class OffsetRow(NamedTuple):
+    """A group's progress in one queue."""
+
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str, "the topic"]
+    broker: Annotated[str, "the broker's name"]
+    queue_id: Annotated[int, "the queue"]
+    min_offset: Annotated[int, "the first message that is still there"]
+    committed_offset: Annotated[int | None, "the next message that the group will read"]
+    max_offset: Annotated[int, "where the next message will be"]
+    lag: Annotated[int | None, "messages that it has not read, deleted ones included"]
+    state: Annotated[OffsetState, "CAUGHT_UP, BEHIND, LOST, AHEAD or NONE (no progress)"]
