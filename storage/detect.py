@@ -32,7 +32,7 @@ from .index_sizes import find_index_sizes
 from .layout import STORE_FILE, read_sizes
 
 _ENOUGH_FILES: Final = 200
-_MIN_LOG_FILE: Final = 1024
+_LOG_FILE_SIZES: Final = range(1024, 1 << 31)
 
 
 def detect_config(root: Path, config: StoreConfig | None = None) -> StoreConfig:
@@ -131,14 +131,11 @@ def _sizes_of_files(root: Path, base: StoreConfig) -> dict[str, int]:
 def _log_file_size(folder: Path) -> int | None:
     """Length of the log's files: the step of their names, or what most of them have."""
     lengths = _lengths(folder)
-    names = sorted(lengths)
-    steps = {after - before for before, after in pairwise(names)}
-    usual = _most_common(length for length in lengths.values() if length >= _MIN_LOG_FILE)
-    if usual is None:
-        return None
-    if not steps or usual in steps or all(step % usual == 0 for step in steps):
+    usual = _most_common(length for length in lengths.values() if length in _LOG_FILE_SIZES)
+    steps = [after - before for before, after in pairwise(sorted(lengths))]
+    if usual is None or all(step % usual == 0 for step in steps):
         return usual
-    return min(steps)
+    return _most_common(step for step in steps if step in _LOG_FILE_SIZES) or usual
 
 
 def _queue_file_size(root: Path) -> int | None:
@@ -167,7 +164,11 @@ def _lengths(folder: Path) -> dict[int, int]:
     """Lengths of the files with a 20-digit name, by their first offset."""
     try:
         with os.scandir(folder) as entries:
-            found = [(parse_file_name(entry.name), entry.stat().st_size) for entry in entries]
+            found = [
+                (parse_file_name(entry.name), entry.stat().st_size)
+                for entry in entries
+                if entry.is_file()
+            ]
     except (FileNotFoundError, NotADirectoryError):
         return {}
     return {offset: length for offset, length in found if offset is not None}

@@ -325,7 +325,7 @@ def test_the_files_are_as_before(name: str) -> None:
     manifest = {
         row["path"]: (row["size"], row["mtimeMs"]) for row in golden.manifest(name)["files"]
     }
-    assert {path: facts for path, facts in _facts(root)} == manifest
+    assert dict(_facts(root)) == manifest
 
 
 def _facts(root: Path) -> Iterator[tuple[str, tuple[int, int]]]:
