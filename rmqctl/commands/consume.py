@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rmqctl.consuming.selection import Group, Span
     from rmqctl.text.positions import Position
 
+_FEW = 2000
+"""Bodies that are read faster one by one than NumPy is imported."""
 _READER = "TOOLS_CONSUMER"
 """The group of RocketMQ's own tools: it exists everywhere and has no progress."""
 
@@ -218,8 +220,10 @@ def _run(
     topic = reading.topic
     queues = selection.queues_of(broker, topic, chosen.queues)
     spans = _spans(broker, reading, queues, group)
+    there = selection.backlog(broker, topic, spans)
+    few = min(there, there if reading.most is None else reading.most) <= _FEW
     fetch: Fetcher
-    if printer.needs_messages or chosen.predicate is not None:
+    if few or printer.needs_messages or chosen.predicate is not None:
         fetch = ObjectFetcher(broker, topic, group.name if group else _READER, chosen.tags)
     else:
         fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from rmqctl.context import Cli, context_of, prints
-from rmqctl.errors import UsageProblem
+from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.rows.sent import SentRow
 from rmqctl.sending.sources import Input, Portion, Source
 
 if TYPE_CHECKING:
+    from broker.api import Broker
     from rmqctl.sending.sender import Defaults
     from storage.config import StoreConfig
 
@@ -119,6 +120,7 @@ def produce(
     reading = _Reading(files or [], input_format, ends, key_delimiter, form, template)
     source = _source(cli, topic, reading, count)
     with open_for_writing(cli, _flush_config(sync), create=True) as broker:
+        _check_queue(broker, defaults)
         ProduceRun(cli, pace, limits).run(broker, source, defaults)
 
 
@@ -194,17 +196,34 @@ def _check(defaults: "Defaults") -> None:
     from broker.validation import (
         check_delay_level,
         check_properties,
+        check_properties_size,
         check_send_topic,
         check_user_property,
     )
+    from storage.format.properties import encode_properties
 
     check_send_topic(defaults.topic)
     check_delay_level(defaults.delay_time_level)
     for name, value in (defaults.properties or {}).items():
         check_user_property(name, value)
-    check_properties({"KEYS": defaults.keys or "", "TAGS": defaults.tags or ""})
+    shared = {"KEYS": defaults.keys or "", "TAGS": defaults.tags or ""}
+    check_properties(shared)
+    check_properties_size(encode_properties({**(defaults.properties or {}), **shared}))
     if defaults.queue_id is not None and defaults.queue_id < 0:
         raise UsageProblem(f"--queue: {defaults.queue_id} is not a queue")
+
+
+def _check_queue(broker: "Broker", defaults: "Defaults") -> None:
+    """Refuse a queue that the topic does not have, before an unknown topic is created."""
+    from broker.api import DEFAULT_TOPIC_QUEUE_NUMS
+
+    queue_id = defaults.queue_id
+    if queue_id is None:
+        return
+    config = broker.topic(defaults.topic)
+    count = DEFAULT_TOPIC_QUEUE_NUMS if config is None else config.write_queue_nums
+    if queue_id >= count:
+        raise NotFound(f"topic {defaults.topic} has no queue {queue_id}: it has {count}, from 0 on")
 
 
 def _source(cli: Cli, topic: str, reading: _Reading, count: int | None) -> Source:

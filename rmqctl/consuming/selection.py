@@ -142,6 +142,16 @@ def combined(
     return Position(position.begin or times.begin, position.end or times.end)
 
 
+def backlog(broker: "EmbeddedBroker", topic: str, spans: Sequence[Span]) -> int:
+    """How many messages of the spans are there now."""
+    return sum(
+        max(0, broker.max_offset(topic, span.queue_id) - span.start)
+        if span.end is None
+        else span.end - span.start
+        for span in spans
+    )
+
+
 def total(spans: Sequence[Span]) -> int | None:
     """How many messages the spans hold; None if they have no end."""
     if any(span.end is None for span in spans):

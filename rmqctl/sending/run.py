@@ -116,7 +116,7 @@ class ProduceRun:
         elif sender.count == 1 and self._first is not None and self._limits.tee is None:
             row = next(sent_rows(self._first))
             self._cli.out.write("\t".join(map(str, row)) + "\n")
-        if sender.count != 1:
+        if sender.count != 1 and (not self._invalid or self._limits.skip_invalid):
             self._cli.say(_summary(sender, elapsed_ms, topic))
 
     def _judge(self, sender: Sender) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from rmqctl.context import Cli
 from rmqctl.errors import Refused
+from storage.store import MessageStore
 
 
 @pytest.fixture
@@ -38,9 +39,8 @@ def test_the_store_is_option_variable_context_folder_or_the_users_own(here):
     assert cli.store == (here / "second", True, "option --store")
 
 
-def test_a_bare_store_of_rmqctl_is_recognised_by_its_mark(here):
-    (here / "store/rmqctl").mkdir(parents=True)
-    (here / "store/rmqctl/created").touch()
+def test_a_store_without_a_message_is_one(here):
+    MessageStore.create(here / "store")
     assert Cli(environ(here)).store.path == here / "store"
 
 
