@@ -10,8 +10,10 @@ from typing import Final
 WaitOnStore = Callable[[int, int, str | None], int]
 """MessageStore.wait: known log end, longest wait in ms, topic or None; gives the log's end."""
 
-POLL_MS: Final = 100
-"""How often a store that nobody rings for (open for reading only) is looked at."""
+POLL_FILES_MS: Final = 100
+"""How often a store that is open for reading only is looked at if its end is found in its files."""
+POLL_PAGE_MS: Final = 5
+"""The same if rmqctl processes write it: one look at a mapped word, 0.2 % of a core."""
 
 
 class Arrivals:
@@ -71,11 +73,16 @@ class Arrivals:
             self._changed.wait_for(lambda: not self._sleeping)
 
 
-def polling(log_end: Callable[[], int]) -> WaitOnStore:
-    """Make a wait for a store that can only be looked at."""
+def polling(log_end: Callable[[], int], interval_ms: Callable[[], int]) -> WaitOnStore:
+    """Make a wait for a store that can only be looked at, every ``interval_ms``.
+
+    Readers are not rung: asking for that would be a write.
+    """
 
     def wait(known: int, timeout_ms: int, _topic: str | None) -> int:
-        time.sleep(min(timeout_ms, POLL_MS) / 1000)
-        return log_end()
+        deadline = time.monotonic() + timeout_ms / 1000
+        while (end := log_end()) == known and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, interval_ms() / 1000))
+        return end
 
     return wait

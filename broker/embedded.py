@@ -29,7 +29,7 @@ from .api import (
     SendOptions,
     SendResult,
 )
-from .arrivals import Arrivals, polling
+from .arrivals import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, polling
 from .config import BrokerConfig
 from .errors import NoPermissionError
 from .groups import GroupManager
@@ -84,7 +84,10 @@ class EmbeddedBroker:
             else None
         )
         log_end = self._log_end
-        self._arrivals = Arrivals(polling(log_end) if store is None else store.wait, log_end)
+        if store is None:
+            self._arrivals = Arrivals(polling(log_end, self._poll_interval_ms), log_end)
+        else:
+            self._arrivals = Arrivals(store.wait, log_end)
         self._puller = Puller(
             lambda: self.view,
             self._topics,
@@ -233,6 +236,9 @@ class EmbeddedBroker:
         if known is None:
             return self._arrivals.now()
         return self._arrivals.wait(known, timeout_ms, topic)
+
+    def _poll_interval_ms(self) -> int:
+        return POLL_PAGE_MS if self.view.has_page else POLL_FILES_MS
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """See Broker.min_offset."""

@@ -153,7 +153,7 @@ class SharedPage:
         info = os.fstat(self.fd)
         if (words[Word.DEVICE], words[Word.INODE]) != (info.st_dev, info.st_ino):
             return "a copy"
-        if words[Word.LOCK_MTIME] != lock_mtime(self._root):
+        if words[Word.LOCK_MTIME] != lock_mtime(str(self._root / LOCK)):
             return "a Java broker ran"
         if words[Word.FAILED]:
             return "a sync failed"
@@ -187,7 +187,7 @@ class SharedPage:
         info = os.fstat(self.fd)
         words[Word.BOOT_HIGH], words[Word.BOOT_LOW] = high, low
         words[Word.DEVICE], words[Word.INODE] = info.st_dev, info.st_ino
-        words[Word.LOCK_MTIME] = lock_mtime(self._root)
+        words[Word.LOCK_MTIME] = lock_mtime(str(self._root / LOCK))
         words[Word.MAGIC] = PAGE_MAGIC
 
     # -- slots --------------------------------------------------------------------------------
@@ -296,10 +296,10 @@ class SharedPage:
             self._names_read = end
 
 
-def lock_mtime(root: Path) -> int:
+def lock_mtime(lock_path: str) -> int:
     """When Java last started on the store: the ns time of its lock file, 0 if there is none."""
     try:
-        return (root / LOCK).stat().st_mtime_ns
+        return os.stat(lock_path).st_mtime_ns  # noqa: PTH116 - a reader asks at every read
     except OSError:
         return 0
 
@@ -312,6 +312,7 @@ class PageBounds:
 
     def __init__(self, page: SharedPage) -> None:
         self._page = page
+        self._lock_path = str(page.path.parent.parent / LOCK)
 
     @classmethod
     def open(cls, root: Path, *, log_file_size: int) -> Self | None:
@@ -350,7 +351,7 @@ class PageBounds:
         words = self._page.words
         return bool(
             words[Word.MAGIC] == PAGE_MAGIC
-            and words[Word.LOCK_MTIME] == lock_mtime(self._page.path.parent.parent)
+            and words[Word.LOCK_MTIME] == lock_mtime(self._lock_path)
         )
 
     def close(self) -> None:

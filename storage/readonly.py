@@ -100,6 +100,11 @@ class StoreView:
                     page.close()
         return self._bounds
 
+    @property
+    def has_page(self) -> bool:
+        """Whether the bounds come from the page of rmqctl's writers: cheap to ask again."""
+        return self._page is not None
+
     def log_min_offset(self) -> int:
         """First offset of the oldest log file that still exists, 0 without any."""
         self._note_generation(self.bounds)

@@ -108,7 +108,7 @@ def consume(
         raise UsageProblem("--last is for reading without a group")
     printer = _printer(cli, form, body if prints_form and body else "text", with_meta, delimiter)
     with ExitStack() as stack:
-        broker = stack.enter_context(_open(cli, member, follow=reading.follow))
+        broker = stack.enter_context(_open(cli, member))
         if member is not None and member.commits:
             from rmqctl.consuming.alone import only_member
 
@@ -186,22 +186,12 @@ def _printer(
     return printing.BodyPrinter(cli.out, ends, body_form)
 
 
-def _open(cli: Cli, group: "Group | None", *, follow: bool) -> "EmbeddedBroker":
-    """For reading where nothing is committed.
-
-    Whoever follows a store of our own joins its processes all the same: only they are woken.
-    """
+def _open(cli: Cli, group: "Group | None") -> "EmbeddedBroker":
+    """For reading, without a lock, unless progress is committed."""
     from rmqctl.opening import open_for_reading, open_for_writing
-    from storage.errors import StoreError
-    from storage.layout import was_created_here
 
     if group is not None and group.commits:
         return open_for_writing(cli)
-    if follow and was_created_here(cli.store.path):
-        try:
-            return open_for_writing(cli)
-        except StoreError as error:
-            cli.detail(f"reading only: {error}")
     return open_for_reading(cli)
 
 
