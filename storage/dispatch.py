@@ -34,8 +34,8 @@ class DispatchRequest(NamedTuple):
     """What one record puts where.
 
     ``units`` names each (topic, queue, queue offset) that gets a unit: one for a plain record,
-    none for a prepared or rolled back one, several with multi-dispatch. ``commitlog_offset`` is
-    the record's own field, as in RocketMQ. ``store_timestamp`` is in ms.
+    none for a prepared or rolled back one or an impossible topic, several with multi-dispatch.
+    ``commitlog_offset`` is the record's own field, as in RocketMQ. ``store_timestamp`` is in ms.
     """
 
     commitlog_offset: int
@@ -48,6 +48,24 @@ class DispatchRequest(NamedTuple):
     def unit(self) -> bytes:
         """The 20 bytes that each queue of ``units`` gets."""
         return CQ_STORE_UNIT.pack(self.commitlog_offset, self.size, self.tags_code)
+
+
+def is_possible_topic(topic: str) -> bool:
+    """Whether a message can have this topic: it becomes the name of a folder.
+
+    A record that was torn when the power went may be right in its lengths and its body's CRC, and
+    have zeros for a topic.
+    """
+    return topic not in ("", ".", "..") and topic.isprintable() and "/" not in topic
+
+
+def topic_of(buffer: bytes | memoryview, position: int) -> str:
+    """The topic of the record at ``position``, whose lengths have been checked."""
+    head = read_head(buffer, position)
+    at = position + head.head_size + max(0, head.body_length)
+    width = 1 if head.magic & 0xFF == 0xA7 else 2
+    length = int.from_bytes(buffer[at : at + width], "big")
+    return bytes(buffer[at + width : at + width + length]).decode("utf-8", "replace")
 
 
 def read_request(
@@ -66,7 +84,7 @@ def read_request(
         if level > 0:
             code = head.store_timestamp + _delay(min(level, len(delay_levels_ms)), delay_levels_ms)
     units: list[tuple[str, int, int]] = []
-    if gets_unit(head.sys_flag):
+    if gets_unit(head.sys_flag) and is_possible_topic(topic):
         units.append((topic, head.queue_id, head.queue_offset))
         units += _light_queues(properties, head.queue_id)
     keys: list[int] = []
@@ -85,7 +103,7 @@ def _light_queues(properties: dict[str, str], queue_id: int) -> Iterator[tuple[s
     offsets = properties.get(PROPERTY_INNER_MULTI_QUEUE_OFFSET)
     if names and offsets:
         for name, offset in zip(names.split(","), offsets.split(","), strict=False):
-            if offset.isdigit():
+            if offset.isascii() and offset.isdigit() and is_possible_topic(name):
                 yield name, 0 if name.startswith(LMQ_PREFIX) else queue_id, int(offset)
 
 

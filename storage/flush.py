@@ -84,8 +84,11 @@ class Flusher:
         start, end = words[Word.FLUSHED_TO], words[Word.LOG_END]
         self._refuse_after_failure()
         size = self._config.mapped_file_size_commit_log
-        for first in range(start - start % size, end, size):
+        files = range(start - start % size, end, size)
+        for first in files:
             self._sync_file(self._root / COMMITLOG / file_name(first))
+        if files and files[-1] >= start:  # made since: its maker may have died before syncing it
+            self._sync_folders({self._root / COMMITLOG})
         words[Word.FLUSHED_TO] = end
 
     # -- everything ---------------------------------------------------------------------------
@@ -128,20 +131,18 @@ class Flusher:
             if end_timestamp >= before.index_msg_timestamp:
                 with self._syncing:
                     self._sync_file(path.parent / name)
+        self._sync_folders({path.parent})
         self._write_checkpoint(before._replace(index_msg_timestamp=end_timestamp))
 
     def _write_checkpoint(self, data: CheckpointData) -> None:
         try:
             self._checkpoint.write(data)
         except OSError as error:
-            self._page.words[Word.FAILED] = 1
-            raise StoreBrokenError(
-                f"{self._root / CHECKPOINT} can not be written ({error.strerror}); what was "
-                "acknowledged is there, end all writers of the store and open it anew"
-            ) from error
+            raise self._failed(self._root / CHECKPOINT, error) from error
 
     def _sync_queues(self, timestamp: int) -> None:
         size = self._config.mapped_file_size_consume_queue
+        folders: set[Path] = set()
         for slot, (topic, queue_id) in enumerate(self._page.queues()):
             following = self._page.next_offset(slot)
             synced = self._page.synced_offset(slot)
@@ -150,11 +151,17 @@ class Flusher:
             start = synced * CQ_STORE_UNIT_SIZE
             end = following * CQ_STORE_UNIT_SIZE
             folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
-            for first in range(start - start % size, end, size):
+            files = range(start - start % size, end, size)
+            for first in files:
                 self._sync_file(folder / file_name(first))
+            if files[-1] >= start:
+                folders.add(folder)
+            if synced == 0:
+                folders |= {folder.parent, folder.parent.parent}
             # 4.9's time search wants the file's time to be at or after its last unit's.
             self._fs.set_modified(folder / file_name((end - 1) // size * size), timestamp)
             self._page.set_synced_offset(slot, following)
+        self._sync_folders(folders)
 
     def _sync_file(self, path: Path) -> None:
         try:
@@ -164,13 +171,26 @@ class Flusher:
         try:
             self._fs.sync(fd)
         except OSError as error:
-            self._page.words[Word.FAILED] = 1
-            raise StoreBrokenError(
-                f"the device did not take {path} ({error.strerror}); what was acknowledged before "
-                "is safe, end all writers of the store and open it anew"
-            ) from error
+            raise self._failed(path, error) from error
         finally:
             self._fs.close(fd)
+
+    def _sync_folders(self, folders: set[Path]) -> None:
+        for path in sorted(folders):
+            try:
+                self._fs.sync_dir(path)
+            except FileNotFoundError:  # the topic was deleted meanwhile
+                continue
+            except OSError as error:
+                raise self._failed(path, error) from error
+
+    def _failed(self, path: Path, error: OSError) -> StoreBrokenError:
+        """Have all processes refuse to write, since nobody knows what is on the device."""
+        self._page.words[Word.FAILED] = 1
+        return StoreBrokenError(
+            f"the device did not take {path} ({error.strerror}); what was acknowledged before "
+            "is safe, end all writers of the store and open it anew"
+        )
 
     def _refuse_after_failure(self) -> None:
         if self._page.words[Word.FAILED]:

@@ -57,8 +57,7 @@ class IndexRecovery:
         """
         notes: list[str] = []
         names = self._index.names()
-        vouched = sum(1 for name in names if self._is_vouched(name, vouched_timestamp))
-        last = vouched
+        last = self._count_vouched(names, vouched_timestamp)
         while last < len(names) - 1 and self._keep_full(names[last], log_end):
             last += 1
         for later in names[last + 1 :]:
@@ -70,11 +69,19 @@ class IndexRecovery:
                 return lacking, notes
         return 0, notes
 
-    def _is_vouched(self, name: str, timestamp: int) -> bool:
-        """Whether the file had filled up and was synced before the checkpoint said so."""
-        with (self._folder / name).open("rb") as file:
-            header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE).ljust(40, b"\0"))
-        return header.next_entry >= self._entries and header.end_timestamp <= timestamp
+    def _count_vouched(self, names: list[str], timestamp: int) -> int:
+        """How many files had filled up and were synced before the checkpoint said so.
+
+        Of several that end at that very time it may have been written for the first.
+        """
+        for number, name in enumerate(names):
+            with (self._folder / name).open("rb") as file:
+                header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE).ljust(40, b"\0"))
+            if header.next_entry < self._entries or header.end_timestamp > timestamp:
+                return number
+            if header.end_timestamp == timestamp:
+                return number + 1
+        return len(names)
 
     def _keep_full(self, name: str, log_end: int) -> bool:
         """Whether a file is full of whole entries; its slots are made anew then."""

@@ -102,7 +102,7 @@ class QueueRecovery:
             offsets, sizes = units["offset"], units["size"]
             present = (offsets >= 0) & (sizes > 0)
             if vouched is not None:
-                old = present & ((offsets + sizes <= vouched) | (sizes == PRE_BLANK_SIZE))
+                old = present & (offsets + sizes <= vouched)
                 present[: len(old) - int(old[::-1].argmax()) if old.any() else 0] = True
             count = len(units) if present.all() else int(present.argmin())
             if count == 0:

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .checkpoint import StoreCheckpoint
+from .dispatch import is_possible_topic, topic_of
 from .errors import CorruptFileError
 from .format.names import ABORT, COMMITLOG, OURS
 from .format.record import (
+    BLANK_SIZE,
     MESSAGE_MAGIC_V1,
     MESSAGE_MAGIC_V2,
     CheckKind,
@@ -174,8 +176,26 @@ class Recovery:
                 end = first + self._file_size
             else:
                 break
-        self._report.log_end = end
+        self._report.log_end = end if self._report.clean_shutdown else self._cut_torn(runs, end)
         return runs
+
+    def _cut_torn(self, runs: list[tuple[int, list[int]]], end: int) -> int:
+        """Take records off the end whose topic no message can have: they were being written."""
+        while runs:
+            offset, sizes = runs[-1]
+            place = offset + sum(sizes[:-1])
+            file = self._log.find(place)
+            assert file is not None
+            if is_possible_topic(topic_of(file.read(place - file.file_from_offset, sizes[-1]), 0)):
+                break
+            self._report.notes.append(
+                f"{file.path} byte {place - file.file_from_offset}: torn, no message has its topic"
+            )
+            end = place
+            sizes.pop()
+            if not sizes:
+                runs.pop()
+        return end
 
     def _walk_file(self, first: int, runs: list[tuple[int, list[int]]]) -> tuple[int, bool]:
         """Give where the whole records of one file end, and whether that is the file's end."""
@@ -207,6 +227,8 @@ class Recovery:
         found = check_record(view, position, limit, check_crc=False)
         if found.kind is not CheckKind.MESSAGE or found.size <= 0:
             return 0
+        if not is_possible_topic(topic_of(view, position)):
+            return 0
         behind = position + found.size
         following = check_record(view, behind, limit)
         if following.kind is CheckKind.BLANK:
@@ -225,18 +247,25 @@ class Recovery:
             return read_head(view, 0).physical_offset == file_from_offset
 
     def _bridge(self, first: int, end: int) -> None:
-        """Write the blank record that a file lost, if nothing else lies in its place."""
+        """Write the blank record that a file lost, also over the first bytes of what is no record.
+
+        Without it a Java broker would end the log here and delete what follows.
+        """
         file = self._log.at(first)
         assert file is not None
         position = end - first
         remaining = file.size - position
-        if remaining >= 8 and not any(file.read(position, 8)):
+        lost = any(file.read(position, remaining))
+        if remaining >= BLANK_SIZE:
             file.write(position, blank_record(remaining))
-            self._report.notes.append(f"{file.path} byte {position}: blank record written again")
-        else:
-            self._report.notes.append(
-                f"{file.path} byte {position}: {remaining} bytes that are no records are left out"
+        self._report.notes.append(
+            f"{file.path} byte {position}: "
+            + (
+                f"{remaining} bytes that are no records are left out"
+                if lost
+                else "blank record written again"
             )
+        )
 
     def _clear_behind(self, files: list[int], end: int) -> None:
         """Zero the rest of the file of ``end``; take away the files behind it.

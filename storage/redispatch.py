@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .dispatch import DispatchRequest, read_request
 from .format.record import CheckKind, check_record, read_head
+from .format.unit import PRE_BLANK
 from .page import Word
 from .unit_check import Runs, records_to_dispatch
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from .page import SharedPage
     from .queue_recovery import QueueRecovery
     from .recovery import RecoveryReport
+
+MOST_LOST: Final = 1_000_000
+"""Queue offsets that fillers may stand for: a larger gap is no gap but a damaged record."""
 
 
 class Redispatch:
@@ -110,13 +114,17 @@ class Redispatch:
             following = 0 if slot is None else page.next_offset(slot)
             if queue_offset < following:
                 continue
+            lost = 0
             if queue_offset > following and (following or not self._from_log_start):
+                lost = queue_offset - following
                 self._gaps.add((topic, queue_id))
-                continue
+                if not self._from_log_start or lost > MOST_LOST:
+                    continue
             if slot is None:
                 slot = page.add_slot(topic, queue_id)
+            units = PRE_BLANK * lost + request.unit()
             self._appender.queues.put(
-                topic, queue_id, queue_offset, request.unit(), request.store_timestamp
+                topic, queue_id, queue_offset - lost, units, request.store_timestamp
             )
             page.set_next_offset(slot, queue_offset + 1)
             self._report.units_written += 1
@@ -144,11 +152,15 @@ class Redispatch:
                 start = file.file_from_offset + file.size
 
     def _fill_gaps(self) -> None:
-        """Queues that lack units from before the walk: read the log from its start for them."""
+        """Queues that lack units from before the walk: read the log from its start for them.
+
+        Where the log lacks the messages too, fillers keep the queue offsets of those behind:
+        readers pass over them (ConsumeQueue.fillPreBlank makes such units).
+        """
         gaps, self._gaps = self._gaps, set()
         self._from_log_start = True
         self._report.notes.append(f"{len(gaps)} queues rebuilt from the start of the log")
         everything = self._records_between(self._report.log_min, self._report.log_end)
         self._pass(everything, self._put_units)
-        for topic, queue_id in self._gaps:
+        for topic, queue_id in sorted(self._gaps):
             self._report.notes.append(f"{topic} queue {queue_id}: messages are missing in the log")

@@ -129,9 +129,7 @@ def missing(found: Found, acknowledged: list[Acknowledged]) -> list[str]:
     return problems
 
 
-def acknowledged_of(
-    puts: list[Put], answers: Answers
-) -> list[Acknowledged]:
+def acknowledged_of(puts: list[Put], answers: Answers) -> list[Acknowledged]:
     """The messages of those puts that returned."""
     return [
         Acknowledged(sample, place, offset)
@@ -146,9 +144,9 @@ def begun(puts: list[Put], answers: Answers) -> set[str]:
     return {sample.id for put in puts[: max(answers, default=-1) + 2] for sample in put.samples}
 
 
-def inspect(root: Path, config: StoreConfig) -> Found:
+def inspect(root: Path, config: StoreConfig, *, torn: bool = False) -> Found:
     """A store that was closed cleanly, with every check there is."""
-    found = Found(root, config)
+    found = Found(root, config, torn=torn)
     found.check_clean_end()
     return found
 

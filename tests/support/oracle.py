@@ -22,6 +22,7 @@ HEAD = struct.Struct(">iiiiiqqiq8sq8siqi")
 UNIT = struct.Struct(">qiq")
 INDEX_HEADER = struct.Struct(">4q2i")
 ENTRY = struct.Struct(">iqii")
+FILLER = UNIT.pack(0, 0x7FFFFFFF, 0)
 # Words of the shared page that are looked at (storage/page.py).
 STATE, STAGE, LOG_END, NAMES_BYTES, INDEX_FILE, SLOTS = 6, 9, 10, 18, 20, 16384
 OPEN, CLOSED = 1, 2
@@ -45,8 +46,10 @@ class Record(NamedTuple):
 class Found:
     """What lies in a store's files, and everything that is wrong with it."""
 
-    def __init__(self, root: Path, config: StoreConfig) -> None:
+    def __init__(self, root: Path, config: StoreConfig, *, torn: bool = False) -> None:
+        """``torn``: bodies may be damaged and queue offsets missing, as after a power loss."""
         self.root = root
+        self.torn = torn
         self.config = config
         self.problems: list[str] = []
         self.records: list[Record] = []
@@ -93,7 +96,7 @@ class Found:
             if magic == BLANK_MAGIC:
                 if size != len(data) - at:
                     self.bad(f"commitlog/{name}+{at}: blank of {size} bytes")
-                if any(data[at + 8 :]):
+                if any(data[at + 8 :]) and not self.torn:
                     self.bad(f"commitlog/{name}+{at}: bytes behind the blank record")
                 return len(data), False
             if magic != MESSAGE_MAGIC:
@@ -116,7 +119,7 @@ class Found:
         text = data[at + 2 :]
         if place != offset or len(data) != size or len(text) != properties:
             self.bad(f"record at {offset}: place {place}, {len(data)} of {size} bytes")
-        if zlib.crc32(body) & 0x7FFFFFFF != crc:
+        if zlib.crc32(body) & 0x7FFFFFFF != crc and not self.torn:
             self.bad(f"record at {offset}: CRC")
         pairs = [item.split("\x01") for item in text.decode().split("\x02") if item]
         if self.records and store_timestamp < self.records[-1].store_timestamp:
@@ -132,6 +135,8 @@ class Found:
         wanted: dict[tuple[str, int], list[bytes]] = defaultdict(list)
         for record in self.records:
             queue = wanted[record.topic, record.queue_id]
+            if self.torn:
+                queue += [FILLER] * (record.queue_offset - len(queue))
             if record.queue_offset != len(queue):
                 self.bad(
                     f"record at {record.offset}: queue offset {record.queue_offset} of "
@@ -156,6 +161,13 @@ class Found:
                 self.bad(f"{where}: files {[path.name for path in files]}")
             if len(data) != size * len(files):
                 self.bad(f"{where}: a file is not {size} bytes long")
+            if self.torn:  # the unit of a lost record is as good as a filler
+                places = {record.offset for record in self.records}
+                wanted[key] = [
+                    unit if wished == FILLER and UNIT.unpack(unit)[0] not in places else wished
+                    for i, wished in enumerate(wanted[key])
+                    if (unit := data[20 * i : 20 * i + 20].ljust(20, b"\0"))
+                ]
             units = b"".join(wanted[key])
             if not data.startswith(units):
                 padded = data.ljust(len(units), b"?")
@@ -175,6 +187,9 @@ class Found:
             for key in _keys(record)
         ]
         self.index_files = sorted((self.root / "index").iterdir())
+        if self.torn:
+            self._look_up_keys(wanted)
+            return
         self._index_end = 0
         done = 0
         for path in self.index_files:
@@ -184,6 +199,21 @@ class Found:
                 self.bad(f"{path.name}: {done % room} keys, but it is not the last file")
         if done != len(wanted):
             self.bad(f"index: {done} keys of {len(wanted)}")
+
+    def _look_up_keys(self, wanted: list[tuple[int, Record]]) -> None:
+        """Each key leads to its record once; entries of lost records may lie between."""
+        slots = self.config.max_hash_slot_num
+        files = [path.read_bytes() for path in self.index_files]
+        for (hashed, offset), times in Counter((h, record.offset) for h, record in wanted).items():
+            found = 0
+            for data in files:
+                (number,) = struct.unpack_from(">i", data, 40 + 4 * (hashed % slots))
+                while number:
+                    entry = ENTRY.unpack_from(data, 40 + 4 * slots + 20 * number)
+                    found += entry[:2] == (hashed, offset)
+                    number = entry[3]
+            if found != times:
+                self.bad(f"index: a key of the record at {offset} is found {found} times")
 
     def _check_index_file(self, path: Path, wanted: Sequence[tuple[int, Record]]) -> int:
         slots, entries = self.config.max_hash_slot_num, self.config.max_index_num

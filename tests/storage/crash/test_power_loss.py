@@ -1,0 +1,59 @@
+"""What the device was told to keep is there after a power loss, whatever else is or is not.
+
+The disk of tests/support/durable_fs.py forgets everything that was not synced, or keeps a random
+part of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.crash import fast_folder
+from tests.support.slim import Slim
+
+pytestmark = [pytest.mark.crash, pytest.mark.slow]
+SOME = pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
+FEW = pytest.mark.parametrize("every", [20, pytest.param(2, marks=pytest.mark.long)])
+
+
+@SOME
+def test_sync_flush_keeps_every_acknowledged_message_whenever_the_power_goes(every):
+    found = run("cut_at_every_sync", every, seed=every)
+    assert failures(found) == []
+    assert min(one["cuts"] for one in found) > 400, "the workload has become too small"
+
+
+@SOME
+def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_writer(every):
+    found = run("cut_after_a_death", every)
+    assert failures(found) == []
+    assert max(one["instants"] for one in found) > 750
+
+
+@FEW
+def test_what_was_flushed_or_closed_is_there_whenever_the_power_goes(every):
+    found = run("cut_at_any_instant", every, seed=every)
+    assert failures(found) == []
+    assert min(one["instants"] for one in found) > 1500
+
+
+def run(function: str, every: int, **arguments: Any) -> list[dict[str, Any]]:
+    """Each ``every``-th case, shared out between two processes."""
+    with fast_folder() as folder:
+        running = [
+            Slim(
+                f"tests.support.power_loss:{function}",
+                folder=str(folder),
+                shard=shard * every,
+                shards=2 * every,
+                **arguments,
+            )
+            for shard in range(2)
+        ]
+        return [one.result() for one in running]
+
+
+def failures(found: list[dict[str, Any]]) -> list[str]:
+    return [failure for one in found for failure in one["failures"]]

@@ -1,0 +1,218 @@
+"""Cutting the power at every sync of a workload, and opening what the device then holds.
+
+Runs in a slim interpreter (tests.support.slim).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread, current_thread
+from traceback import format_exc
+
+from storage.config import FlushDiskType, StoreConfig
+from storage.results import PutMessageResult
+from tests.support.crash import Acknowledged, Put, inspect, missing
+from tests.support.durable_fs import DurableFileSystem
+from tests.support.every_instant import LATER, PROBES, lose_page
+from tests.support.samples import (
+    TINY,
+    Sample,
+    Ticking,
+    batch,
+    new_store,
+    open_store,
+    prepared,
+    sync_flush,
+)
+from tests.support.watched_fs import Instant, WatchedFileSystem
+from tests.support.workloads import SINGLES, run_puts
+
+CONFIG = sync_flush(TINY.with_(mapped_file_size_commit_log=8 << 10))
+PUTS = [
+    *SINGLES,
+    *(Put([Sample(f"more-{i}", "A", i % 2, size=80, keys=("k",))]) for i in range(24)),
+    Put(batch("many", 30, "D", (0, 1), size=90)),
+    Put([Sample("end", "B", 3)]),
+]
+
+
+def cut_at_every_sync(folder: str, shard: int, shards: int, seed: int) -> dict[str, object]:
+    """SYNC_FLUSH: everything that was acknowledged before the cut is there after it."""
+    chance = random.Random(seed)
+    root = new_store(Path(folder) / f"sync-{shard}", CONFIG)
+    acknowledged: list[Acknowledged] = []
+    failures: list[str] = []
+    cuts = 0
+
+    def cut(what: str) -> None:
+        nonlocal cuts
+        cuts += 1
+        if cuts % shards != shard or len(failures) > 20:
+            return
+        for share in (None, 0.0, 0.5, 0.9, 1.0):
+            image = Path(folder) / f"image-{shard}"
+            fs.image(image, None if share is None else chance, share or 0)
+            try:
+                problems = judge(image, CONFIG, acknowledged, torn=bool(share))
+            except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
+                problems = [format_exc(limit=-4)]
+            failures.extend(f"cut {cuts}, {what}, {share} kept: {bad}" for bad in problems)
+            shutil.rmtree(image)
+
+    def acknowledge(number: int, result: PutMessageResult) -> None:
+        _note(acknowledged, PUTS[number], result)
+
+    fs = DurableFileSystem(root, cut)
+    run_puts(root, fs, CONFIG, PUTS, acknowledge, reopen_before=5)
+    fs.forget()
+    return {"cuts": cuts, "failures": failures}
+
+
+def cut_at_any_instant(folder: str, shard: int, shards: int, seed: int) -> dict[str, object]:
+    """ASYNC_FLUSH: what was there when flush() or the last close() returned is there for good."""
+    config = CONFIG.with_(flush_disk_type=FlushDiskType.ASYNC_FLUSH)
+    chance = random.Random(seed)
+    root = new_store(Path(folder) / f"async-{shard}", config)
+    acknowledged: list[Acknowledged] = []
+    safe: list[Acknowledged] = []
+    failures: list[str] = []
+
+    def watch(instant: Instant) -> None:
+        if instant.number % shards != shard or len(failures) > 20:
+            return
+        for share in (None, 0.5, 0.9):
+            image = Path(folder) / f"image-{shard}"
+            fs.image(image, None if share is None else chance, share or 0)
+            try:
+                problems = judge(image, config, safe, torn=True)
+            except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
+                problems = [format_exc(limit=-4)]
+            failures.extend(f"cut at {instant}, {share} kept: {bad}" for bad in problems)
+            shutil.rmtree(image)
+
+    fs = _DurableWatched(root, watch)
+    clock = Ticking()
+    store = open_store(root, config, fs=fs, clock=clock)
+    for number, put in enumerate(PUTS):
+        _note(acknowledged, put, store.put(prepared(put.samples), whole=put.whole))
+        if number % 4 == 2:
+            store.flush()
+            safe[:] = acknowledged
+        if number % 10 == 7:
+            store.close()
+            safe[:] = acknowledged
+            clock.now += 4000  # beyond the margin of the checkpoint: recovery starts later
+            store = open_store(root, config, fs=fs, clock=clock)
+    store.close()
+    fs.forget()
+    return {"instants": fs.count, "failures": failures}
+
+
+class _DurableWatched(WatchedFileSystem, DurableFileSystem):
+    """Sees every instant, and remembers what the device has."""
+
+    def __init__(self, root: Path, watch: Callable[[Instant], None]) -> None:
+        WatchedFileSystem.__init__(self, watch)
+        DurableFileSystem.__init__(self, root)
+
+
+def cut_after_a_death(folder: str, shard: int, shards: int) -> dict[str, object]:
+    """A writer dies at an instant, another one goes on and acknowledges, then the power goes."""
+    failures: list[str] = []
+    for number in count(1 + shard, shards):
+        root = new_store(Path(folder) / f"death-{number}", CONFIG)
+        acknowledged: list[Acknowledged] = []
+        fs, died = _die_in_a_thread(root, number, acknowledged)
+        try:
+            store = open_store(root, CONFIG, fs=fs, clock=Ticking(LATER - 1_000_000))
+            for put in AFTER_DEATH:
+                _note(acknowledged, put, store.put(prepared(put.samples)))
+            image = fs.image(root.with_name(f"image-{number}"))
+            store.close()
+            problems = judge(image, CONFIG, acknowledged, torn=False)
+            shutil.rmtree(image)
+            if number % 3 == 0:
+                image = fs.image(root.with_name(f"image-{number}"))
+                problems += [
+                    f"closed: {bad}" for bad in judge(image, CONFIG, acknowledged, torn=False)
+                ]
+                shutil.rmtree(image)
+        except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
+            problems = [format_exc(limit=-4)]
+        failures += [f"killed at {number}: {bad}" for bad in problems]
+        fs.forget()
+        shutil.rmtree(root)
+        if not died or len(failures) > 20:
+            break
+    return {"instants": number, "failures": failures}
+
+
+AFTER_DEATH = [
+    Put([Sample("after-1", "A", keys=("k",))]),
+    Put([Sample("after-2", "A", 1, size=500)]),
+    Put(batch("after-3", 8, "B", (3, 4), size=250)),
+    Put([Sample("after-4", "C", 2)]),
+]
+
+
+def _die_in_a_thread(
+    root: Path, number: int, acknowledged: list[Acknowledged]
+) -> tuple[_DurableWatched, bool]:
+    """Run the workload in a thread that stops for good at an instant, and drop its locks.
+
+    That is what SIGKILL does, but for the memory of what was synced, which stays here.
+    """
+    stopped = Event()
+
+    def watch(instant: Instant) -> None:
+        if instant.number == number and current_thread() is thread:
+            stopped.set()
+            Event().wait()
+
+    def run() -> None:
+        run_puts(root, fs, CONFIG, SINGLES, acknowledge, reopen_before=5)
+        survived.append(True)
+        stopped.set()
+
+    def acknowledge(put: int, result: PutMessageResult) -> None:
+        _note(acknowledged, SINGLES[put], result)
+
+    survived: list[bool] = []
+    fs = _DurableWatched(root, watch)
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    stopped.wait()
+    for fd in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            if fd.readlink() == root / "lock" and not fs.holds(int(fd.name)):
+                os.close(int(fd.name))
+    return fs, not survived
+
+
+def _note(acknowledged: list[Acknowledged], put: Put, result: PutMessageResult) -> None:
+    for sample, place, offset in zip(
+        put.samples, result.commitlog_offsets, result.queue_offsets, strict=True
+    ):
+        acknowledged.append(Acknowledged(sample, int(place), int(offset)))
+
+
+def judge(
+    image: Path, config: StoreConfig, acknowledged: list[Acknowledged], *, torn: bool
+) -> list[str]:
+    """After the reboot: recovery runs, all is there, and the store goes on."""
+    lose_page(image)
+    store = open_store(image, config, clock=Ticking(LATER))
+    problems = [] if store.recovery is not None else ["no recovery after a power loss"]
+    more = []
+    for probe in PROBES:
+        result = store.put(prepared([probe]))
+        more.append(Acknowledged(probe, result.commitlog_offsets[0], result.queue_offsets[0]))
+    store.close()
+    found = inspect(image, config, torn=torn)
+    return problems + found.problems + missing(found, acknowledged + more)
