@@ -35,9 +35,9 @@ def open_for_writing(
     from broker.embedded import EmbeddedBroker
 
     if create and not cli.store.named and not cli.store.path.exists():
-        from storage.store import MessageStore
+        from broker.new_store import create_store
 
-        MessageStore.create(cli.store.path)
+        create_store(cli.store.path)
         cli.say(f"made the store {cli.store.path}")
     _check_exists(cli)
     return EmbeddedBroker.open(cli.store.path, store_config=store_config)

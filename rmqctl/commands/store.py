@@ -1,4 +1,4 @@
-"""``rmqctl store``: making a store, looking into it, checking it."""
+"""``rmqctl store init``, ``info`` and ``fsck``: making a store, looking at it, checking it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,17 +6,13 @@ from typing import Annotated
 import typer
 
 from rmqctl.context import context_of, prints
-from rmqctl.errors import UsageProblem
-from rmqctl.exit_codes import DAMAGED, DONE
+from rmqctl.errors import CliError, Refused, UsageProblem
+from rmqctl.exit_codes import DAMAGED, DONE, NOT_WRITABLE
 from rmqctl.opening import open_for_reading
 from rmqctl.output.view import Format
-from rmqctl.rows.stores import (
-    FindingRow,
-    InitRow,
-    StoreInfoRow,
-    fsck_row,
-    init_row,
-)
+from rmqctl.rows.stores import FindingRow, FsckRow, InitRow, StoreInfoRow, fsck_row, init_row
+
+_OBJECTS = (Format.JSON, Format.JSONL, Format.YAML)
 
 
 @prints(InitRow)
@@ -27,23 +23,45 @@ def init(
     ] = None,
     small: Annotated[bool, typer.Option("--small", help="16 MiB log files, a small index")] = False,
 ) -> None:
-    """Make an empty store in a folder that is missing or empty.
+    """Make an empty store, and print what a Java broker's broker.conf must say to open it.
 
-    With files as long as a Java broker's:   rmqctl store init ./store
-    With short ones, to play:                rmqctl store init ./store --small
+    The folder must be missing or empty. Files take room as they fill.
+
+    With files as long as a broker's:  rmqctl store init ./store
+    With short files:                  rmqctl store init ./store --small
     """
+    from broker.new_store import create_store
     from storage.config import SMALL_STORE, StoreConfig
-    from storage.store import MessageStore
 
     cli = context_of(ctx)
-    root = cli.store.path
-    if folder is not None:
-        if cli.given.get("store"):
-            raise UsageProblem("DIR and --store both say where")
-        root = Path(folder).expanduser().absolute()
+    if folder is not None and cli.given.get("store"):
+        raise UsageProblem("DIR and --store both say where the store is to be")
+    root = cli.store.path if folder is None else Path(folder).expanduser().absolute()
     config = SMALL_STORE if small else StoreConfig()
-    MessageStore.create(root, config)
-    cli.one(init_row(str(root), config))
+    _check_free(root)
+    row = init_row(str(root), config)
+    if cli.flag("dry_run"):
+        cli.say(f"would make the store {root}")
+    else:
+        create_store(root, config)
+        cli.say(f"made the store {root}")
+    if cli.setting("output") is None:
+        cli.out.write("".join(f"{line}\n" for line in row.broker_conf))
+    else:
+        cli.one(row)
+
+
+def _check_free(root: Path) -> None:
+    """Refuse a folder that holds something; whether it can be written shows when it is."""
+    from rmqctl.context import looks_like_a_store
+
+    if root.exists() and not root.is_dir():
+        raise CliError(f"{root} is a file, not a folder", NOT_WRITABLE)
+    if not root.exists() or not any(root.iterdir()):
+        return
+    if looks_like_a_store(root):
+        raise Refused(f"{root} is a store already; nothing was changed")
+    raise Refused(f"{root} is not empty; name a folder that is empty or not there yet")
 
 
 @prints(StoreInfoRow)
@@ -58,16 +76,72 @@ def info(ctx: typer.Context) -> None:
             cli.warn(part)
 
 
-@prints(FindingRow)
-def fsck(ctx: typer.Context) -> int:
-    """Check log, queues, index, offsets and settings against one another. Changes nothing."""
-    from storage.verify import fsck as check
+@prints(FsckRow)
+def fsck(
+    ctx: typer.Context,
+    only: Annotated[
+        str | None, typer.Option(metavar="PARTS", help="Some of log,queue,index,offset,config")
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Queues of this topic; repeatable"),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="T", help="Skip log files from before this time")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that check bodies")
+    ] = 1,
+    fast: Annotated[bool, typer.Option("--fast", help="Do not check the bodies' CRCs")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where the last check was interrupted")
+    ] = False,
+    fail_on: Annotated[
+        str, typer.Option(metavar="SEVERITY", help="Exit code 4 from error or warning on")
+    ] = "error",
+) -> int:
+    """Check log, queues, index, offsets and settings against one another. Changes nothing.
+
+    Works beside writers. Exit code 4: a message is unreadable or wrong.
+
+    Everything:                        rmqctl store fsck
+    As a report for a program:         rmqctl store fsck -o json
+    Only what derived data says:       rmqctl store fsck --only queue,index --fail-on warning
+    A quick look at the newest:        rmqctl store fsck --from -1h --fast
+    """
+    from rmqctl.looking.fsck import FsckPlan, run_fsck
 
     cli = context_of(ctx)
+    if fail_on not in ("error", "warning"):
+        raise UsageProblem(f"--fail-on: {fail_on!r} is neither error nor warning")
+    if resume and start is not None:
+        raise UsageProblem("--from and --resume both say where to begin")
+    plan = FsckPlan(
+        None if only is None else cli.parsed("--only", _parts, only),
+        topic,
+        None if start is None else cli.time("--from", start),
+        jobs,
+        fast,
+        resume,
+    )
     with open_for_reading(cli) as broker:
-        report = check(broker.view)
-    if cli.view.format in (Format.JSON, Format.YAML):
+        report = run_fsck(cli, broker, plan)
+    if cli.view.format in _OBJECTS:
         cli.one(fsck_row(report))
     else:
         cli.rows(FindingRow, [FindingRow(*finding) for finding in report.findings])
-    return DONE if report.ok else DAMAGED
+    bad = report.errors or (report.warnings and fail_on == "warning")
+    return DAMAGED if bad else DONE
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    from rmqctl.text.lists import parse_names
+
+    known = ("log", "queue", "index", "offset", "config")
+    names = parse_names(text)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{name!r} is not one of {', '.join(known)}")
+    if not names:
+        raise ValueError("it names nothing")
+    return names

@@ -20,6 +20,7 @@ from storage.scan_bounds import ScanBounds
 
 from .findings import Finding, Report, Severity
 from .index import IndexCheck
+from .jobs import LogJobs, split_log
 from .log import LogCheck
 from .offsets import check_configs, check_offsets
 from .queues import QueueCheck
@@ -50,6 +51,7 @@ def fsck(
     topics: Iterable[str] | None = None,
     start: int = 0,
     check_crc: bool = True,
+    jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
     on_finding: Callable[[Finding], None] | None = None,
     max_findings: int = MAX_FINDINGS,
@@ -58,13 +60,14 @@ def fsck(
 
     ``only`` chooses parts; queues and index are compared with the log, so it is read for them too.
     ``topics`` limits findings about queues and index to some topics. ``start`` is a commit log
-    offset; the log is read from the file that holds it. ``check_crc`` False spares the bodies.
+    offset; the log is read from the file that holds it. ``check_crc`` False spares the bodies;
+    ``jobs`` above 1 has them checked by so many processes beside this one.
     ``progress`` is called with bytes done and bytes in all, ``on_finding`` with each finding as
     it comes. Raises OSError if the device fails.
     """
     parts = frozenset(Part) if only is None else frozenset(only)
     run = _Run(view, parts, None if topics is None else frozenset(topics), max_findings, on_finding)
-    run.check(start, check_crc and Part.LOG in parts, progress)
+    run.check(start, check_crc and Part.LOG in parts, jobs, progress)
     return run.report
 
 
@@ -90,7 +93,11 @@ class _Run:
         self._files = StoreFiles(view.root, view.config)
 
     def check(
-        self, start: int, check_crc: bool, progress: Callable[[int, int], None] | None
+        self,
+        start: int,
+        check_crc: bool,
+        jobs: int,
+        progress: Callable[[int, int], None] | None,
     ) -> None:
         view = self._view
         holders = find_holders(view.root)
@@ -105,10 +112,14 @@ class _Run:
         self.report.log_end = log_end
 
         self._check_files()
-        log = self._log_check(max(start, log_min), log_end, check_crc)
+        aside = check_crc and jobs > 1
+        log = self._log_check(max(start, log_min), log_end, check_crc, aside=aside)
         needs_log = self._parts & {Part.LOG, Part.QUEUE, Part.INDEX}
-        if needs_log:
-            self._walk(log, log_min, log_end, next_offsets, live=live, progress=progress)
+        with self._log_jobs(log.start, log_end, jobs if aside else 0) as others:
+            if needs_log:
+                self._walk(log, log_min, log_end, next_offsets, live=live, progress=progress)
+            for finding in others.findings():
+                self.emit(finding)
         if Part.LOG in self._parts:
             check_abort(view.root, holders.describe(), self.emit)
             check_covered(view.root, self.emit)
@@ -151,9 +162,15 @@ class _Run:
         if Part.INDEX in self._parts:
             files.index()
 
-    def _log_check(self, start: int, log_end: int, check_crc: bool) -> LogCheck:
+    def _log_jobs(self, start: int, log_end: int, jobs: int) -> LogJobs:
+        view = self._view
+        ranges = split_log(start, log_end, view.config.mapped_file_size_commit_log)
+        return LogJobs(view.root, view.config, ranges, jobs)
+
+    def _log_check(self, start: int, log_end: int, check_crc: bool, *, aside: bool) -> LogCheck:
+        """Check the log here; ``aside`` leaves the bodies and all findings to other processes."""
         file_size = self._view.config.mapped_file_size_commit_log
-        emit = self.emit if Part.LOG in self._parts else _ignore
+        emit = self.emit if Part.LOG in self._parts and not aside else _ignore
         return LogCheck(
             self._files.log,
             self._topics,
@@ -161,7 +178,7 @@ class _Run:
             self.report.checked,
             start=start - start % file_size,
             log_end=log_end,
-            check_crc=check_crc,
+            check_crc=check_crc and not aside,
             damaged=self._note_damaged,
         )
 

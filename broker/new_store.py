@@ -1,0 +1,44 @@
+"""Making a store that is as a broker leaves it after its first start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.configs.topics import system_topics, topics_file
+from storage.store import MessageStore, now_ms
+
+from .config import BrokerConfig
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.fs import FileSystem
+
+
+def create_store(
+    root: Path | str,
+    store_config: StoreConfig | None = None,
+    config: BrokerConfig | None = None,
+    *,
+    fs: FileSystem | None = None,
+    clock: Callable[[], int] = now_ms,
+) -> None:
+    """Make an empty store with the topics that every broker has (TopicConfigManager).
+
+    The folder is missing or empty. On the device when this returns. Raises StoreNotWritableError,
+    also when the folder holds something.
+    """
+    root = Path(root).absolute()
+    config = config or BrokerConfig()
+    MessageStore.create(root, store_config, fs=fs)
+    topics = topics_file(root, fs)
+    table = topics.read_for_change(clock())
+    table.add_missing(
+        system_topics(
+            config.broker_cluster_name,
+            config.broker_name,
+            auto_create=config.auto_create_topic_enable,
+        )
+    )
+    topics.save(table)
