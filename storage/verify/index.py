@@ -37,21 +37,26 @@ _HASH_BITS: Final = 31
 class _IndexFile:
     """One index file, mapped."""
 
-    __slots__ = ("count", "entries", "header", "name", "order", "ordered", "slots")
+    __slots__ = ("_order", "_sorted", "count", "entries", "header", "name", "ordered", "slots")
 
-    def __init__(self, name: str, mapped: mmap.mmap, slots: int, max_entries: int) -> None:
+    def __init__(
+        self, name: str, mapped: mmap.mmap, slots: int, max_entries: int, *, live: bool
+    ) -> None:
         self.name = name
-        self.header = IndexHeader.unpack_from(mapped[:INDEX_HEADER_SIZE])
         view = memoryview(mapped)
-        self.slots: NDArray[Any] = np.frombuffer(view, ">i4", slots, INDEX_HEADER_SIZE)
-        # A writer stores entries, then slots, then the count: what a slot names is whole.
-        named = int(self.slots.max(initial=0))
-        count = max(self.header.next_entry, 1 + named if named < max_entries else 0)
+        self.slots: NDArray[Any] = np.frombuffer(view, ">i4", slots, INDEX_HEADER_SIZE).copy()
+        self.header = IndexHeader.unpack_from(mapped[:INDEX_HEADER_SIZE])
+        count = self.header.next_entry
+        if live:
+            # A writer stores entries, then slots, then the count: what a slot names is whole.
+            named = int(self.slots.max(initial=0))
+            count = max(count, 1 + named if named < max_entries else 0)
         self.count = min(count, max_entries)
         start = entry_position(slots, 0)
         self.entries: NDArray[Any] = np.frombuffer(view, _ENTRY, self.count, start)
         self.ordered = True
-        self.order: Longs | None = None  # made when entries of a damaged file have to be sorted
+        self._order: Longs | None = None  # made when entries of a damaged file have to be sorted
+        self._sorted: Longs | None = None
 
     def between(self, start: int, end: int) -> tuple[Longs, NDArray[Any]]:
         """Numbers and bytes of the entries of records in [start, end) of the log."""
@@ -59,11 +64,11 @@ class _IndexFile:
         if self.ordered:
             low, high = _bisect(offsets, start), _bisect(offsets, end)
             return np.arange(low, high), self.entries[low:high]
-        if self.order is None:
-            self.order = np.argsort(offsets[1:], kind="stable") + 1
-        low = int(np.searchsorted(offsets, start, sorter=self.order))
-        high = int(np.searchsorted(offsets, end, sorter=self.order))
-        numbers = self.order[low:high]
+        if self._order is None or self._sorted is None:
+            self._order = np.argsort(offsets[1:], kind="stable") + 1
+            self._sorted = offsets[self._order].astype(np.int64)
+        low, high = np.searchsorted(self._sorted, (start, end)).tolist()
+        numbers = self._order[low:high]
         return numbers, self.entries[numbers]
 
 
@@ -125,13 +130,18 @@ class IndexCheck:
                 )
                 if length < usual:
                     continue
+            newest = path == usable[-1]
             with path.open("rb") as opened:
                 mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
             file = _IndexFile(
-                path.name, mapped, self._config.max_hash_slot_num, self._config.max_index_num
+                path.name,
+                mapped,
+                self._config.max_hash_slot_num,
+                self._config.max_index_num,
+                live=self._live and newest,
             )
             self._files.append(file)
-            self._check_file(file, newest=path == usable[-1])
+            self._check_file(file, newest=newest)
 
     def _check_file(self, file: _IndexFile, *, newest: bool) -> None:
         count, header = file.count, file.header
@@ -141,8 +151,6 @@ class IndexCheck:
         problems = []
         if header.index_count > self._config.max_index_num or header.index_count < 0:
             problems.append(f"it counts {header.index_count - 1} keys")
-        if not live and header.next_entry != count:
-            problems.append(f"it counts {header.next_entry - 1} keys, the slots name {count - 1}")
         if count > 1 and not live:
             first, last = file.entries[1], file.entries[count - 1]
             if first["offset"] != header.begin_phy_offset:
@@ -262,13 +270,41 @@ class IndexCheck:
             self._wrong[file.name] = (count + int((~known).sum()), first)
         if not known.any():
             return
+        self._compare_times(file, numbers[known], times[at[known]])
         begin = file.header.begin_timestamp
         seconds = np.clip((times[at[known]] - begin) // 1000, 0, 0x7FFFFFFF)
-        # the first key counts from the end of the file before
-        late = (entries["seconds"][known] != seconds) & (numbers[known] != 1)
+        first_key = numbers[known] == 1
+        seconds = np.where(first_key, self._first_seconds(file, times[at[known]]), seconds)
+        late = (entries["seconds"][known] != seconds) & (seconds >= 0)
         if begin > 0 and late.any():
             count, first = self._late.get(file.name, (0, int(numbers[known][late.argmax()])))
             self._late[file.name] = (count + int(late.sum()), first)
+
+    def _first_seconds(self, file: _IndexFile, times: Longs) -> Longs:
+        """What a file's first key says: seconds since the file before ended; -1 = unknown."""
+        number = self._files.index(file)
+        if number:
+            end = self._files[number - 1].header.end_timestamp
+            return np.clip((times - end) // 1000, 0, 0x7FFFFFFF)
+        return np.full(len(times), 0 if self._log_min == 0 else -1)
+
+    def _compare_times(self, file: _IndexFile, numbers: Longs, times: Longs) -> None:
+        """The header repeats the store times of the first and the last key's records."""
+        header = file.header
+        for number, time, what in (
+            (1, header.begin_timestamp, "begins"),
+            (file.count - 1, header.end_timestamp, "ends"),
+        ):
+            at = np.flatnonzero(numbers == number)
+            if len(at) and int(times[at[0]]) != time and not self._live:
+                self._report(
+                    Code.INDEX_HEADER_WRONG,
+                    file.name,
+                    0,
+                    f"it {what} at {time}, its key is of {times[at[0]]}",
+                    "queries by key and time miss messages",
+                    self._emit_if_quiet,
+                )
 
     def finish(self) -> None:
         """Report what was collected over all blocks."""

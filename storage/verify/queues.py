@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.dispatch import read_request
-from storage.format.names import CONSUMEQUEUE, file_name
+from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name
 from storage.format.sys_flag import MessageSysFlag
 from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK_SIZE
 from storage.model import (
@@ -21,6 +21,7 @@ from storage.model import (
 from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns
 from .records import Longs, RecordBlock, TopicNames
+from .units import MAX_QUEUE_OFFSET, find_unit, units_at
 
 if TYPE_CHECKING:
     from storage.model import MessageExt
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 Emit = Callable[[Finding], None]
 QueueKey = tuple[str, int]
 
-UNIT: Final = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _INNER_MULTI_DISPATCH: Final = f"\x02{PROPERTY_INNER_MULTI_DISPATCH}\x01".encode()
 _DELAY: Final = f"\x02{PROPERTY_DELAY_TIME_LEVEL}\x01".encode()
 _REBUILD: Final = "rmqctl store rebuild queue"
@@ -131,21 +131,21 @@ class QueueCheck:
         queue = self._queue(key)
         if queue is None:
             return
-        units = _units_at(queue, queue_offsets)
+        units = units_at(queue.row, queue_offsets)
         well = (units["offset"] == offsets) & (units["size"] == sizes)
         present = (units["offset"] >= 0) & (units["size"] > 0)
         self._checked.units += int(present.sum())
-        for row in np.flatnonzero(~well).tolist():
-            if int(queue_offsets[row]) in queue.present:
-                self._repeated(key, int(queue_offsets[row]), int(offsets[row]))
-        queue.present.add_all(queue_offsets)
         queue.well.add_all(queue_offsets[well])
-        queue.wrong.add_all(queue_offsets[present & ~well])
+        claims = np.ones(len(well), np.bool_)
+        for row in np.flatnonzero(~well).tolist():
+            claims[row] = self._may_claim(key, queue, int(queue_offsets[row]), int(offsets[row]))
+        queue.present.add_all(queue_offsets[claims])
+        queue.wrong.add_all(queue_offsets[present & ~well & claims])
         found = units["tags_code"].astype(np.int64)
         differs = well & (found != codes) & (codes != _ANY_CODE)
         for row in np.flatnonzero(differs & (found <= MAX_EXT_ADDR)).tolist():
             resolved = self._ext.tags_code(*key, int(found[row]))
-            differs[row] = resolved is not None and resolved != codes[row]
+            differs[row] = resolved != codes[row]
         queue.tags_wrong.add_all(queue_offsets[differs])
 
     def _compare_light_queues(self, block: RecordBlock, row: int) -> None:
@@ -155,7 +155,7 @@ class QueueCheck:
             return
         request = read_request(file.view, position, int(block.size[row]), ())
         for topic, queue_id, queue_offset in request.units[1:]:
-            if self._is_wanted(topic):
+            if self._is_wanted(topic) and queue_offset < MAX_QUEUE_OFFSET:
                 self._compare_queue(
                     (topic, queue_id),
                     np.array([queue_offset]),
@@ -169,19 +169,35 @@ class QueueCheck:
         delayed = [_DELAY in block.properties[row] for row in rows.tolist()]
         return np.where(delayed, _ANY_CODE, codes)
 
-    def _repeated(self, key: QueueKey, queue_offset: int, offset: int) -> None:
-        position = offset % self._files.log.file_size
-        self._emit(
-            Finding(
+    def _may_claim(self, key: QueueKey, queue: _Queue, queue_offset: int, offset: int) -> bool:
+        """Whether a record's queue offset can be true although its unit is not there."""
+        where = f"{key[0]} queue {key[1]} offset {queue_offset}"
+        if queue_offset in queue.well:
+            self._at_record(
                 Code.RECORD_REPEATED,
-                Severity.ERROR,
-                f"commitlog/{file_name(offset - position)}",
-                position,
-                f"a second record claims {key[0]} queue {key[1]} offset {queue_offset}",
+                offset,
+                f"a second record claims {where}",
                 "this message can not be reached through its queue",
-                "",
             )
+            return False
+        own = find_unit(queue.row, queue.next_offset, offset)
+        if own is not None and own != queue_offset:
+            queue.damaged.add(own, own + 1)
+        elif 0 <= queue_offset < MAX_QUEUE_OFFSET:
+            return True
+        self._at_record(
+            Code.RECORD_MISPLACED,
+            offset,
+            f"the record says it is {where}, "
+            + ("which can not be" if own is None else f"its unit is at {own}"),
+            "it is never handed out",
         )
+        return False
+
+    def _at_record(self, code: Code, offset: int, what: str, effect: str) -> None:
+        position = offset % self._files.log.file_size
+        path = f"{COMMITLOG}/{file_name(offset - position)}"
+        self._emit(Finding(code, Severity.ERROR, path, position, what, effect, ""))
 
     # -- units to records ---------------------------------------------------------------------
 
@@ -236,7 +252,7 @@ class QueueCheck:
     def _judge_run(self, key: QueueKey, queue: _Queue, start: int, end: int) -> None:
         for offset in range(start, end, _BLOCK_UNITS):
             numbers = np.arange(offset, min(end, offset + _BLOCK_UNITS))
-            units = _units_at(queue, numbers)
+            units = units_at(queue.row, numbers)
             self._checked.units += len(units)
             self._judge_units(key, numbers, units)
 
@@ -282,7 +298,7 @@ class QueueCheck:
             # Deleted messages come first; anything else in front of the first record is looked at.
             while low < high:
                 numbers = np.arange(low, min(high, low + _BLOCK_UNITS))
-                units = _units_at(queue, numbers)
+                units = units_at(queue.row, numbers)
                 gone = (units["offset"] < self._log_min) & (units["size"] > 0)
                 if not gone.all():
                     return low + int(gone.argmin())
@@ -319,29 +335,6 @@ class QueueCheck:
 
 _ANY_CODE: Final = -(1 << 63)
 """Stands for a tags code that is not compared; as an ext address it would be that of offset 0."""
-
-
-def _units_at(queue: _Queue, queue_offsets: Longs) -> NDArray[Any]:
-    """The units at some queue offsets, zeros where there is none."""
-    units = np.zeros(len(queue_offsets), UNIT)
-    row = queue.row
-    if row is None or not len(queue_offsets):
-        return units
-    per_file = row.file_size // CQ_STORE_UNIT_SIZE
-    numbers = queue_offsets // per_file
-    usable = (queue_offsets >= 0) & (queue_offsets < 1 << 56)
-    for number in np.unique(numbers[usable]).tolist():
-        file = row.at(number * row.file_size)
-        if file is None:
-            continue
-        table = np.frombuffer(
-            file.view[: file.length // CQ_STORE_UNIT_SIZE * CQ_STORE_UNIT_SIZE], UNIT
-        )
-        rows = np.flatnonzero(usable & (numbers == number))
-        places = queue_offsets[rows] - number * per_file
-        inside = places < len(table)
-        units[rows[inside]] = table[places[inside]]
-    return units
 
 
 def _span(start: int, end: int) -> str:

@@ -161,6 +161,10 @@ def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit) -> None:
         )
     fields = CheckpointData.unpack(data[:CHECKPOINT_SIZE].ljust(CHECKPOINT_SIZE, b"\0"))
     newest = max(fields.physic_msg_timestamp, fields.logics_msg_timestamp)
+    if min(fields.physic_msg_timestamp, fields.logics_msg_timestamp) < 0:
+        emit(
+            _of_checkpoint(Code.CHECKPOINT_AHEAD, "it holds a negative time", "recovery reads more")
+        )
     if last_store_timestamp and newest > last_store_timestamp:
         emit(
             Finding(

@@ -76,7 +76,10 @@ def snapshot(root: Path) -> dict[str, tuple[int, int, bytes]]:
     found = {}
     for path in sorted(root.rglob("*")):
         info = path.lstat()
-        head = path.read_bytes()[: 1 << 20] if path.is_file() else b""
+        head = b""
+        if path.is_file():
+            with path.open("rb") as file:
+                head = file.read(1 << 20)  # all that sparse files of 1 GiB hold
         found[str(path.relative_to(root))] = (info.st_size, info.st_mtime_ns, head)
     return found
 
