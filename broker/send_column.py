@@ -55,7 +55,8 @@ class ColumnSender(Sender):
     ) -> ColumnSendResult:
         """Store a column; see Broker.send_column."""
         _check_lengths(bodies, queue_ids, keys)
-        check_body_size(max(bodies, key=len), self._max_message_size)
+        if max(map(len, bodies)) > self._max_message_size:
+            check_body_size(max(bodies, key=len), self._max_message_size)  # raises
         config = self._topic(topic, options)
         shared, schedule = self._builder.shared_properties(properties)
         shared_keys = shared.pop(PROPERTY_KEYS, None)
@@ -115,7 +116,8 @@ class ColumnSender(Sender):
         turn = self._turn(config.topic_name)
         for _ in range((count - 1) % write_queues):
             next(turn)
-        return [(first + i) % write_queues for i in range(count)]
+        turn_round = [(first + i) % write_queues for i in range(write_queues)]
+        return (turn_round * (count // write_queues + 1))[:count]
 
 
 def _prepared_column(column: _Column, origin: Origin) -> PreparedRecords:

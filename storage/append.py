@@ -91,7 +91,7 @@ class Appender:
             if done is not None:
                 return done
         file_size = self._file_size
-        largest = len(records.image) if whole else max(records.sizes)
+        largest = len(records.image) if whole else records.largest()
         if largest + BLANK_SIZE > file_size:
             return PutMessageResult(
                 PutMessageStatus.MESSAGE_ILLEGAL,

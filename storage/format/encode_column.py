@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from storage.model import KEY_SEPARATOR, split_keys
 
 from .encode import cached_tags_code, prepare, properties_length, topic_field, topic_hash
-from .hash_many import index_hashes_many
+from .hash_many import index_hashes_many, index_hashes_of_rows
 from .head_matrix import HEAD_TYPES, checksums_of, lengths_of, rows_of
 from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_V1
 from .prepared import PreparedRecords
@@ -67,7 +68,8 @@ def prepare_column(
     heads["total_size"] = sizes
     heads["magic"] = MESSAGE_MAGIC_V1
     heads["body_crc"] = checksums_of(bodies)
-    heads["queue_id"] = queue_ids
+    queue_column = queue_ids if isinstance(queue_ids, int) else _whole_numbers(queue_ids, count)
+    heads["queue_id"] = queue_column
     heads["flag"] = flag
     heads["sys_flag"] = sys_flag & ~_V6_BITS | hosts << 4
     heads["born_timestamp"] = born_timestamp
@@ -80,10 +82,11 @@ def prepare_column(
     tails[:, len(field) : len(field) + 2] = (
         property_sizes.astype(">u2").view(np.uint8).reshape(count, 2)
     )
+    unique_rows = None
     if unique_ids is not None:
         width = len(unique_ids[0])
-        joined = np.frombuffer(b"".join(unique_ids), np.uint8)
-        tails[:, len(template) - width :] = joined.reshape(count, width)
+        unique_rows = np.frombuffer(b"".join(unique_ids), np.uint8).reshape(count, width)
+        tails[:, len(template) - width :] = unique_rows
 
     step = 3 if key_parts is None else 4
     parts: list[bytes] = [b""] * (step * count)
@@ -92,8 +95,8 @@ def prepare_column(
     parts[2::step] = rows_of(tails)
     if key_parts is not None:
         parts[3::step] = key_parts
-    queues, queue_index = _queues(topic, queue_ids, count)
-    hashes, key_counts = _key_hashes(topic, unique_ids, keys, count if is_indexed(sys_flag) else 0)
+    queues, queue_index = _queues(topic, queue_column)
+    hashes, key_counts = _key_hashes(topic, unique_rows, keys, count if is_indexed(sys_flag) else 0)
     return PreparedColumns(
         bytearray().join(parts),
         np.cumsum(sizes) - sizes,
@@ -114,29 +117,37 @@ def _key_parts(keys: Sequence[str], separator: bytes) -> list[bytes]:
     return [name + key.encode() if key else b"" for key in keys]
 
 
-def _queues(
-    topic: str, queue_ids: int | Sequence[int], count: int
-) -> tuple[list[tuple[str, int]], Longs | None]:
+def _whole_numbers(values: Sequence[int], count: int) -> Longs:
+    column = np.fromiter(values, np.int64, count)
+    if len(values) != count:
+        raise ValueError(f"{count} bodies have {len(values)} queue ids")
+    return column
+
+
+def _queues(topic: str, queue_ids: int | Longs) -> tuple[list[tuple[str, int]], Longs | None]:
+    """Give the distinct queues in the order of their first messages, and each message's number."""
     if isinstance(queue_ids, int):
         return [(topic, queue_ids)], None
-    distinct = dict.fromkeys(queue_ids)
-    queues = [(topic, int(queue_id)) for queue_id in distinct]
-    if len(queues) <= 1:
+    distinct, firsts, inverse = np.unique(queue_ids, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    queues = [(topic, int(queue_id)) for queue_id in distinct[order]]
+    if len(queues) == 1:
         return queues, None
-    numbers = {queue_id: number for number, queue_id in enumerate(distinct)}
-    return queues, np.fromiter(map(numbers.__getitem__, queue_ids), np.int64, count)
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order))
+    return queues, numbers[inverse]
 
 
 def _key_hashes(
-    topic: str, unique_ids: Sequence[bytes] | None, keys: Sequence[str] | None, count: int
+    topic: str, unique_rows: NDArray[np.uint8] | None, keys: Sequence[str] | None, count: int
 ) -> tuple[Longs, Longs | int]:
     """Hash what enters the index, record by record: the UNIQ_KEY, then the keys."""
     begun = topic_hash(topic)
     columns = []
     if not count:
         return np.zeros(0, np.int64), 0
-    if unique_ids is not None:
-        columns.append(index_hashes_many(begun, unique_ids))
+    if unique_rows is not None:
+        columns.append(index_hashes_of_rows(begun, unique_rows))
     if keys is not None:
         if "" in keys or any(KEY_SEPARATOR in key for key in keys):
             return _uneven_key_hashes(begun, columns, keys)

@@ -28,8 +28,7 @@ def hash_many(texts: Sequence[str | bytes]) -> tuple[NDArray[np.uint32], NDArray
     if longest == 0:
         return np.zeros(len(texts), np.uint32), lengths
     if int(lengths.min()) == longest:
-        rows = units.reshape(len(texts), longest).astype(np.uint32)
-        return rows @ _POWERS[longest - 1 :: -1], lengths
+        return _hash_rows(units.reshape(len(texts), longest)), lengths
     ends = np.cumsum(lengths)
     exponents = np.repeat(ends - 1, lengths) - np.arange(len(units))
     terms = np.append(units * _POWERS[exponents], np.uint32(0))
@@ -37,6 +36,11 @@ def hash_many(texts: Sequence[str | bytes]) -> tuple[NDArray[np.uint32], NDArray
     sums = np.add.reduceat(terms, ends - lengths, dtype=np.uint32)
     sums[lengths == 0] = 0
     return sums, lengths
+
+
+def _hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    hashes: NDArray[np.uint32] = rows.astype(np.uint32) @ _POWERS[rows.shape[1] - 1 :: -1]
+    return hashes
 
 
 def _latin1(texts: Sequence[str | bytes]) -> NDArray[np.uint8] | None:
@@ -69,7 +73,16 @@ def index_hashes_many(
 ) -> NDArray[np.int64]:
     """Hash keys for the index; ``topic_hashes`` are the unsigned hashes of ``topic#``, or one."""
     hashes, lengths = hash_many(keys)
-    whole = np.asarray(topic_hashes, np.uint32) * powers_of_31(lengths) + hashes
+    return _index_hashes(np.asarray(topic_hashes, np.uint32) * powers_of_31(lengths) + hashes)
+
+
+def index_hashes_of_rows(topic_hash: int, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Hash keys for the index that are the rows of a matrix: ASCII, 1 to 256 characters each."""
+    power = pow(31, keys.shape[1], 1 << 32)
+    return _index_hashes(np.uint32(topic_hash * power & 0xFFFFFFFF) + _hash_rows(keys))
+
+
+def _index_hashes(whole: NDArray[np.uint32]) -> NDArray[np.int64]:
     signed = whole.astype(np.uint32).view(np.int32).astype(np.int64)
     absolute: NDArray[np.int64] = np.abs(signed) & 0x7FFFFFFF  # -2^31 gives 0
     return absolute

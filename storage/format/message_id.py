@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _TAIL: Final = Struct(">HIIH")
 _COUNTERS: Final = 1 << 16
 _CLOCK_STEP_MS: Final = 1_000_000
+_LOW_DIGITS: Final = [b"%02X" % n for n in range(256)]
 
 
 def offset_msg_id(store_host: bytes, commitlog_offset: int) -> str:
@@ -89,8 +90,7 @@ class UniqueIds:
                     self._move(now_ms)
                 first = self._counter
                 block = min(count - len(ids), self._left, _COUNTERS - first)
-                prefix = self._prefix.encode()
-                ids += [b"%b%04X" % (prefix, n) for n in range(first, first + block)]
+                ids += _numbered(self._prefix.encode(), first, first + block)
                 self._left -= block
                 self._counter = first + block & 0xFFFF
         return ids
@@ -107,6 +107,16 @@ class UniqueIds:
         if not self._month_start <= self._tick < self._month_end:
             self._month_start, self._month_end = month_bounds(self._tick, self._tz)
         self._prefix = f"{self._fixed}{self._tick - self._month_start & 0xFFFFFFFF:08X}"
+
+
+def _numbered(prefix: bytes, first: int, end: int) -> list[bytes]:
+    """Put counters below 65,536 behind the prefix, 256 with one call."""
+    ids: list[bytes] = []
+    for high in range(first >> 8, (end + 255) >> 8):
+        start = high << 8
+        lows = _LOW_DIGITS[max(0, first - start) : end - start]
+        ids += map((b"%b%02X" % (prefix, high)).__add__, lows)
+    return ids
 
 
 def month_bounds(now_ms: int, tz: tzinfo | None = None) -> tuple[int, int]:

@@ -82,6 +82,10 @@ class PreparedRecords:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def largest(self) -> int:
+        """Give the bytes of the largest record, 0 if there is none."""
+        return max(self.sizes, default=0)
+
     def queue_counts(self) -> Sequence[int]:
         """Count how many queue offsets each queue of ``queues`` gives away."""
         if self.queue_index is None and self.has_unit is None:

@@ -42,6 +42,10 @@ class PreparedColumns(PreparedRecords):
     key_hashes: Longs
     key_counts: Longs | int
 
+    def largest(self) -> int:
+        """Give the bytes of the largest record."""
+        return int(self.sizes.max(initial=0))
+
     def _queue_of_units(self) -> Longs:
         """Give the queue number of each record that gets a unit."""
         index = self.queue_index
