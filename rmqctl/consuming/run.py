@@ -9,6 +9,7 @@ from rmqctl.consuming.cursor import COLUMN, Cursor, Fetcher
 from rmqctl.consuming.merge import Round
 from rmqctl.consuming.selection import Group, Span
 from rmqctl.errors import CliError
+from rmqctl.signals import Terminated, TimeLimit
 from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class ConsumeRun:
             Cursor(span.queue_id, span.start, span.end, fetch, span.generation) for span in spans
         ]
         self._committed = {cursor.queue_id: cursor.passed for cursor in self._cursors}
+        self._seen: dict[int, int] = {}
         self.count = 0
         """Messages that were printed."""
 
@@ -63,8 +65,17 @@ class ConsumeRun:
         """Read to the end, the count or for ever.
 
         What was printed is flushed before it is committed, so that nothing is committed that the
-        reader has not seen.
+        reader has not seen; and what the reader has seen is committed though a signal ends it.
         """
+        try:
+            self._run(progress)
+        except (KeyboardInterrupt, Terminated, TimeLimit):
+            self._commit()
+            raise
+        self._printer.finish()
+        self._printer.flush()
+
+    def _run(self, progress: "Progress") -> None:
         broker = self._broker
         while self._left != 0:
             known = broker.wait_for_messages(None, 0) if self._follow else 0
@@ -79,8 +90,6 @@ class ConsumeRun:
             broker.wait_for_messages(known, _LONGEST_WAIT_MS, self._topic)
             broker.tick()
             self._look_around()
-        self._printer.finish()
-        self._printer.flush()
 
     def _step(self) -> int:
         """Print what can be printed now; gives how many messages were passed."""
@@ -94,10 +103,10 @@ class ConsumeRun:
         except BodyError as error:
             raise CliError(f"a message of {self._topic}: {error}", exit_codes.DAMAGED) from error
         ready.take(passed)
-        moved = [c for c in self._cursors if c.passed != self._committed[c.queue_id]]
-        if passed or moved:
+        if passed or any(c.passed != self._committed[c.queue_id] for c in self._cursors):
             self._printer.flush()
-            self._commit(moved)
+            self._seen = {cursor.queue_id: cursor.passed for cursor in self._cursors}
+            self._commit()
         return passed
 
     def _print(self, items: Sequence[Any]) -> int:
@@ -121,20 +130,32 @@ class ConsumeRun:
                 self._left = left - len(wanted)
         return passed
 
-    def _commit(self, moved: Sequence[Cursor]) -> None:
+    def _commit(self) -> None:
+        """Commit what was seen since the last time; goes where somebody moved the group to."""
+        moved = [
+            cursor
+            for cursor in self._cursors
+            if self._seen.get(cursor.queue_id) not in (None, self._committed[cursor.queue_id])
+        ]
+        if self._group is not None and moved:
+            answers = self._broker.update_consumer_offsets(
+                self._group.name,
+                [
+                    OffsetCommit(self._topic, c.queue_id, self._seen[c.queue_id], c.generation)
+                    for c in moved
+                ],
+            )
+        else:
+            answers = []
         for cursor in moved:
-            self._committed[cursor.queue_id] = cursor.passed
-        if self._group is None or not moved:
-            return
-        commits = [OffsetCommit(self._topic, c.queue_id, c.passed, c.generation) for c in moved]
-        answers = self._broker.update_consumer_offsets(self._group.name, commits)
-        for cursor, answer in zip(moved, answers, strict=True):
+            self._committed[cursor.queue_id] = self._seen[cursor.queue_id]
+        for cursor, answer in zip(moved, answers, strict=False):
             if answer.generation > cursor.generation:
                 self._seek(cursor, answer.offset or 0, answer.generation)
 
     def _seek(self, cursor: Cursor, offset: int, generation: int) -> None:
         cursor.seek(offset, generation)
-        self._committed[cursor.queue_id] = offset
+        self._committed[cursor.queue_id] = self._seen[cursor.queue_id] = offset
 
     def _look_around(self) -> None:
         """Take note of queues that are new, and of progress that somebody moved."""

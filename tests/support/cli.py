@@ -71,8 +71,11 @@ def start(
     env: Mapping[str, str] | None = None,
     python: Sequence[str] = (),
     **popen: Any,
-) -> "subprocess.Popen[bytes]":
-    """Start the program as a process of its own; streams are pipes unless ``popen`` says else."""
+) -> Any:
+    """Start the program as a process of its own; streams are pipes unless ``popen`` says else.
+
+    A Popen, typed so that its streams need no proof of being there.
+    """
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return subprocess.Popen(
         [sys.executable, *python, "-m", "rmqctl", *map(str, args)],

@@ -1,0 +1,339 @@
+import base64
+import json
+import os
+import select
+import signal
+import time
+
+import pytest
+
+from broker.embedded import EmbeddedBroker
+from storage.configs.topics import TopicConfig
+from tests.support.cli import run, start
+
+
+def send(*bodies, topic="t", options=()):
+    data = b"".join(body.encode() + b"\n" for body in bodies)
+    result = run("produce", topic, "-q", *options, stdin=data)
+    assert result.code == 0, result.err
+
+
+def lines(*options, topic="t"):
+    result = run("consume", topic, *options)
+    assert result.code == 0, result.err
+    return result.lines
+
+
+@pytest.fixture
+def ten(store):
+    """Ten messages, two in each of five queues."""
+    run("topic", "create", "t", "--queues", 5)
+    send(*[f"m{i}" for i in range(10)])
+    return store
+
+
+@pytest.fixture
+def one_queue(store):
+    """Six messages in one queue."""
+    run("topic", "create", "t", "--queues", 1)
+    send(*[f"m{i}" for i in range(6)])
+    return store
+
+
+def test_bodies_come_in_the_order_in_which_they_were_stored(ten):
+    assert lines("-e") == [f"m{i}" for i in range(10)]
+
+
+def test_a_topic_without_messages_prints_nothing(store):
+    run("topic", "create", "t")
+    assert run("consume", "t", "-e")[:2] == (0, b"")
+    assert run("consume", "t", "-e", "-o", "json").json() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--offset", "start", "-e"], [0, 1, 2, 3, 4, 5]),
+        (["--offset", "end", "-e"], []),
+        (["--offset", "2", "-e"], [2, 3, 4, 5]),
+        (["--offset", "2:", "-e"], [2, 3, 4, 5]),
+        (["--offset", ":2"], [0, 1]),
+        (["--offset", "2:4"], [2, 3]),
+        (["--offset", ":end"], [0, 1, 2, 3, 4, 5]),
+        (["--offset", "4:99"], [4, 5]),
+        (["--offset", "99", "-e"], []),
+        (["--offset", "+4", "-e"], [4, 5]),
+        (["--offset", "-2", "-e"], [4, 5]),
+        (["--offset", "-99", "-e"], [0, 1, 2, 3, 4, 5]),
+        (["--offset", "@-1h", "-e"], [0, 1, 2, 3, 4, 5]),
+        (["--offset", "@-1h:end"], [0, 1, 2, 3, 4, 5]),
+        (["--offset", "@+1h", "-e"], []),
+        (["--offset", "s@2020-01-01", "-e"], [0, 1, 2, 3, 4, 5]),
+        (["--offset", "e@2020-01-01"], []),
+        (["--offset", "2", "--to", "+1h"], [2, 3, 4, 5]),
+        (["--last", "2"], [4, 5]),
+        (["--last", "0"], []),
+        (["--last", "99"], [0, 1, 2, 3, 4, 5]),
+        (["-c", "2"], [0, 1]),
+        (["-c", "0"], []),
+        (["-c", "99"], [0, 1, 2, 3, 4, 5]),
+        (["--offset", "1", "-c", "2"], [1, 2]),
+        (["-c", "1", "--body", "m3"], [3]),
+    ],
+)
+def test_positions_and_counts(one_queue, options, expected):
+    assert lines(*options) == [f"m{i}" for i in expected]
+
+
+def test_the_last_of_all_queues_together(ten):
+    assert lines("--last", 3) == ["m7", "m8", "m9"]
+    assert lines("--last", 3, "-Q", "0") == lines("-e", "-Q", "0")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "reason"),
+    [
+        (["nope", "-e"], 3, "topic nope does not exist"),
+        (["t", "-e", "-Q", "9"], 3, "has no queue 9: it has 1"),
+        (["t", "--offset", "x"], 2, "not a position"),
+        (["t", "--offset", "stored", "-e"], 2, "needs --group"),
+        (["t", "--offset", "1", "--from", "-1h"], 2, "both say where to begin"),
+        (["t", "--offset", "1:2", "--to", "-1h"], 2, "both say where to end"),
+        (["t", "--offset", "1", "--last", "2"], 2, "both say where to begin"),
+        (["t", "-F", "-e"], 2, "no end can be given"),
+        (["t", "-F", "--to", "now"], 2, "no end can be given"),
+        (["t", "--commit"], 2, "need --group"),
+        (["t", "-g", "a b", "-e"], 2, "has characters other than"),
+        (["t", "-g", "g", "--last", "1"], 2, "without a group"),
+        (["t", "-g", "g", "--from-where", "x"], 2, "not one of last, first"),
+        (["t", "-g", "g", "--from-where", "timestamp"], 2, "go together"),
+        (["t", "-f", "%x"], 2, "unknown field"),
+        (["t", "-f", "%s", "--with-meta"], 2, "exclude"),
+        (["t", "-D", r"\q"], 2, "unknown escape"),
+        (["t", "-c", "-1"], 2, "--count"),
+        (["t", "-e", "-S", "nowhere"], 3, "store init"),
+    ],
+)
+def test_bad_input_is_one_sentence(one_queue, args, code, reason):
+    result = run("consume", *args)
+    assert (result.code, result.raw) == (code, b""), result.err
+    assert reason in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_templates_delimiters_and_body_forms(store):
+    run("produce", "t", "-Q", 0, "-k", "k", "--tag", "x", "-D", r"\0", stdin=b'{"a": 1}\0\xff')
+    assert run("consume", "t", "-e", "-f", r"%q:%o %k %g %S\n").lines == ["0:0 k x 8", "0:1 k x 1"]
+    assert run("consume", "t", "-e", "-D", r"\0").raw == b'{"a": 1}\0\xff\0'
+    assert run("consume", "t", "-e", "-D", "").raw == b'{"a": 1}\xff'
+    assert run("consume", "t", "-e", "--body", "hex").lines == ["7b2261223a20317d", "ff"]
+    assert run("consume", "t", "-e", "--body", "base64").lines == ["eyJhIjogMX0=", "/w=="]
+    assert run("consume", "t", "-e", "--body", "json", "-c", 1).lines == ['{"a": 1}']
+    assert run("consume", "t", "-e", "--body", "none").raw == b""
+
+
+def test_rows_have_the_fields_of_the_contract(store):
+    run("produce", "t", "-Q", 0, "-k", "a", "-k", "b", "-D", r"\0", stdin=b"text\0\xff")
+    result = run("consume", "t", "-e", "-o", "json")
+    text, binary = result.json()
+    assert " ".join(text) == (
+        "topic queue_id queue_offset tags keys body msg_id store_timestamp born_timestamp "
+        "reconsume_times properties offset_msg_id commitlog_offset store_size body_size body_crc "
+        "flag sys_flag born_host store_host prepared_transaction_offset"
+    )
+    assert (text["body"], text["keys"], text["tags"]) == ("text", ["a", "b"], None)
+    assert (binary["body"], base64.b64decode(binary["body_base64"])) == (None, b"\xff")
+    assert text["properties"]["UNIQ_KEY"] == text["msg_id"]
+    plain = run("consume", "t", "-e", "--with-meta").lines
+    assert plain[0].split("\t") == list(text)[:5] + ["body", "body_base64"] + list(text)[6:10]
+    assert run("consume", "t", "-e", "-o", "plain").raw == b"text\n\xff\n"
+
+
+def test_a_group_goes_on_where_it_stopped(ten):
+    assert lines("-g", "g", "-c", 4) == ["m0", "m1", "m2", "m3"]
+    assert lines("-g", "g", "-e") == [f"m{i}" for i in range(4, 10)]
+    assert lines("-g", "g", "-e") == []
+    send("m10")
+    assert lines("-g", "g", "-e") == ["m10"]
+    assert lines("-g", "other", "-e")[0] == "m0"
+
+
+def test_count_commits_exactly_what_was_printed(ten):
+    lines("-g", "g", "-c", 3)
+    with EmbeddedBroker.open(ten, read_only=True) as broker:
+        committed = broker.consumer_offsets()["g", "t"]
+    assert sum(committed.values()) == 3
+
+
+def test_what_a_filter_passes_is_committed_too(ten):
+    assert lines("-g", "g", "-e", "--body", "m7") == ["m7"]
+    assert lines("-g", "g", "-e") == []
+
+
+def test_reading_without_committing_leaves_progress_alone(ten):
+    assert len(lines("-g", "g", "-e", "--no-commit")) == 10
+    lines("-g", "g", "-c", 4)
+    assert len(lines("-g", "g", "-e", "--no-commit")) == 6
+    assert len(lines("-g", "g", "-e", "--no-commit", "--offset", "start")) == 10
+    assert len(lines("-g", "g", "-e")) == 6
+
+
+def test_a_group_is_placed_only_where_it_has_no_progress(one_queue):
+    assert lines("-g", "g", "--offset", "4", "-e") == ["m4", "m5"]
+    result = run("consume", "t", "-g", "g", "--offset", "0", "-e")
+    assert (result.code, result.raw) == (7, b"")
+    assert "offset reset" in result.err
+    assert lines("-g", "g", "--offset", "stored", "-e") == []
+
+
+def test_where_a_new_group_begins(one_queue):
+    assert lines("-g", "young", "-e") == [f"m{i}" for i in range(6)]
+    assert lines("-g", "first", "--from-where", "first", "-e") == [f"m{i}" for i in range(6)]
+    at = ["--from-where", "timestamp", "--consume-timestamp", "-1h"]
+    assert lines("-g", "time", *at, "-e") == [f"m{i}" for i in range(6)]
+
+
+def test_a_second_member_of_a_group_is_refused(one_queue):
+    with start("consume", "t", "-g", "g") as first:
+        for _ in range(6):
+            first.stdout.readline()
+        second = run("consume", "t", "-g", "g", "-e")
+        assert (second.code, second.raw) == (7, b"")
+        assert "has a consumer already" in second.err
+        assert run("consume", "t", "-g", "g", "-e", "--no-commit").code == 0
+        assert run("consume", "t", "-g", "other", "-e").code == 0
+        first.kill()
+        first.wait(30)
+    send("m6")
+    assert lines("-g", "g", "-e") == ["m6"]
+
+
+def read_line(process, timeout=30):
+    ready, _, _ = select.select([process.stdout], [], [], timeout)
+    assert ready, "nothing came"
+    return os.read(process.stdout.fileno(), 1 << 16).decode()
+
+
+@pytest.mark.parametrize("group", [[], ["-g", "g"]])
+def test_following_prints_what_comes_and_ends_cleanly(ten, group):
+    with start("consume", "t", "--offset", "end" if not group else "start", *group) as process:
+        if group:
+            read_line(process)
+        deadline = time.monotonic() + 30
+        got = ""
+        while "later" not in got and time.monotonic() < deadline:
+            send("later")
+            ready, _, _ = select.select([process.stdout], [], [], 0.2)
+            if ready:
+                got += os.read(process.stdout.fileno(), 1 << 16).decode()
+        assert "later" in got
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+        assert process.stderr.read() == b""
+    assert process.returncode == 130
+    if group:
+        assert lines("-g", "g", "-e") == []
+
+
+def test_following_after_the_last(ten):
+    with start("consume", "t", "--last", 1, "-F") as process:
+        assert read_line(process) == "m9\n"
+        send("m10")
+        assert read_line(process) == "m10\n"
+        process.terminate()
+        process.wait(30)
+    assert process.returncode == 143
+
+
+def test_a_new_queue_is_noticed_while_following(ten):
+    with start("consume", "t", "-F", "-c", 11) as process:
+        got = read_line(process)
+        with EmbeddedBroker.open(ten) as broker:
+            broker.update_topic(TopicConfig("t", 6, 6))
+        send("m10", options=["-Q", 5])
+        while process.poll() is None:
+            got += read_line(process) if select.select([process.stdout], [], [], 0.1)[0] else ""
+        got += process.stdout.read().decode()
+    assert got.splitlines()[-1] == "m10"
+    assert process.returncode == 0
+
+
+def test_progress_that_is_moved_reaches_a_running_consumer(one_queue):
+    with start("consume", "t", "-g", "g") as process:
+        got = ""
+        while got.count("\n") < 6:
+            got += read_line(process)
+        with EmbeddedBroker.open(one_queue) as broker:
+            broker.progress.move("g", {("t", 0): 4})
+        again = ""
+        while again.count("\n") < 2:
+            again += read_line(process)
+        assert again == "m4\nm5\n"
+        process.terminate()
+        process.wait(30)
+    assert lines("-g", "g", "-e") == []
+
+
+def test_a_reader_that_has_enough_ends_it_in_silence(store):
+    send(*[f"line {i}" * 20 for i in range(3000)])
+    with start("consume", "t", "-e") as process:
+        assert process.stdout.read(10) == b"line 0line"
+        process.stdout.close()
+        process.wait(30)
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_reading_works_on_a_store_that_can_not_be_written(one_queue):
+    if os.geteuid() == 0:
+        pytest.skip("needs not to be root")
+    one_queue.chmod(0o500)
+    try:
+        assert len(lines("-e")) == 6
+        assert run("consume", "t", "-g", "g", "-e").code == 5
+    finally:
+        one_queue.chmod(0o700)
+
+
+def test_reading_changes_no_file(one_queue):
+    def state():
+        return {
+            str(path): (path.stat().st_mtime_ns, path.stat().st_size)
+            for path in one_queue.rglob("*")
+        }
+
+    before = state()
+    lines("-e")
+    lines("-e", "-o", "json")
+    lines("-g", "g", "-e", "--no-commit")
+    assert state() == before
+
+
+def test_damaged_messages_are_left_out_and_told_of(store):
+    run("topic", "create", "t", "--queues", 1)
+    send(*[f"message {i}" for i in range(5)])
+    log = store / "commitlog" / ("0" * 20)
+    data = log.read_bytes()
+    at = data.index(b"message 2")
+    with log.open("r+b") as file:
+        file.seek(at)
+        file.write(b"X")
+    result = run("consume", "t", "-e")
+    assert result.lines == [f"message {i}" for i in (0, 1, 3, 4)]
+    assert "1 messages could not be read" in result.err
+    assert [json.loads(x)["body"] for x in run("consume", "t", "-e", "-o", "jsonl").lines] == [
+        *(f"message {i}" for i in (0, 1, 3, 4))
+    ]
+    with log.open("r+b") as file:
+        file.seek(at)
+        file.write(b"m")
+
+
+def test_many_queues_and_columns_agree_with_rows(store):
+    run("topic", "create", "t", "--queues", 7)
+    for number in range(5):
+        send(*[f"{number}-{i}" for i in range(number * 700 + 1)])
+    by_columns = lines("-e")
+    by_rows = [json.loads(line)["body"] for line in lines("-e", "-o", "jsonl")]
+    assert by_columns == by_rows == lines("-e", "-f", r"%s\n")
+    assert len(by_columns) == 7005
