@@ -40,6 +40,8 @@ def take_turns(
     """Run all contestants ``rounds`` times and once before to warm up."""
     names = list(contestants)
     times = Times({name: [] for name in names})
+    gc.collect()
+    gc.freeze()  # the messages made before are no garbage to look through, for anybody
     for number in range(-1 if warm else 0, rounds):
         note(f"round {number + 1} of {rounds}" if number >= 0 else "warming up")
         first = number % len(names)

@@ -25,7 +25,8 @@ def measure(run: Run) -> Iterator[Row]:
     contestants: dict[str, Contestant] = {
         "exclusive": lambda: _ours(run, sent, exclusive=True),
         "shared": lambda: _ours(run, sent, exclusive=False),
-        "lmdb": lambda: _lmdb(run, sent),
+        "lmdb": lambda: _lmdb(run, sent, shared=False),
+        "shared lmdb": lambda: _lmdb(run, sent, shared=True),
         "sqlite": lambda: _sqlite(run, sent[:few]) * (count / few),
     }
     times = run.take_turns("single append", contestants)
@@ -33,11 +34,11 @@ def measure(run: Run) -> Iterator[Row]:
     for mode, peer, goal in (
         ("exclusive", "lmdb", 1.2),
         ("exclusive", "sqlite", 6),
-        ("shared", "lmdb", 0.8),
+        ("shared", "shared lmdb", 0.8),
         ("shared", "sqlite", 4),
     ):
         yield Row(
-            f"single append of 1 KiB, {mode}, vs {peer}",
+            f"single append of 1 KiB, {mode}, vs {peer.removeprefix('shared ')}",
             per_message[mode],
             per_message[peer],
             times.ratios(peer, mode),
@@ -62,9 +63,9 @@ def _ours(run: Run, sent: list[MessageInner], *, exclusive: bool) -> float:
         return perf_counter() - start
 
 
-def _lmdb(run: Run, sent: list[MessageInner]) -> float:
+def _lmdb(run: Run, sent: list[MessageInner], *, shared: bool) -> float:
     with run.folder() as folder:
-        log = LmdbLog(folder)
+        log = LmdbLog(folder, shared=shared)
         log.put(sent[0])
         seconds = _timed(log.put, sent)
         log.close()

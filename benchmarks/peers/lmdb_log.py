@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Any
+from zlib import crc32
 
 import lmdb
 
 from benchmarks.workload import HOST, IDS, TAG, TOPIC, Column
-from storage.format.crc import CRC_MASK, bulk_crc32
+from storage.format.crc import CRC_MASK
 from storage.format.encode import MessageInner
 from storage.store import now_ms
 
@@ -28,13 +29,17 @@ from storage.store import now_ms
 # topic and properties
 _FIELDS = Struct(">Iiiqq8s8siqqHH")
 _PLACE = Struct(">IQ")
-_crc32 = bulk_crc32()
 
 
 class LmdbLog:
-    """Puts messages one a transaction or many a transaction."""
+    """Puts messages one a transaction or many a transaction.
 
-    def __init__(self, folder: Path) -> None:
+    ``shared`` means that other processes may write too: then a queue's next offset is where its
+    last message is, not what this process remembers.
+    """
+
+    def __init__(self, folder: Path, *, shared: bool = False) -> None:
+        self._shared = shared
         self._env: Any = lmdb.open(
             str(folder),
             map_size=8 << 30,
@@ -47,15 +52,21 @@ class LmdbLog:
 
     def put(self, message: MessageInner) -> None:
         """Store one message in a transaction of its own."""
-        queue_id = message.queue_id
-        queue_offset = self._next[queue_id]
-        self._next[queue_id] = queue_offset + 1
         topic = message.topic.encode()
+        with self._env.begin(write=True) as transaction:
+            queue_id = message.queue_id
+            if self._shared:
+                queue_offset = _next_offset(transaction, topic, queue_id)
+            else:
+                queue_offset = self._next[queue_id]
+                self._next[queue_id] = queue_offset + 1
+            self._put(transaction, message, topic, _PLACE.pack(queue_id, queue_offset))
+
+    def _put(self, transaction: Any, message: MessageInner, topic: bytes, place: bytes) -> None:
         body, properties = message.body, message.properties
-        place = _PLACE.pack(queue_id, queue_offset)
         value = b"%b%b%b%b" % (
             _FIELDS.pack(
-                _crc32(body) & CRC_MASK,
+                crc32(body) & CRC_MASK,
                 message.flag,
                 message.sys_flag,
                 message.born_timestamp,
@@ -72,10 +83,9 @@ class LmdbLog:
             properties,
             body,
         )
-        with self._env.begin(write=True) as transaction:
-            transaction.put(b"q" + topic + place, value)
-            for key in message.keys:
-                transaction.put(b"k%b#%b\0%b" % (topic, key.encode(), place), b"")
+        transaction.put(b"q" + topic + place, value)
+        for key in message.keys:
+            transaction.put(b"k%b#%b\0%b" % (topic, key.encode(), place), b"")
 
     def put_column(self, column: Column) -> None:
         """Store a batch in one transaction; ids and properties are made here, as in ours."""
@@ -95,7 +105,7 @@ class LmdbLog:
             key_bytes = key.encode()
             properties = b"WAIT\1true\2TAGS\1TagA\2UNIQ_KEY\1%b\2KEYS\1%b" % (unique_id, key_bytes)
             fields = pack(
-                _crc32(body) & CRC_MASK,
+                crc32(body) & CRC_MASK,
                 0,
                 0,
                 now,
@@ -123,3 +133,16 @@ class LmdbLog:
     def close(self) -> None:
         """Close the environment."""
         self._env.close()
+
+
+def _next_offset(transaction: Any, topic: bytes, queue_id: int) -> int:
+    """The offset behind the last message of a queue, as the database has it."""
+    prefix = b"q" + topic
+    cursor = transaction.cursor()
+    found = cursor.set_range(prefix + _PLACE.pack(queue_id + 1, 0))
+    if not (cursor.prev() if found else cursor.last()):
+        return 0
+    key: bytes = cursor.key()
+    if not key.startswith(prefix + _PLACE.pack(queue_id, 0)[:4]):
+        return 0
+    return int.from_bytes(key[-8:], "big") + 1

@@ -11,9 +11,10 @@ import sqlite3
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from benchmarks.workload import HOST, IDS, TAG, TOPIC, Column
-from storage.format.crc import CRC_MASK, bulk_crc32
+from storage.format.crc import CRC_MASK
 from storage.format.encode import MessageInner
 from storage.store import now_ms
 
@@ -33,7 +34,6 @@ _SELECT = (
     "select * from messages where topic = ? and queue_id = ? and queue_offset >= ? "
     "order by queue_offset limit ?"
 )
-_crc32 = bulk_crc32()
 
 
 class SqliteLog:
@@ -67,7 +67,7 @@ class SqliteLog:
                 message.topic,
                 queue_id,
                 queue_offset,
-                _crc32(body) & CRC_MASK,
+                crc32(body) & CRC_MASK,
                 message.flag,
                 message.sys_flag,
                 message.born_timestamp,
@@ -109,7 +109,7 @@ class SqliteLog:
                     TOPIC,
                     queue_id,
                     queue_offset,
-                    _crc32(body) & CRC_MASK,
+                    crc32(body) & CRC_MASK,
                     0,
                     0,
                     now,
