@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .checkpoint import StoreCheckpoint
-from .errors import StoreBrokenError
+from .errors import GateTimeoutError, StoreBrokenError, StoreError
 from .format.checkpoint import CheckpointData
 from .format.index import INDEX_HEADER_SIZE, IndexHeader
 from .format.names import (
@@ -159,7 +159,13 @@ class Flusher:
             if synced == 0:
                 folders |= {folder.parent, folder.parent.parent}
             # 4.9's time search wants the file's time to be at or after its last unit's.
-            self._fs.set_modified(folder / file_name((end - 1) // size * size), timestamp)
+            newest = folder / file_name((end - 1) // size * size)
+            try:
+                self._fs.set_modified(newest, timestamp)
+            except FileNotFoundError:
+                continue  # the topic was deleted meanwhile
+            except OSError as error:
+                raise self._failed(newest, error) from error
             self._page.set_synced_offset(slot, following)
         self._sync_folders(folders)
 
@@ -242,14 +248,16 @@ class FlushService:
         self._services.tick()
         self._flusher.sync_log()
         if time.monotonic() - self._last_thorough >= self._thorough:
-            self._last_thorough = time.monotonic()
             with self._gate.held():
                 self._flusher.sync_all()
+            self._last_thorough = time.monotonic()
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval):
             try:
                 self.tick()
-            except StoreBrokenError:
+            except GateTimeoutError:
+                continue  # somebody is stopped or very busy; nothing is lost by waiting
+            except (StoreError, OSError):
                 self._on_error()
                 return

@@ -58,50 +58,61 @@ class Session:
     def _come_in(self, config: StoreConfig) -> None:
         gate, fs, root = self.gate, self._fs, self._root
         gate.share()
-        first = gate.try_alone()
-        gate.share_again()
         try:
+            first = gate.try_alone()
+            gate.share_again()
             fs.make_dirs(root / OURS)
             self.page = SharedPage(fs, root, writable=True)
-        except OSError as error:
-            raise not_writable(root, error) from error
-        try:
-            self.page.check_version()
-            self.appender = Appender(fs, root, config, self.page)
-            if first:
-                log_file_size = config.mapped_file_size_commit_log
-                if self.page.distrust(log_file_size=log_file_size) is not None:
-                    from .recovery import Recovery  # 8 ms that a plain start does not need
+            try:
+                self._judge_and_announce(config, first=first)
+            except BaseException:
+                self.page.close()
+                raise
+        except BaseException as error:
+            # While the gate is still held: the next one must not take itself for the second.
+            gate.unshare()
+            if isinstance(error, OSError):
+                raise not_writable(root, error) from error
+            raise
 
-                    self.report = Recovery(fs, root, config, self.page, self.appender).run()
-                    self.page.validate()
+    def _judge_and_announce(self, config: StoreConfig, *, first: bool) -> None:
+        fs, root, page = self._fs, self._root, self.page
+        page.check_version()
+        self.appender = Appender(fs, root, config, page)
+        try:
+            if first and page.distrust(log_file_size=config.mapped_file_size_commit_log):
+                from .recovery import Recovery  # 8 ms that a plain start does not need
+
+                self.report = Recovery(fs, root, config, page, self.appender).run()
+                page.validate()
             self.appender.resolve()
-            gate.page = self.page
+            self.gate.page = page
             fs.touch(root / ABORT)
             fs.sync_dir(root)
-            self.page.words[Word.STATE] = STATE_OPEN
-        except OSError as error:
-            self.page.close()
-            raise not_writable(root, error) from error
-        except StoreError:
-            self.page.close()
+            page.words[Word.STATE] = STATE_OPEN
+        except BaseException:
+            self.appender.close()
             raise
 
     def leave(self, sync_all: Callable[[], None]) -> None:
         """Go out. The last one calls ``sync_all`` and marks the store cleanly closed.
 
-        If that fails, ``abort`` stays and the next opener recovers.
+        If that fails, ``abort`` stays and the next opener recovers. Raises StoreError.
         """
         gate, fs, root, page = self.gate, self._fs, self._root, self.page
         try:
             with gate.held():
-                if gate.try_alone() and not page.words[Word.FAILED]:
-                    self.appender.resolve()
-                    sync_all()
-                    page.words[Word.STATE] = STATE_CLOSED
-                    fs.unlink(root / ABORT)
-                    fs.sync_dir(root)
-                gate.unshare()
+                try:
+                    if gate.try_alone() and not page.words[Word.FAILED]:
+                        self.appender.resolve()
+                        sync_all()
+                        page.words[Word.STATE] = STATE_CLOSED
+                        fs.unlink(root / ABORT)
+                        fs.sync_dir(root)
+                finally:
+                    gate.unshare()
+        except OSError as error:
+            raise not_writable(root, error) from error
         finally:
             gate.page = None
             self.appender.close()
