@@ -12,6 +12,7 @@ has units, so it is zeroed; in stage 2 the records are whole, so units and keys 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -21,8 +22,9 @@ from .errors import StoreBrokenError
 from .format.delay import parse_delay_levels
 from .format.names import COMMITLOG, OURS
 from .format.prepared_one import PreparedOne
-from .format.record import BLANK_MAGIC, BLANK_SIZE, CheckKind, blank_record, check_record
+from .format.record import BLANK_SIZE, blank_record
 from .index import IndexWriter
+from .light_queues import LightPut, record_for_light_queues
 from .mapped_file_queue import MappedFileQueue
 from .page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
 from .results import PutMessageResult, PutMessageStatus
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .config import StoreConfig
-    from .dispatch import DispatchRequest
     from .format.prepared import Ints, PreparedRecords
     from .fs import FileSystem
     from .mapped_file import MappedFile
+
+Queue = tuple[str, int]
+"""Topic and queue id."""
 
 LOG_WINDOW: Final = 16 << 20
 """Bytes of blocks reserved ahead in a commit log file."""
@@ -71,7 +75,7 @@ class Appender:
     # -- appending ----------------------------------------------------------------------------
 
     def append(
-        self, records: PreparedRecords, now_ms: int, *, whole: bool = False
+        self, records: PreparedRecords | LightPut, now_ms: int, *, whole: bool = False
     ) -> PutMessageResult:
         """Append the records in order; ``whole`` keeps them in one file (a RocketMQ batch).
 
@@ -80,24 +84,16 @@ class Appender:
         StoreBrokenError; the caller then calls :meth:`resolve`.
         """
         words = self._page.words
-        if words[Word.FAILED]:
-            raise StoreBrokenError(
-                f"a sync of {self._root} failed earlier; end all its writers and open it anew"
-            )
-        if words[Word.STAGE]:
-            self.resolve()
+        if words[Word.FAILED] or words[Word.STAGE]:
+            self._get_ready()
         if type(records) is PreparedOne:
             done = self._one.append(records, now_ms)
             if done is not None:
                 return done
-        file_size = self._file_size
+        elif isinstance(records, LightPut):
+            return self._append_light(records, now_ms)
         largest = len(records.image) if whole else records.largest()
-        if largest + BLANK_SIZE > file_size:
-            return PutMessageResult(
-                PutMessageStatus.MESSAGE_ILLEGAL,
-                reason=f"{largest} bytes do not fit into a commit log file of {file_size} bytes",
-            )
-        refusal = self._refusal(len(records.image))
+        refusal = self._refusal(len(records.image), largest)
         if refusal is not None:
             return refusal
         timestamp = max(now_ms, words[Word.LAST_STORE_TIMESTAMP])
@@ -106,7 +102,7 @@ class Appender:
         rest: PreparedRecords | None = records
         while rest is not None:
             end = words[Word.LOG_END]
-            part, later = rest.split(file_size - end % file_size - BLANK_SIZE)
+            part, later = rest.split(self._room(end))
             if not len(part) or (whole and later is not None):
                 self._roll(end)
                 continue
@@ -122,30 +118,60 @@ class Appender:
             timestamp,
         )
 
-    def _append_part(self, part: PreparedRecords, end: int, timestamp: int) -> Ints:
-        """Append records that fit into the file of ``end``; gives their queue offsets."""
+    def _append_light(self, put: LightPut, now_ms: int) -> PutMessageResult:
+        """Append one record to its queue and to light queues, whose offsets it names."""
         page = self._page
         words = page.words
-        file = self._file_of(end)
+        message, light = put.message, put.queues[1:]
+        offsets = ",".join(str(page.next_offset(self._slot(*queue))) for queue in light)
+        record = record_for_light_queues(message, offsets)
+        refusal = self._refusal(len(record.image), len(record.image))
+        if refusal is not None:
+            return refusal
+        if len(record.image) > self._room(words[Word.LOG_END]):
+            self._roll(words[Word.LOG_END])
+        end = words[Word.LOG_END]
+        timestamp = max(now_ms, words[Word.LAST_STORE_TIMESTAMP])
+        queue_offsets = self._append_part(record, end, timestamp, light)
+        return PutMessageResult(PutMessageStatus.PUT_OK, (end,), queue_offsets, timestamp)
+
+    def _get_ready(self) -> None:
+        if self._page.words[Word.FAILED]:
+            raise StoreBrokenError(
+                f"a sync of {self._root} failed earlier; end all its writers and open it anew"
+            )
+        self.resolve()
+
+    def _room(self, end: int) -> int:
+        """Bytes that records may still take in the file of ``end``."""
+        return self._file_size - end % self._file_size - BLANK_SIZE
+
+    def _append_part(
+        self, part: PreparedRecords, end: int, timestamp: int, light: Sequence[Queue] = ()
+    ) -> Ints:
+        """Append records that fit into the file of ``end``; gives their queue offsets.
+
+        ``light`` are further queues that the only record of ``part`` goes to.
+        """
+        page = self._page
         size = len(part.image)
-        position = end - file.file_from_offset
-        file.reserve(position + size, LOG_WINDOW)
-        slots = []
-        next_offsets = []
-        for topic, queue_id in part.queues:
-            slot = page.slot(topic, queue_id)
-            if slot is None:
-                slot = page.add_slot(topic, queue_id)
-                words = page.words
-            slots.append(slot)
-            next_offsets.append(page.next_offset(slot))
+        position = end % self._file_size
+        file = self._file_of(end)
+        if file is not None:
+            file.reserve(position + size, LOG_WINDOW)
+        slots = [self._slot(topic, queue_id) for topic, queue_id in part.queues]
+        next_offsets = [page.next_offset(slot) for slot in slots]
+        light_slots = [self._slot(topic, queue_id) for topic, queue_id in light]
         part.place(end, next_offsets, timestamp)
+        words = page.words
 
         words[Word.FROM] = end
         words[Word.TO] = end + size
         self.index.begin()
         words[Word.STAGE] = STAGE_RECORDS
-        if size <= _COPY_LIMIT:
+        if file is None:
+            self.log.create(end, LOG_WINDOW, 0, part.image)
+        elif size <= _COPY_LIMIT:
             file.map[position : position + size] = part.image
         else:
             file.write(position, part.image)
@@ -155,14 +181,22 @@ class Appender:
             topic, queue_id = part.queues[number]
             self.queues.put(topic, queue_id, next_offsets[number], block, timestamp)
             counts[number] = count
+            for (topic, queue_id), slot in zip(light, light_slots, strict=True):
+                self.queues.put(topic, queue_id, page.next_offset(slot), block, timestamp)
         if len(part.key_hashes):
             self._put_keys(part, end, timestamp)
         for slot, first, count in zip(slots, next_offsets, counts, strict=True):
             page.set_next_offset(slot, first + count)
+        for slot in light_slots:
+            page.set_next_offset(slot, page.next_offset(slot) + 1)
         words[Word.LAST_STORE_TIMESTAMP] = timestamp
         words[Word.LOG_END] = end + size
         words[Word.STAGE] = STAGE_NONE
         return part.record_queue_offsets(next_offsets)
+
+    def _slot(self, topic: str, queue_id: int) -> int:
+        slot = self._page.slot(topic, queue_id)
+        return self._page.add_slot(topic, queue_id) if slot is None else slot
 
     def _put_keys(self, part: PreparedRecords, end: int, timestamp: int) -> None:
         if not self._config.message_index_enable:
@@ -179,6 +213,7 @@ class Appender:
         words = self._page.words
         remaining = self._file_size - end % self._file_size
         file = self._file_of(end)
+        assert file is not None  # a file that is still to be made has room
         position = end - file.file_from_offset
         file.reserve(position + BLANK_SIZE, LOG_WINDOW)
         words[Word.FROM] = end
@@ -190,26 +225,37 @@ class Appender:
         words[Word.LOG_END] = end + remaining
         words[Word.STAGE] = STAGE_NONE
 
-    def _file_of(self, end: int) -> MappedFile:
-        """The file that the log ends in; made here when the log ends with the previous one."""
+    def _file_of(self, end: int) -> MappedFile | None:
+        """The file that the log ends in, or None if it ends with the previous one.
+
+        A log file is made with its first records in it: a Java broker that starts to load the
+        store, before it fails on our lock, deletes files at the log's end that hold nothing.
+        """
         file = self.log.find(end)
         if file is not None and file.deleted:
             self.log.forget(file.file_from_offset)
             raise StoreBrokenError(
-                f"{file.path} was deleted while it was being written (did a Java broker try to "
-                "start on this store?); end all writers and open the store anew"
+                f"{file.path} was deleted while it was being written; "
+                "end all writers and open the store anew"
             )
-        if file is None:
-            if end % self._file_size:
-                raise StoreBrokenError(
-                    f"{self.log.path(end - end % self._file_size)}, the last commit log file, is "
-                    "missing; end all writers and open the store anew"
-                )
-            file = self.log.create(end, LOG_WINDOW)
+        if file is None and end % self._file_size:
+            raise StoreBrokenError(
+                f"{self.log.path(end - end % self._file_size)}, the last commit log file, is "
+                "missing; end all writers and open the store anew"
+            )
         return file
 
-    def _refusal(self, size: int) -> PutMessageResult | None:
-        """Refuse early on a nearly full disk: asked once for each window of the log."""
+    def _refusal(self, size: int, largest: int) -> PutMessageResult | None:
+        """Refuse what fits into no file, and everything on a nearly full disk.
+
+        The disk is asked once for each window of the log.
+        """
+        if largest + BLANK_SIZE > self._file_size:
+            return PutMessageResult(
+                PutMessageStatus.MESSAGE_ILLEGAL,
+                reason=f"{largest} bytes do not fit into a commit log file of "
+                f"{self._file_size} bytes",
+            )
         end = self._page.words[Word.LOG_END]
         if end + size <= self._one.checked_space_to:
             return None
@@ -231,59 +277,10 @@ class Appender:
 
         A death in here leaves the stage as it is, so the next one does the same again.
         """
-        words = self._page.words
-        stage, start, end = words[Word.STAGE], words[Word.FROM], words[Word.TO]
-        if stage == STAGE_RECORDS:
-            file = self.log.find(start)
-            if file is not None:
-                file.write(start - file.file_from_offset, bytes(end - start))
-        elif stage == STAGE_DISPATCH:
-            self._finish(start, end)
-        words[Word.STAGE] = STAGE_NONE
+        if self._page.words[Word.STAGE]:
+            from .resolve import Resolver
 
-    def _finish(self, start: int, end: int) -> None:
-        """Write units and keys of the whole records in [start, end) again."""
-        from .dispatch import read_request
-
-        words = self._page.words
-        file = self._file_of(start)
-        data = file.read(start - file.file_from_offset, end - start)
-        if int.from_bytes(data[4:8], "big", signed=True) == BLANK_MAGIC:
-            words[Word.LOG_END] = start + int.from_bytes(data[:4], "big")
-            return
-        requests = []
-        position = 0
-        while position < len(data):
-            found = check_record(data, position, len(data), check_crc=False)
-            if found.kind is not CheckKind.MESSAGE:
-                raise StoreBrokenError(
-                    f"{file.path} is damaged at byte {start + position - file.file_from_offset}: "
-                    f"{found.reason}; run 'rmqctl store fsck'"
-                )
-            requests.append(read_request(data, position, found.size, self.delay_levels_ms))
-            position += found.size
-        if self._config.message_index_enable:
-            self.index.take_back(sum(len(request.key_hashes) for request in requests))
-        for request in requests:
-            self.dispatch(request)
-        words[Word.LOG_END] = end
-
-    def dispatch(self, request: DispatchRequest) -> None:
-        """Write the units and keys of one record, and move the queues' next offsets."""
-        page = self._page
-        unit = request.unit()
-        timestamp = request.store_timestamp
-        for topic, queue_id, queue_offset in request.units:
-            slot = page.slot(topic, queue_id)
-            if slot is None:
-                slot = page.add_slot(topic, queue_id)
-            self.queues.put(topic, queue_id, queue_offset, unit, timestamp)
-            page.set_next_offset(slot, max(page.next_offset(slot), queue_offset + 1))
-        if request.key_hashes and self._config.message_index_enable:
-            places = [request.commitlog_offset] * len(request.key_hashes)
-            self.index.put(request.key_hashes, places, timestamp)
-        words = page.words
-        words[Word.LAST_STORE_TIMESTAMP] = max(words[Word.LAST_STORE_TIMESTAMP], timestamp)
+            Resolver(self._config, self._page, self.log, self.queues, self.index).run()
 
     def close(self) -> None:
         """Close all maps."""

@@ -16,6 +16,7 @@ from .format.record import read_head
 from .format.sys_flag import gets_unit, is_indexed
 from .format.unit import CQ_STORE_UNIT
 from .model import (
+    LMQ_PREFIX,
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_INNER_MULTI_DISPATCH,
     PROPERTY_INNER_MULTI_QUEUE_OFFSET,
@@ -26,7 +27,6 @@ from .model import (
     split_keys,
 )
 
-LMQ_PREFIX: Final = "%LMQ%"
 _UNKNOWN_LEVEL_MS: Final = 1000
 
 

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .errors import CorruptFileError
 from .format.names import file_name, parse_file_name
 from .mapped_file import MappedFile
 
@@ -80,16 +81,28 @@ class MappedFileQueue:
         return self.directory / file_name(file_from_offset)
 
     def create(
-        self, file_from_offset: int, first_window: int, position: int = 0, content: bytes = b""
+        self,
+        file_from_offset: int,
+        first_window: int,
+        position: int = 0,
+        content: bytes | bytearray = b"",
     ) -> MappedFile:
         """Make the file that begins at this offset, holding ``content`` at ``position``.
 
         It gets blocks for its first ``first_window`` bytes and for the content. It is built under
         another name and renamed into place, because a Java broker refuses to load a folder with a
-        file of another length. Its name is on the device on return.
+        file of another length. Its name is on the device on return. Raises CorruptFileError if
+        there is a file of that name: one that is too short to be the store's.
         """
         if self._staging is None:
             raise RuntimeError("a queue of files opened for reading creates nothing")
+        path = self.path(file_from_offset)
+        if path.exists():
+            raise CorruptFileError(
+                path,
+                path.stat().st_size,
+                f"its length is not that of the store's files, {self.file_size}",
+            )
         self._fs.make_dirs(self.directory)
         temporary = self._staging / f"new-{file_name(file_from_offset)}"
         fd = self._fs.open(temporary, writable=True, create=True)
@@ -103,7 +116,7 @@ class MappedFileQueue:
             self._fs.sync(fd)
         finally:
             self._fs.close(fd)
-        self._fs.rename(temporary, self.path(file_from_offset))
+        self._fs.rename(temporary, path)
         self._fs.sync_dir(self.directory)
         created = self.at(file_from_offset)
         assert created is not None

@@ -28,6 +28,7 @@ from .session import Session, not_writable
 
 if TYPE_CHECKING:
     from .format.prepared import PreparedRecords
+    from .light_queues import LightPut
     from .readonly import StoreView
     from .recovery import RecoveryReport
     from .retention import Cleaned
@@ -154,8 +155,9 @@ class MessageStore(ForkAware):
 
     # -- writing ------------------------------------------------------------------------------
 
-    def put(self, records: PreparedRecords, *, whole: bool = False) -> PutMessageResult:
-        """Append records in order; ``whole`` places them in one file, as RocketMQ a batch.
+    def put(self, records: PreparedRecords | LightPut, *, whole: bool = False) -> PutMessageResult:
+        """Append records in order; ``whole`` places them in one file, as RocketMQ a batch. A
+        LightPut is one message that goes to light queues too.
 
         When it returns PUT_OK they are readable at their offsets after any kill of any process,
         and with SYNC_FLUSH also after a power loss. Statuses that mean "not stored" leave no
@@ -202,7 +204,7 @@ class MessageStore(ForkAware):
         if isinstance(error, OSError):
             self._broken = f"writing {self.root} failed: {error.strerror or error}"
             raise StoreBrokenError(
-                f"{self._broken}; nothing of this message is stored, everything acknowledged is; "
+                f"{self._broken}; this message may be stored or not, everything acknowledged is; "
                 "mend that and open the store anew"
             ) from error
 
