@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import mmap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from .fs import FileSystem
+
+_LARGEST_STORE: Final = 64 << 10
+"""More bytes than any single store to a map has; more go through the descriptor."""
 
 
 class MappedFile:
@@ -59,7 +62,9 @@ class MappedFile:
         if end > self.reserved_to:
             start = self.reserved_to
             if start == 0:
-                start = end - 1 - (end - 1) % window if window < end else 0
+                # What is about to be stored may begin before the window, in the hole of a copy.
+                start = max(0, end - _LARGEST_STORE)
+                start -= start % mmap.PAGESIZE
             target = min(self.size, end + window - end % window)
             self._fs.reserve(self.fd, start, target - start)
             self.reserved_to = target

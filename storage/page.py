@@ -115,12 +115,12 @@ class SharedPage:
         try:
             size = fs.size(self.fd)
             least = SLOTS + FIRST_SLOTS * SLOT_SIZE
-            if size < least:
-                if not writable:
-                    raise FileNotFoundError(self.path)
-                fs.set_length(self.fd, least)
-                fs.reserve(self.fd, 0, least)
-                size = least
+            if writable:
+                # Not by set_length first: if there is no space, a later opener would map a hole.
+                size = max(size, least)
+                fs.reserve(self.fd, 0, size)
+            elif size < least:
+                raise FileNotFoundError(self.path)
             self._attach(size)
         except BaseException:
             fs.close(self.fd)
@@ -267,7 +267,6 @@ class SharedPage:
         size = self._fs.size(self.fd)
         wanted = SLOTS + slots * SLOT_SIZE
         if size < wanted and self._writable:
-            self._fs.set_length(self.fd, wanted)
             self._fs.reserve(self.fd, 0, wanted)
             size = wanted
         self._attach(size)  # views of the old map stay valid: both maps show the same page

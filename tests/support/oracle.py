@@ -24,7 +24,7 @@ INDEX_HEADER = struct.Struct(">4q2i")
 ENTRY = struct.Struct(">iqii")
 FILLER = UNIT.pack(0, 0x7FFFFFFF, 0)
 # Words of the shared page that are looked at (storage/page.py).
-STATE, STAGE, LOG_END, NAMES_BYTES, INDEX_FILE, SLOTS = 6, 9, 10, 18, 20, 16384
+STATE, STAGE, LOG_END, FAILED, NAMES_BYTES, INDEX_FILE, SLOTS = 6, 9, 10, 12, 18, 20, 16384
 OPEN, CLOSED = 1, 2
 
 
@@ -309,6 +309,7 @@ def page_will_be_trusted(root: Path) -> bool:
     boot = bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().replace("-", ""))
     return (
         bool(words[0])
+        and not words[FAILED]
         and words[1:3] == struct.unpack(">2q", boot)
         and (words[STATE] == OPEN) == (root / "abort").exists()
     )

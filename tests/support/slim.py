@@ -20,9 +20,10 @@ ROOT = Path(__file__).parents[2]
 class Slim:
     """A call that is under way; several run at once."""
 
-    def __init__(self, function: str, **arguments: Any) -> None:
+    def __init__(self, function: str, *, inside: tuple[str, ...] = (), **arguments: Any) -> None:
+        """``inside`` is a command that runs another, such as ``unshare -rm``."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.slim", function],
+            [*inside, sys.executable, "-m", "tests.support.slim", function],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
