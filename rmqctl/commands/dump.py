@@ -1,26 +1,149 @@
-"""``rmqctl store dump``: what stands in a file of a store, byte by byte."""
+"""``rmqctl store dump``: a file of a store, or one place of its log, decoded."""
 
-from typing import Annotated
+import json
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmqctl.context import context_of, prints
-from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.context import Cli, context_of, prints
+from rmqctl.dumping.files import DumpFile, FileKind, config_of, find_file, map_file
+from rmqctl.exit_codes import DAMAGED, DONE
 from rmqctl.opening import open_for_reading
-from rmqctl.rows.messages import MessageRow, message_row
+from rmqctl.output.view import Format
+from rmqctl.rows.dumps import ExtUnitDump, IndexEntryDump, PageQueueDump, RecordDump, UnitDump
+
+if TYPE_CHECKING:
+    from storage.read_files import ReadMap
+
+_OBJECTS = (Format.JSON, Format.YAML)
+_MOST_IN_ONE_OBJECT = 100_000
 
 
-@prints(MessageRow)
+@prints(RecordDump)
 def dump(
     ctx: typer.Context,
-    what: Annotated[str, typer.Argument(metavar="FILE|POS", help="A file, or a log position")],
-) -> None:
-    """Decode the record at a position of the commit log."""
+    what: Annotated[
+        str, typer.Argument(metavar="FILE|POS", help="A file, or a position of the log")
+    ],
+) -> int:
+    """Decode a file of a store, or what lies at a position of its log.
+
+    Any file: commit log, consume queue, index, checkpoint, settings, rmqctl's own. Damage is shown.
+    A file may be named from the working folder or from the store's.
+
+    All records of a file:             rmqctl store dump commitlog/00000000000000000000
+    What is wrong in it:               rmqctl store dump FILE --where 'problem != null'
+    One record with its body:          rmqctl store dump 165
+    A queue's units:                   rmqctl store dump consumequeue/orders/0/0000...
+    """
+    from pathlib import Path
+
     cli = context_of(ctx)
-    if not what.isdigit():
-        raise UsageProblem(f"{what!r} is not a log position")
+    if what.isascii() and what.isdigit() and not Path(what).exists():
+        return _dump_position(cli, int(what))
+    _dump_file(cli, find_file(cli, what))
+    return DONE
+
+
+def _dump_position(cli: Cli, position: int) -> int:
+    from rmqctl.dumping.position import piece_at
+
     with open_for_reading(cli) as broker:
-        message = broker.view.look_message_by_offset(int(what))
-        if message is None:
-            raise NotFound(f"no record begins at position {what} of {broker.view.root}")
-        cli.one(message_row(message))
+        piece = piece_at(broker.view, position)
+    if not cli.view.columns:
+        cli.view = cli.view._replace(columns=RecordDump._fields)
+    cli.one(piece)
+    return DAMAGED if piece.problem else DONE
+
+
+def _dump_file(cli: Cli, file: DumpFile) -> None:
+    from rmqctl.dumping import small
+
+    match file.kind:
+        case FileKind.CHECKPOINT:
+            cli.one(small.checkpoint(file.path))
+        case FileKind.JSON:
+            _print_document(cli, small.document(file.path))
+        case FileKind.LINES:
+            for entry in small.journal_lines(file.path):
+                cli.out.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        case FileKind.TEXT:
+            cli.out.write_bytes(file.path.read_bytes())
+        case FileKind.PAGE:
+            _print_page(cli, file)
+        case _:
+            mapped = map_file(file.path)
+            if mapped is None:
+                cli.say(f"{file.path} is empty")
+            else:
+                _dump_mapped(cli, file, mapped)
+
+
+def _dump_mapped(cli: Cli, file: DumpFile, mapped: "ReadMap") -> None:
+    match file.kind:
+        case FileKind.LOG:
+            from rmqctl.dumping.log import record_rows
+
+            cli.rows(RecordDump, record_rows(mapped, file.path.name))
+        case FileKind.QUEUE:
+            from rmqctl.dumping.queue import unit_rows
+
+            cli.rows(UnitDump, unit_rows(mapped, file.path.name))
+        case FileKind.EXT:
+            from rmqctl.dumping.queue import ext_unit_rows
+
+            cli.rows(ExtUnitDump, ext_unit_rows(mapped))
+        case FileKind.INDEX:
+            _print_index(cli, file, mapped)
+
+
+def _print_index(cli: Cli, file: DumpFile, mapped: "ReadMap") -> None:
+    from itertools import islice
+
+    from rmqctl.dumping.index import IndexDump
+
+    index = IndexDump(mapped, file.path, config_of(file))
+    if cli.view.format in _OBJECTS:
+        entries = list(islice(index.entries(), _MOST_IN_ONE_OBJECT + 1))
+        if len(entries) > _MOST_IN_ONE_OBJECT:
+            entries.pop()
+            cli.warn(f"only {_MOST_IN_ONE_OBJECT} entries are shown; -o jsonl prints all")
+        cli.one(index.header._replace(entries=entries))
+        return
+    _print_head(cli, index.header)
+    cli.rows(IndexEntryDump, index.entries())
+
+
+def _print_page(cli: Cli, file: DumpFile) -> None:
+    from rmqctl.dumping.small import shared_page
+
+    page = shared_page(file.path.parent.parent)
+    if cli.view.format in _OBJECTS:
+        cli.one(page)
+        return
+    _print_head(cli, page._replace(queues=[]))
+    cli.rows(PageQueueDump, page.queues)
+
+
+def _print_head(cli: Cli, head: Any) -> None:
+    """What stands in front of a list, for people; programs that read lines get the list alone."""
+    if cli.view.format.for_programs:
+        return
+    from rmqctl.output.render import render_one
+
+    shape = cli.view._replace(columns=(), sort=(), where=None, limit=None)
+    render_one(type(head), head, shape, cli.out)
+    cli.out.write("\n")
+
+
+def _print_document(cli: Cli, value: Any) -> None:
+    """A settings file, as JSON or YAML; a line each where lines are wanted."""
+    match cli.view.format:
+        case Format.YAML:
+            from rmqctl.output.encoders import as_yaml
+
+            cli.out.write(as_yaml(value))
+        case Format.JSONL:
+            cli.out.write(json.dumps(value, ensure_ascii=False) + "\n")
+        case _:
+            cli.out.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")

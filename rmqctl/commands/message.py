@@ -1,18 +1,13 @@
 """``rmqctl message``: finding single messages."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rmqctl.context import context_of, prints
-from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading
 from rmqctl.rows.messages import MessageRow, message_row
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from storage.model import MessageExt
 
 
 @prints(MessageRow)
@@ -40,20 +35,20 @@ def get(
     by_place = queue is not None or offset is not None
     if (message_id is None) is not by_place:
         raise UsageProblem("name either an id, or a place with --topic, --queue and --offset")
+    if queue is not None and queue < 0:
+        raise UsageProblem(f"--queue: {queue} is not a queue")
+    if offset is not None and offset < 0:
+        raise UsageProblem(f"--offset: {offset} is not a queue offset")
     with open_for_reading(cli) as broker:
         from rmqctl.looking.messages import at_place, with_id
 
-        found: Sequence[MessageExt]
         if message_id is not None:
-            found = with_id(cli, broker, message_id, topic)
-            if not found:
-                raise NotFound(f"no message has the id {message_id} in {broker.view.root}")
+            rows = [message_row(found) for found in with_id(cli, broker, message_id, topic)]
+        elif topic is None or queue is None or offset is None:
+            raise UsageProblem("a place needs all of --topic, --queue and --offset")
         else:
-            if topic is None or queue is None or offset is None:
-                raise UsageProblem("a place needs --topic, --queue and --offset")
-            found = [at_place(broker, topic, queue, offset)]
-        rows = [message_row(message) for message in found]
-        if len(rows) == 1:
-            cli.one(rows[0])
-        else:
-            cli.rows(MessageRow, rows)
+            rows = [message_row(at_place(broker, topic, queue, offset))]
+    if len(rows) == 1:
+        cli.one(rows[0])
+    else:
+        cli.rows(MessageRow, rows)

@@ -1,0 +1,43 @@
+"""What lies at one position of a store's log."""
+
+from typing import TYPE_CHECKING
+
+from rmqctl.dumping.log import record_at, record_rows
+from rmqctl.errors import NotFound
+from rmqctl.rows.dumps import RecordDump
+from storage.format.names import file_name
+from storage.read_files import StoreFiles
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+
+def piece_at(view: "StoreView", position: int) -> RecordDump:
+    """The record or damage that begins at a position.
+
+    NotFound outside of the log, and inside a piece: the sentence says where that begins.
+    """
+    low, high = view.log_min_offset(), view.log_max_offset()
+    log = StoreFiles(view.root, view.config).log
+    first = position - position % log.file_size
+    file = log.at(first)
+    outside = f"no record begins at {position}: the log of {view.root} goes from {low} to {high}"
+    if file is None:
+        raise NotFound(outside)
+    name = file_name(first)
+    whole = view.look_message_by_offset(position)
+    if whole is not None and whole.commitlog_offset == position:
+        return record_at(file, name, position - first)
+    for piece in record_rows(file, name):
+        if piece.position + piece.size <= position:
+            continue
+        if piece.kind == "EMPTY":
+            break
+        if piece.position == position:
+            return piece
+        if piece.position < position:
+            raise NotFound(
+                f"no record begins at {position} of the log: it lies within {piece.size} bytes "
+                f"({piece.kind}) that begin at {piece.position}"
+            )
+    raise NotFound(outside)
