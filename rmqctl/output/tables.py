@@ -1,12 +1,16 @@
 """Tables: with Rich on a terminal, as aligned text elsewhere."""
 
-import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from rmqctl.output.fields import Field
+from rmqctl.output.fields import Field, Kind
 from rmqctl.output.values import for_people
 from rmqctl.output.view import Format, View
+
+_GAP: Final = 2
+"""Blanks between two columns."""
+_LEAST: Final = 8
+"""Cells that a text keeps when there is no room."""
 
 
 class Table:
@@ -50,10 +54,15 @@ class Table:
         ]
         titles = [self.fields[i].name.upper() for i in shown]
         numeric = [self.fields[i].numeric for i in shown]
+        fixed = [
+            right or self.fields[i].kind is Kind.TIMESTAMP
+            for i, right in zip(shown, numeric, strict=True)
+        ]
         if len(shown) < len(self.fields):
             rows = [[row[i] for i in shown] for row in rows]
         if self.view.terminal:
-            return _rich_table(titles, numeric, rows, headers, self.view)
+            # A heading over nothing tells a person nothing.
+            return _rich_table(titles, numeric, fixed, rows, headers, self.view) if rows else ""
         return aligned([titles, *rows] if headers else rows, numeric)
 
 
@@ -84,6 +93,7 @@ def _width(text: str) -> int:
 def _rich_table(
     titles: Sequence[str],
     numeric: Sequence[bool],
+    fixed: Sequence[bool],
     rows: Sequence[Sequence[str]],
     headers: bool,
     view: View,
@@ -95,7 +105,6 @@ def _rich_table(
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    wide = view.format is Format.WIDE
     table = RichTable(
         box=None,
         show_header=headers,
@@ -103,16 +112,23 @@ def _rich_table(
         padding=(0, 2, 0, 0),
         pad_edge=False,
     )
-    for title, right in zip(titles, numeric, strict=True):
+    widths = [max(map(_width, column)) for column in zip(titles, *rows, strict=True)]
+    if view.format is not Format.WIDE:
+        widths = _fitted(widths, fixed, get_terminal_size().columns)
+    for title, right, width in zip(titles, numeric, widths, strict=True):
         table.add_column(
-            title, justify="right" if right else "left", no_wrap=True, overflow="ellipsis"
+            title,
+            justify="right" if right else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            width=width,
         )
     for row in rows:
         table.add_row(*[Text(cell, style="dim" if cell == "-" else "") for cell in row])
     out = StringIO()
     console = Console(
         file=out,
-        width=_unbounded(titles, rows) if wide else get_terminal_size().columns,
+        width=sum(widths) + _GAP * len(widths),
         force_terminal=view.color,
         no_color=not view.color,
         color_system="standard" if view.color else None,
@@ -122,6 +138,17 @@ def _rich_table(
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
-def _unbounded(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    widths = [max(map(_width, column)) + 2 for column in zip(titles, *rows, strict=True)]
-    return min(sum(widths), sys.maxsize)
+def _fitted(widths: Sequence[int], fixed: Sequence[bool], room: int) -> list[int]:
+    """Widths that fit the terminal: texts give way, the widest first; numbers and times do not."""
+    fitted = list(widths)
+    too_wide = sum(fitted) + _GAP * (len(fitted) - 1) - room
+    while too_wide > 0:
+        texts = [i for i, whole in enumerate(fixed) if not whole and fitted[i] > _LEAST]
+        if not texts:
+            break
+        widest = max(texts, key=lambda i: fitted[i])
+        others = [fitted[i] for i in texts if i != widest]
+        step = min(too_wide, fitted[widest] - max([_LEAST, *others]) or 1)
+        fitted[widest] -= step
+        too_wide -= step
+    return fitted

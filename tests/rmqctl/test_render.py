@@ -116,14 +116,28 @@ def test_a_table_never_lets_a_message_command_the_terminal():
 
 
 def test_a_table_on_a_terminal_is_cut_to_its_width(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "70")
     lines = text_of("table", [A._replace(topic="x" * 300)], terminal=True).splitlines()
     assert len(lines) == 2
-    assert max(map(len, lines)) <= 60
+    assert max(map(len, lines)) <= 70
     assert (
         max(map(len, text_of("wide", [A._replace(topic="x" * 300)], terminal=True).splitlines()))
         > 300
     )
+
+
+def test_where_there_is_no_room_texts_are_cut_and_numbers_are_not(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    row = A._replace(topic="x" * 300, lag=1234567890123)
+    text = text_of("table", [row], terminal=True)
+    assert "1234567890123" in text
+    assert "2026-01-01 00:00:00.000" in text
+    assert "LAG_BYTES" in text
+
+
+def test_an_empty_table_on_a_terminal_is_nothing():
+    assert text_of("table", [], terminal=True) == ""
+    assert text_of("table", []).startswith("TOPIC")
 
 
 def test_colour_is_only_there_when_asked_for():
