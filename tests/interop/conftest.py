@@ -10,6 +10,8 @@ import pytest
 from tests.interop.store_probe import StoreProbe
 from tests.support.java import Release, prepare
 
+pytest.register_assert_rewrite("tests.interop.answers", "tests.interop.our_writing")
+
 
 @pytest.fixture(scope="session")
 def java49() -> Release:

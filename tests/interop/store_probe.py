@@ -22,12 +22,12 @@ def java_message(
     queue_id: int | None,
     body: bytes,
     properties: Mapping[str, str] | None = None,
-    **fields: int,
+    **fields: int | str,
 ) -> Row:
     """Describe a message to append or send.
 
     `queue_id` None lets a producer choose. Further fields, for `OpenStore.append` only: flag,
-    sysFlag, bornTimestamp.
+    sysFlag, bornTimestamp, bornHost, storeHost, reconsumeTimes, preparedTransactionOffset.
     """
     row: Row = {"topic": topic, "bodyBase64": base64.b64encode(body).decode(), **fields}
     if queue_id is not None:
@@ -46,6 +46,11 @@ class OpenStore:
         self.min_phy_offset: int = opened["minPhyOffset"]
         self.max_phy_offset: int = opened["maxPhyOffset"]
         self.max_phy_offset_after_load: int = opened["maxPhyOffsetAfterLoad"]
+
+    @property
+    def pid(self) -> int:
+        """Process id of the JVM."""
+        return self._process.pid
 
     def dump(self) -> Row:
         """Give all queues and each unit: minPhyOffset, maxPhyOffset and lists of rows.

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -198,6 +199,7 @@ def test_an_answer_that_does_not_come_is_an_error_not_a_hang(
     with JavaProcess(command, tmp_path / "log") as process:
         with pytest.raises(JavaError, match="IllegalArgumentException: nonsense"):
             process.ask("nonsense")
+        os.kill(process.pid, signal.SIGSTOP)
         with pytest.raises(JavaError, match=r"dump: no answer in 0\.0 s"):
             process.ask("dump", deadline=0.0)
         assert not process.alive

@@ -248,6 +248,13 @@ final class StoreProbe {
         return rows;
     }
 
+    private static InetSocketAddress host(JSONObject given, String name, String usual) {
+        String host = given.containsKey(name) ? given.getString(name) : usual;
+        int colon = host.lastIndexOf(':');
+        return new InetSocketAddress(
+            host.substring(0, colon), Integer.parseInt(host.substring(colon + 1)));
+    }
+
     private JSONObject put(JSONObject given) throws Exception {
         MessageExt message = Release.newMessage();
         message.setTopic(given.getString("topic"));
@@ -257,8 +264,10 @@ final class StoreProbe {
         message.setSysFlag(given.getIntValue("sysFlag"));
         message.setBornTimestamp(given.containsKey("bornTimestamp")
             ? given.getLongValue("bornTimestamp") : System.currentTimeMillis());
-        message.setBornHost(new InetSocketAddress("127.0.0.1", 50001));
-        message.setStoreHost(new InetSocketAddress("127.0.0.1", 10911));
+        message.setBornHost(host(given, "bornHost", "127.0.0.1:50001"));
+        message.setStoreHost(host(given, "storeHost", "127.0.0.1:10911"));
+        message.setReconsumeTimes(given.getIntValue("reconsumeTimes"));
+        message.setPreparedTransactionOffset(given.getLongValue("preparedTransactionOffset"));
         Map<String, String> properties = new HashMap<>();
         JSONObject wanted = given.getJSONObject("properties");
         if (wanted != null) {
