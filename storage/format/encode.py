@@ -196,8 +196,8 @@ def _prepare_one(message: MessageInner) -> PreparedRecords:
         sys_flag,
         _,
         _,
-        tags,
-        keys,
+        _,
+        _,
         level,
         _,
     ) = message
@@ -214,8 +214,6 @@ def _prepare_one(message: MessageInner) -> PreparedRecords:
         hosts,
         HEAD_SIZES[hosts] + len(body) + len(field) + 2 + length,
         _crc32(body) & CRC_MASK,
-        cached_tags_code(tags),
-        index_hashes(topic, keys),
     )
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .layout import HEADS, MESSAGE_MAGIC_V1
 from .prepared import PreparedRecords
-from .unit import CQ_STORE_UNIT
 
 if TYPE_CHECKING:
     from .encode import MessageInner
@@ -21,30 +20,20 @@ _V6_BITS: Final = 0x30
 class PreparedOne(PreparedRecords):
     """A record that gets a unit with its tag's hash: no transaction, no delay.
 
-    ``queue`` is (topic, queue id), ``size`` the record's bytes, ``key_hashes`` the index hashes.
+    ``size`` is the record's bytes.
     """
 
-    __slots__ = ("_body_crc", "_hosts", "_message", "_tags_code", "_topic", "queue", "size")
+    __slots__ = ("_body_crc", "_hosts", "_topic", "message", "size")
 
     def __init__(
-        self,
-        message: MessageInner,
-        topic_field: bytes,
-        hosts: int,
-        size: int,
-        body_crc: int,
-        tags_code: int,
-        key_hashes: list[int],
+        self, message: MessageInner, topic_field: bytes, hosts: int, size: int, body_crc: int
     ) -> None:
         """Take what has been checked and computed; ``hosts`` are the IPv6 bits, shifted by 4."""
-        self._message = message
+        self.message = message
         self._topic = topic_field
         self._hosts = hosts
         self.size = size
         self._body_crc = body_crc
-        self._tags_code = tags_code
-        self.key_hashes = key_hashes
-        self.queue = (message[0], message[1])
 
     def __len__(self) -> int:
         return 1
@@ -53,19 +42,27 @@ class PreparedOne(PreparedRecords):
         """Make the columns; called for a slot that is not set yet."""
         if name not in PreparedRecords.__slots__:
             raise AttributeError(name)
+        from .encode import cached_tags_code, index_hashes
+
+        message = self.message
+        hashes = index_hashes(message.topic, message.keys)
         super().__init__(
             bytearray(self.encode(0, 0, 0)),
             (0,),
             (self.size,),
-            [self.queue],
+            [(message.topic, message.queue_id)],
             None,
             None,
-            (self._tags_code,),
+            (cached_tags_code(message.tags),),
             None,
-            self.key_hashes,
-            len(self.key_hashes),
+            hashes,
+            len(hashes),
         )
         return object.__getattribute__(self, name)
+
+    def largest(self) -> int:
+        """Give the bytes of the record."""
+        return self.size
 
     def encode(self, queue_offset: int, commitlog_offset: int, store_timestamp: int) -> bytes:
         """Give the record's bytes for its place."""
@@ -85,7 +82,7 @@ class PreparedOne(PreparedRecords):
             _,
             _,
             _,
-        ) = self._message
+        ) = self.message
         hosts = self._hosts
         return b"".join(
             (
@@ -113,12 +110,8 @@ class PreparedOne(PreparedRecords):
             )
         )
 
-    def unit(self, commitlog_offset: int) -> bytes:
-        """Give the consume queue unit for the record's place."""
-        return CQ_STORE_UNIT.pack(commitlog_offset, self.size, self._tags_code)
-
     def split(self, limit: int) -> tuple[PreparedRecords, PreparedRecords | None]:
         """Divide as PreparedRecords does: all or nothing."""
         if self.size <= limit:
             return self, None
-        return PreparedRecords(bytearray(), (), (), [self.queue], None, None, (), None, [], 0), self
+        return PreparedRecords(bytearray(), (), (), self.queues, None, None, (), None, [], 0), self
