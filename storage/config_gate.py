@@ -8,7 +8,6 @@ from pathlib import Path
 
 from .format.names import LOCK
 from .gate import Gate
-from .session import not_writable
 
 _TIMEOUT_MS = 10_000
 
@@ -24,6 +23,8 @@ def config_gate(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
     try:
         gate = Gate(root, root / LOCK, timeout_ms=timeout_ms)
     except OSError as error:
+        from .session import not_writable  # which imports all of the writer
+
         raise not_writable(root, error) from error
     try:
         with gate.held():

@@ -5,15 +5,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rmqctl.errors import NotFound
+from rmqctl.errors import CliError, NotFound
 from storage.format.names import (
     ABORT,
     CHECKPOINT,
     COMMITLOG,
-    CONFIG,
     CONSUMEQUEUE,
     CONSUMEQUEUE_EXT,
-    INDEX,
     LOCK,
     OURS,
     is_index_file_name,
@@ -51,6 +49,7 @@ class DumpFile(NamedTuple):
 
 _LEVELS: Final = 5
 """So far above a file its store is looked for: consumequeue/<topic>/<queue>/<file>, and one."""
+_OF_5X: Final = frozenset({"timerwheel", "timercheck", "timerlog", "compaction", "kvStore"})
 _TEXTS: Final = frozenset({ABORT, LOCK, "queues", "created", "abort.bak"})
 
 
@@ -71,6 +70,8 @@ def find_file(cli: "Cli", name: str) -> DumpFile:
         raise NotFound(f"{path} is a folder; name a file in it")
     kind = _kind(path)
     if kind is None:
+        if path.name in _OF_5X or _OF_5X.intersection(folder.name for folder in path.parents):
+            raise CliError(f"{path} belongs to RocketMQ 5.x alone; rmqctl does not decode it")
         raise NotFound(f"{path} is not a file that a RocketMQ store has")
     return DumpFile(path, kind, _root_of(path))
 
@@ -128,19 +129,19 @@ def _kind(path: Path) -> FileKind | None:
         return FileKind.INDEX
     if name in _TEXTS:
         return FileKind.TEXT
-    if CONFIG in above or INDEX in above:
-        return None
     return _by_content(path)
 
 
 def _by_content(path: Path) -> FileKind | None:
-    """A file that was copied away from its store: logs and queues tell by their first bytes."""
+    """Settings of other versions, and files that were copied away from their store."""
     from storage.format.record import CheckKind, check_record
     from storage.format.unit import CQ_STORE_UNIT_SIZE, StoreUnit
 
     file = map_file(path)
     if file is None:
         return None
+    if file.map[:1] == b"{":
+        return FileKind.JSON
     if check_record(file.view, 0, file.length).kind is not CheckKind.INVALID:
         return FileKind.LOG
     if file.length >= CQ_STORE_UNIT_SIZE and not file.length % CQ_STORE_UNIT_SIZE:

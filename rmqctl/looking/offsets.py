@@ -41,7 +41,12 @@ def _row(
     broker: "EmbeddedBroker", group: str, topic: str, queue_id: int, committed: int | None
 ) -> OffsetRow:
     low, high = broker.view.queue_bounds(topic, queue_id)
-    lag = None if committed is None or committed > high else high - committed
+    state = _state(low, committed, high)
+    note = None
+    if committed is not None and state is OffsetState.AHEAD:
+        note = f"{committed - high} beyond the end"
+    elif committed is not None and state is OffsetState.LOST:
+        note = f"{low - committed} deleted unread"
     return OffsetRow(
         group,
         topic,
@@ -50,8 +55,9 @@ def _row(
         low,
         committed,
         high,
-        lag,
-        _state(low, committed, high),
+        None if committed is None or committed > high else high - committed,
+        state,
+        note,
     )
 
 
@@ -60,6 +66,6 @@ def _state(low: int, committed: int | None, high: int) -> OffsetState:
         return OffsetState.NONE
     if committed > high:
         return OffsetState.AHEAD
-    if committed == high:
-        return OffsetState.CAUGHT_UP
-    return OffsetState.LOST if committed < low else OffsetState.BEHIND
+    if committed < low:
+        return OffsetState.LOST
+    return OffsetState.CAUGHT_UP if committed == high else OffsetState.BEHIND

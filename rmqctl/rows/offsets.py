@@ -31,3 +31,4 @@ class OffsetRow(NamedTuple):
     max_offset: Annotated[int, "where the next message will be"]
     lag: Annotated[int | None, "messages that it has not read, deleted ones included"]
     state: Annotated[OffsetState, "CAUGHT_UP, BEHIND, LOST, AHEAD or NONE (no progress)"]
+    note: Annotated[str | None, "by how many it is ahead, or how many were deleted unread"]
