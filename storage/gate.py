@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -112,14 +112,15 @@ class Gate:
                 raise GateTimeoutError(self._root, limit_ms, self._describe_holder())
 
     def _describe_holder(self) -> str:
-        pid = 0 if self.page is None else int(self.page.words[Word.HOLDER_PID])
+        from .lock_holder import find_holder, is_stopped
+
+        # The page's word is stale when its writer died and another process is opening the store.
+        pid = find_holder(self._file.path, GATE_BYTE)
+        if pid is None and self.page is not None:
+            pid = int(self.page.words[Word.HOLDER_PID])
         if not pid:
             return "another rmqctl process"
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return f"process {pid}"
-        return f"process {pid}" + (" (stopped)" if state == "T" else "")
+        return f"process {pid}" + (" (stopped)" if is_stopped(pid) else "")
 
     # -- byte 0 -------------------------------------------------------------------------------
 
@@ -183,12 +184,14 @@ class _KernelWait:
     def _block(self) -> None:
         try:
             self._file.lock(GATE_BYTE)
-        except OSError:  # the descriptor was closed: nothing to undo
+        except (OSError, ValueError):  # the descriptor was closed: nothing to undo
             self.over = True
             return
         with self._decided:
             self.over = True
-            if self._abandoned:
-                self._file.unlock(GATE_BYTE)
-            else:
+            if not self._abandoned:
                 self._granted.set()
+                return
+            # A descriptor that was closed meanwhile has taken the lock along.
+            with suppress(OSError, ValueError):
+                self._file.unlock(GATE_BYTE)

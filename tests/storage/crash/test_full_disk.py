@@ -17,9 +17,7 @@ NEW_MOUNTS = ("unshare", "-rm")
 @pytest.mark.slow
 def test_a_full_disk_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
     skip_unless_mountable(tmp_path)
-    found = Slim(
-        "tests.support.full_disk:fill", inside=NEW_MOUNTS, folder=str(tmp_path)
-    ).result()
+    found = Slim("tests.support.full_disk:fill", inside=NEW_MOUNTS, folder=str(tmp_path)).result()
     assert found["failures"] == []
     assert found["refused_to"] == ["c", "o", "p"], "opening, putting, closing: each met a full disk"
 

@@ -1,0 +1,87 @@
+"""What os.fork must not do to a store. Runs in a slim interpreter (tests.support.slim)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from storage.errors import StoreClosedError
+from storage.locks import LockFile
+from tests.support.samples import Sample, open_store, prepared
+
+
+def use_after_fork(root: str) -> list[str]:
+    """Fork with the store open; gives what went wrong."""
+    place = Path(root)
+    store = open_store(place)
+    store.put(prepared([Sample("parent-1", "A")]))
+    problems = _in_child(lambda: _child(store, place))
+    rival = LockFile(place / "lock")
+    if rival.try_lock(0, exclusive=True):
+        problems.append("the parent has lost its lock on byte 0")
+    rival.close()
+    store.put(prepared([Sample("parent-2", "A")]))
+
+    with store.gate():  # also with the gate held, which the child must not take along
+        problems += _in_child(lambda: _child_beside_the_gate(store, place))
+        rival = LockFile(place / "lock")
+        if rival.try_lock(1, exclusive=True):
+            problems.append("the parent has lost the gate")
+        rival.close()
+    store.close()
+    if (place / "abort").exists():
+        problems.append("abort stays")
+    return problems
+
+
+def _child(store: object, place: Path) -> list[str]:
+    problems = []
+    for use in ("put", "flush", "gate"):
+        try:
+            if use == "put":
+                store.put(prepared([Sample("child", "A")]))  # type: ignore[attr-defined]
+            elif use == "flush":
+                store.flush()  # type: ignore[attr-defined]
+            else:
+                with store.gate():  # type: ignore[attr-defined]
+                    pass
+        except StoreClosedError as error:
+            if "fork" not in str(error):
+                problems.append(f"{use}: {error}")
+        else:
+            problems.append(f"a child may {use}")
+    store.close()  # type: ignore[attr-defined]
+    own = open_store(place)
+    if own.recovery is not None:
+        problems.append("the child took itself for the first in")
+    own.put(prepared([Sample("child-own", "A")]))
+    own.close()
+    if not (place / "abort").exists():
+        problems.append("the child took itself for the last out")
+    return problems
+
+
+def _child_beside_the_gate(store: object, place: Path) -> list[str]:
+    del store
+    lock = LockFile(place / "lock")
+    taken = lock.try_lock(1)
+    lock.close()
+    return ["the gate is not the parent's alone"] if taken else []
+
+
+def _in_child(run: Callable[[], list[str]]) -> list[str]:
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            problems = run()
+        except BaseException as error:  # noqa: BLE001 - it must not run on as the parent
+            problems = [repr(error)]
+        os.write(writing, "\n".join(problems).encode())
+        os._exit(0)
+    os.close(writing)
+    _, status = os.waitpid(pid, 0)
+    text = os.read(reading, 1 << 16).decode()
+    os.close(reading)
+    return text.splitlines() + ([f"status {status}"] if status else [])
