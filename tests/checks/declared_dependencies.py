@@ -1,7 +1,7 @@
 """Fail when pyproject.toml declares a dependency that nothing uses.
 
 A run-time dependency is used when one of our packages imports it; a development tool when a
-test or benchmark imports it, or the Makefile or pyproject.toml's tool tables name it. What is
+test or benchmark imports it, a Makefile target runs it, or it builds the wheel. What is
 declared ahead of its use stands in `[tool.rmqctl.declared-ahead]` with the reason, and has to
 leave that list when it comes into use.
 """
@@ -69,6 +69,7 @@ def findings(root: Path) -> Iterator[str]:
         command = re.escape(COMMANDS.get(name, name))
         used = (
             name.replace("-", "_") in tests
+            or name in map(normalized, settings["build-system"]["requires"])
             or re.search(rf"(\$\(BIN\)/|-m ){command}\b", makefile) is not None
             or (stubs_of != name and stubs_of in map(normalized, run_time))
             or (plugin_of != name and plugin_of in settings["tool"]["pytest"]["ini_options"])

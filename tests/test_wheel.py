@@ -1,0 +1,77 @@
+"""What users install: the wheel, alone, in an environment that holds nothing else of ours."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("rmqctl", "storage", "broker", "client", "analytics")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from this clone."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+    subprocess.run(build, check=True, capture_output=True)
+    return next(folder.glob("rmqctl-*.whl"))
+
+
+def test_the_wheel_holds_every_module_and_the_completions(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    ours = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+    }
+    assert ours <= names
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
+    for script in ("completions/rmqctl", "site-functions/_rmqctl", "rmqctl.fish"):
+        assert [name for name in names if name.endswith(script)], script
+    assert [name for name in names if name.endswith("licenses/LICENSE")]
+
+
+def test_installed_alone_it_sends_and_reads_beside_a_stray_client_file(wheel, tmp_path):
+    """In an environment of its own, from a folder whose client.py would shadow our package."""
+    environment = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    install = [sys.executable, "-m", "pip", "--python", environment / "bin/python", "install"]
+    subprocess.run([*install, "--quiet", wheel], check=True, capture_output=True)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "client.py").write_text("raise SystemExit('the wrong client')\n")
+
+    def rmqctl(*args: str, stdin: str = "") -> str:
+        done = subprocess.run(
+            [environment / "bin/rmqctl", *args],
+            cwd=folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert rmqctl("--help").startswith("Usage: rmqctl")
+    assert rmqctl("produce", "t", stdin="one\n").startswith("SEND_OK\tt\t")
+    lines = "".join(f"line {number}\n" for number in range(500))
+    rmqctl("produce", "t", stdin=lines)
+    assert rmqctl("consume", "t", "-e") == "one\n" + lines
+    shadowed = subprocess.run(
+        [environment / "bin/python", "-m", "rmqctl", "version"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+    )
+    assert shadowed.returncode == 78
+    assert "client.py" in shadowed.stderr
