@@ -110,9 +110,7 @@ def consume(
     with ExitStack() as stack:
         broker = stack.enter_context(_open(cli, member))
         if member is not None and member.commits:
-            from rmqctl.consuming.alone import only_member
-
-            stack.enter_context(only_member(broker.view.root, member.name))
+            stack.enter_context(broker.join_alone(member.name))
         _run(cli, broker, reading, member, chosen, printer)
 
 

@@ -43,6 +43,7 @@ def failing(monkeypatch):
         (broker_errors.TopicNotExistError("no topic x"), 3, "no topic x"),
         (broker_errors.ServiceNotAvailableError("disk full"), 5, "disk full"),
         (broker_errors.NoPermissionError("topic x may not be read"), 7, "may not be read"),
+        (broker_errors.GroupInUseError("g", "process 7"), 7, "consumed by process 7"),
         (broker_errors.BrokerBusyError("busy"), 1, "busy"),
         (PermissionError(13, "Permission denied", "/x"), 5, "/x: Permission denied"),
         (OSError(28, "No space left on device", "/x"), 1, "/x: No space left on device"),
@@ -80,8 +81,8 @@ def test_a_traceback_is_shown_with_debug_only(failing):
     [
         (["vesion"], "no such command 'vesion', did you mean 'version'?; see 'rmqctl --help'"),
         (["xyzzy"], "no such command 'xyzzy'; see 'rmqctl --help'"),
-        (["version", "x"], "got unexpected extra argument(s) (x); see 'rmqctl version --help'"),
-        (["version", "--nope"], "no such option: --nope (Possible options: --"),
+        (["version", "x"], "got unexpected extra argument"),
+        (["version", "--nope"], "no such option"),
         (["--limit"], "requires an argument; see 'rmqctl --help'"),
         (["version", "-o", "jsn"], "--output: 'jsn' is not a format"),
         (["-o", "jsn", "version"], "--output: 'jsn' is not a format"),
