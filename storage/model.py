@@ -90,6 +90,9 @@ class MessageQueue(NamedTuple):
     queue_id: int
 
 
+_COMPRESSED: Final = MessageSysFlag.COMPRESSED_FLAG
+
+
 class Message:
     """A message to send. Limits are the broker's to check, when it is sent.
 
@@ -273,6 +276,8 @@ class MessageExt(Message):
         """The body as it was sent, inflated if it is stored compressed."""
         body = self._body
         if body is None:
+            if not self.sys_flag & _COMPRESSED:
+                return self.stored_body
             body = self._body = self.inflated_body(MAX_INFLATED_BODY_SIZE)
         return body
 

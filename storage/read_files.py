@@ -60,18 +60,19 @@ class FileRow:
     (no permission, a failing disk) are raised as OSError.
     """
 
-    __slots__ = ("_budget", "_maps", "_offsets", "directory", "file_size")
+    __slots__ = ("_budget", "_offsets", "directory", "file_size", "opened")
 
     def __init__(self, budget: MapBudget, directory: str, file_size: int) -> None:
         self._budget = budget
         self.directory = directory
         self.file_size = file_size
-        self._maps: dict[int, ReadMap] = {}
+        self.opened: dict[int, ReadMap] = {}
+        """The files that are mapped now; may change at any time."""
         self._offsets: list[int] = []
 
     def at(self, file_from_offset: int) -> ReadMap | None:
         """The file that begins at this offset, or None if there is none or it is empty."""
-        found = self._maps.get(file_from_offset)
+        found = self.opened.get(file_from_offset)
         return found if found is not None else self._open(file_from_offset)
 
     def offsets(self) -> list[int]:
@@ -92,8 +93,8 @@ class FileRow:
         found = (parse_file_name(name) for name in names)
         size = self.file_size
         offsets = sorted(offset for offset in found if offset is not None and not offset % size)
-        for gone in set(self._maps).difference(offsets):
-            self._maps.pop(gone, None)
+        for gone in set(self.opened).difference(offsets):
+            self.opened.pop(gone, None)
         self._offsets = offsets
         return offsets
 
@@ -113,7 +114,7 @@ class FileRow:
             return None
         budget = self._budget
         with budget.lock:
-            found = self._maps.get(file_from_offset)
+            found = self.opened.get(file_from_offset)
             if found is not None:
                 return found
             try:
@@ -128,8 +129,8 @@ class FileRow:
             finally:
                 os.close(fd)
             if length == self.file_size:  # a shorter one may still grow: look again next time
-                self._maps[file_from_offset] = found
-                budget.opened(self._maps, file_from_offset)
+                self.opened[file_from_offset] = found
+                budget.opened(self.opened, file_from_offset)
         return found
 
 

@@ -59,6 +59,7 @@ class RecordReader:
 
     def __init__(self, log: FileRow) -> None:
         self._log = log
+        self._open_files = log.opened
         self._file_size = log.file_size
         self._crc_of = bulk_crc32()
 
@@ -68,7 +69,9 @@ class RecordReader:
         Also None where the log's file is missing. Never reads more than the record can be.
         """
         position = offset % self._file_size
-        file = self._log.at(offset - position)
+        file = self._open_files.get(offset - position)
+        if file is None:
+            file = self._log.at(offset - position)
         if file is None or not MIN_RECORD_SIZE <= size <= file.length - position:
             return None
         if size > _USUAL_SIZE and not self._claims(file.view, position, size):
