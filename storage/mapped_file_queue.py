@@ -86,18 +86,21 @@ class MappedFileQueue:
         first_window: int,
         position: int = 0,
         content: bytes | bytearray = b"",
+        *,
+        sync_content: bool = True,
     ) -> MappedFile:
         """Make the file that begins at this offset, holding ``content`` at ``position``.
 
         It gets blocks for its first ``first_window`` bytes and for the content. It is built under
         another name and renamed into place, because a Java broker refuses to load a folder with a
-        file of another length. Its name is on the device on return. Raises CorruptFileError if
-        there is a file of that name: one that is too short to be the store's.
+        file of another length. Its name and length are on the device on return, and with
+        ``sync_content`` the content. Raises CorruptFileError if there is a file of that name: one
+        that is too short to be the store's.
         """
         if self._staging is None:
             raise RuntimeError("a queue of files opened for reading creates nothing")
         path = self.path(file_from_offset)
-        if path.exists():
+        if path.exists() and path.stat().st_size:
             raise CorruptFileError(
                 path,
                 path.stat().st_size,
@@ -110,10 +113,13 @@ class MappedFileQueue:
             self._fs.set_length(fd, 0)
             self._fs.set_length(fd, self.file_size)
             self._fs.reserve(fd, 0, min(first_window, self.file_size))
+            if not sync_content:
+                self._fs.sync(fd)
             if content:
                 self._fs.reserve(fd, position, len(content))
                 self._fs.write(fd, content, position)
-            self._fs.sync(fd)
+            if sync_content:
+                self._fs.sync(fd)
         finally:
             self._fs.close(fd)
         self._fs.rename(temporary, path)

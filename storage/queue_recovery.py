@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .format.names import CONSUMEQUEUE, file_name, parse_file_name
+from .format.names import CONSUMEQUEUE, OURS, file_name, parse_file_name
 from .format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .config import StoreConfig
     from .fs import FileSystem
 
+SET_ASIDE = "set-aside"
 _LOOK_BACK = 3
 """Files from the end that are read, as in ConsumeQueue.recover."""
 
@@ -33,6 +34,8 @@ class QueueRecovery:
         self._root = root / CONSUMEQUEUE
         self._file_size = config.mapped_file_size_consume_queue
         self._queues: dict[tuple[str, int], _Queue] = {}
+        self._aside = root / OURS / SET_ASIDE
+        self.notes: list[str] = []
 
     def load(self, vouched: int | None) -> None:
         """Read the last units of every queue (ConsumeQueue.recover).
@@ -42,7 +45,7 @@ class QueueRecovery:
         ends at the first hole, and what is behind is removed, to be written again from the log.
         """
         for topic, queue_id, folder in self._folders():
-            files = self._files(folder)
+            files = self._whole_files(folder)
             if files:
                 self._queues[topic, queue_id] = self._recover(folder, files, vouched)
 
@@ -183,6 +186,30 @@ class QueueRecovery:
     def _files(self, folder: Path) -> list[int]:
         names = (parse_file_name(path.name) for path in folder.iterdir())
         return sorted(offset for offset in names if offset is not None)
+
+    def _whole_files(self, folder: Path) -> list[int]:
+        """The files in front of the first one of another length; that and later ones are put away.
+
+        Java does not start on such a store. The units are written again from the log.
+        """
+        files = self._files(folder)
+        for number, first in enumerate(files):
+            path = folder / file_name(first)
+            if path.stat().st_size == self._file_size:
+                continue
+            for later in files[number:]:
+                self._set_aside(folder / file_name(later))
+            self.notes.append(f"{path}: not {self._file_size} bytes long, made anew from the log")
+            return files[:number]
+        return files
+
+    def _set_aside(self, path: Path) -> None:
+        self._fs.make_dirs(self._aside)
+        topic, queue_id = path.parts[-3:-1]
+        number = 0
+        while (target := self._aside / f"{topic}-{queue_id}-{path.name}.{number}").exists():
+            number += 1
+        self._fs.rename(path, target)
 
     def _read(self, folder: Path, first: int) -> ndarray:
         import numpy as np

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from .dispatch import DispatchRequest, read_request
-from .format.record import CheckKind, check_record, read_head
+from .format.record import read_head
 from .format.unit import PRE_BLANK
+from .log_walk import LogWalk, StretchKind
 from .page import Word
+from .read_files import FileRow, MapBudget
 from .unit_check import Runs, records_to_dispatch
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Redispatch:
         self._queues = queues
         self._log = log
         self._report = report
+        self._row = FileRow(MapBudget(), str(log.directory), log.file_size)
         self._gaps: set[tuple[str, int]] = set()
         self._indexed = -1  # the record whose keys the kept index ends with
         self._from_log_start = False  # a queue's first record seen is its first in the log
@@ -63,8 +66,7 @@ class Redispatch:
         if self._gaps:
             self._fill_gaps()
         if keys_from is not None:
-            behind = (run for run in self._records_between(keys_from, report.log_end))
-            self._pass(behind, self._put_keys)
+            self._pass(self._records_between(keys_from, report.log_end), self._put_keys)
         self._note_newest_timestamp(walked)
 
     def _keys_from(self) -> int:
@@ -136,20 +138,12 @@ class Redispatch:
             self._appender.index.put(request.key_hashes, places, request.store_timestamp)
             self._report.keys_written += len(request.key_hashes)
 
-    def _records_between(self, start: int, end: int) -> Iterable[tuple[int, list[int]]]:
-        """Records in front of the walk, one by one; files that are gone are left out."""
-        while start < end:
-            file = self._log.find(start)
-            if file is None:
-                return
-            position = start - file.file_from_offset
-            with memoryview(file.map) as view:
-                found = check_record(view, position, file.size, check_crc=False)
-            if found.kind is CheckKind.MESSAGE:
-                yield start, [found.size]
-                start += found.size
-            else:
-                start = file.file_from_offset + file.size
+    def _records_between(self, start: int, end: int) -> Iterator[tuple[int, list[int]]]:
+        """Runs of records between two log offsets; damage is passed."""
+        walk = LogWalk(self._row, start, limit=end, check_crc=False, search_all=True)
+        while (stretch := walk.next()) is not None:
+            if stretch.kind in (StretchKind.RECORDS, StretchKind.DAMAGED):
+                yield stretch.start, stretch.sizes
 
     def _fill_gaps(self) -> None:
         """Queues that lack units from before the walk: read the log from its start for them.
