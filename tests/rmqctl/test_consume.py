@@ -160,9 +160,7 @@ def test_a_group_goes_on_where_it_stopped(ten):
 
 def test_count_commits_exactly_what_was_printed(ten):
     lines("-g", "g", "-c", 3)
-    with EmbeddedBroker.open(ten, read_only=True) as broker:
-        committed = broker.consumer_offsets()["g", "t"]
-    assert sum(committed.values()) == 3
+    assert sum(committed(ten, "g").values()) == 3
 
 
 def test_what_a_filter_passes_is_committed_too(ten):
@@ -208,6 +206,19 @@ def test_a_second_member_of_a_group_is_refused(one_queue):
     assert lines("-g", "g", "-e") == ["m6"]
 
 
+def committed(store, group):
+    """The group's committed offset of each queue of t."""
+    with EmbeddedBroker.open(store, read_only=True) as broker:
+        return broker.consumer_offsets().get((group, "t"), {})
+
+
+def wait_until(condition, seconds=30):
+    """Come back as soon as the condition holds; a process has to get somewhere by itself."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came true"
+
+
 def read_line(process, timeout=30):
     ready, _, _ = select.select([process.stdout], [], [], timeout)
     assert ready, "nothing came"
@@ -220,13 +231,16 @@ def test_following_prints_what_comes_and_ends_cleanly(ten, group):
         if group:
             read_line(process)
         deadline = time.monotonic() + 30
-        got = ""
+        got, sent = "", 0
         while "later" not in got and time.monotonic() < deadline:
             send("later")
+            sent += 1
             ready, _, _ = select.select([process.stdout], [], [], 0.2)
             if ready:
                 got += os.read(process.stdout.fileno(), 1 << 16).decode()
         assert "later" in got
+        if group:
+            wait_until(lambda: sum(committed(ten, "g").values()) == 10 + sent)
         process.send_signal(signal.SIGINT)
         process.wait(30)
         assert process.stderr.read() == b""
@@ -269,6 +283,7 @@ def test_progress_that_is_moved_reaches_a_running_consumer(one_queue):
         while again.count("\n") < 2:
             again += read_line(process)
         assert again == "m4\nm5\n"
+        wait_until(lambda: committed(one_queue, "g") == {0: 6})
         process.terminate()
         process.wait(30)
     assert lines("-g", "g", "-e") == []
