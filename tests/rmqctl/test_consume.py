@@ -299,17 +299,6 @@ def test_a_reader_that_has_enough_ends_it_in_silence(store):
     assert process.returncode == 141
 
 
-def test_reading_works_on_a_store_that_can_not_be_written(one_queue):
-    if os.geteuid() == 0:
-        pytest.skip("needs not to be root")
-    one_queue.chmod(0o500)
-    try:
-        assert len(lines("-e")) == 6
-        assert run("consume", "t", "-g", "g", "-e").code == 5
-    finally:
-        one_queue.chmod(0o700)
-
-
 def test_reading_changes_no_file(one_queue):
     def state():
         return {
