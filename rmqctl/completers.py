@@ -95,5 +95,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("@-1h", "an hour ago"),
     ),
     "from_where": _choice(("last", ""), ("first", ""), ("timestamp", "")),
+    "only": _choice(("log", ""), ("queue", ""), ("index", ""), ("offset", ""), ("config", "")),
+    "fail_on": _choice(("error", ""), ("warning", "")),
 }
 """By the name of the parameter; what is not here is completed as a file name by the shell."""

@@ -22,7 +22,7 @@ def get(
     queue: Annotated[
         int | None, typer.Option("--queue", "-Q", metavar="N", help="In this queue")
     ] = None,
-    offset: Annotated[
+    queue_offset: Annotated[
         int | None, typer.Option("--offset", "-O", metavar="N", help="At this queue offset")
     ] = None,
 ) -> None:
@@ -32,22 +32,22 @@ def get(
     By its place:              rmqctl message get -t orders -Q 0 -O 17
     """
     cli = context_of(ctx)
-    by_place = queue is not None or offset is not None
+    by_place = queue is not None or queue_offset is not None
     if (message_id is None) is not by_place:
         raise UsageProblem("name either an id, or a place with --topic, --queue and --offset")
     if queue is not None and queue < 0:
         raise UsageProblem(f"--queue: {queue} is not a queue")
-    if offset is not None and offset < 0:
-        raise UsageProblem(f"--offset: {offset} is not a queue offset")
+    if queue_offset is not None and queue_offset < 0:
+        raise UsageProblem(f"--offset: {queue_offset} is not a queue offset")
     with open_for_reading(cli) as broker:
         from rmqctl.looking.messages import at_place, with_id
 
         if message_id is not None:
             rows = [message_row(found) for found in with_id(cli, broker, message_id, topic)]
-        elif topic is None or queue is None or offset is None:
+        elif topic is None or queue is None or queue_offset is None:
             raise UsageProblem("a place needs all of --topic, --queue and --offset")
         else:
-            rows = [message_row(at_place(broker, topic, queue, offset))]
+            rows = [message_row(at_place(broker, topic, queue, queue_offset))]
     if len(rows) == 1:
         cli.one(rows[0])
     else:

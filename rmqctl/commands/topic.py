@@ -72,7 +72,7 @@ def describe(ctx: typer.Context, topics: _Names = None, topic: _MoreNames = None
 @prints(CreatedTopicRow)
 def create(
     ctx: typer.Context,
-    topics: Annotated[
+    new_topics: Annotated[
         list[str] | None, typer.Argument(metavar="TOPIC...", help="What to create")
     ] = None,
     topic: _MoreNames = None,
@@ -102,13 +102,15 @@ def create(
     Two, to be read only:      rmqctl topic create archive --queues 2 --perm 4
     """
     cli = context_of(ctx)
-    names = _names(topics, topic)
+    names = _names(new_topics, topic)
     if not names:
         raise UsageProblem("missing argument 'TOPIC...'")
     read = _count("--read-queue-nums", read_queue_nums, queue_nums)
     write = _count("--write-queue-nums", write_queue_nums, queue_nums)
     configs = [_new_topic(name, read, write, perm, order=order) for name in names]
     cli.rows(CreatedTopicRow, [*_create(cli, configs)])
+    if cli.flag("dry_run"):
+        cli.say("dry run: nothing was created")
 
 
 def _create(cli: Cli, configs: "Iterable[TopicConfig]") -> Iterable[CreatedTopicRow]:
@@ -122,7 +124,7 @@ def _create(cli: Cli, configs: "Iterable[TopicConfig]") -> Iterable[CreatedTopic
                     "creating does not change it"
                 )
         for config in configs:
-            made = False
+            made = manager.get(config.topic_name) != config
             if not cli.flag("dry_run"):
                 made = manager.update(config, _note(cli))
             yield CreatedTopicRow(

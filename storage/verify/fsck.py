@@ -120,6 +120,8 @@ class _Run:
                 self._walk(log, log_min, log_end, next_offsets, live=live, progress=progress)
             for finding in others.findings():
                 self.emit(finding)
+            if aside:  # a record whose body was not looked at counts as whole here
+                self.report.checked.records = others.records
         if Part.LOG in self._parts:
             check_abort(view.root, holders.describe(), self.emit)
             check_covered(view.root, self.emit)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -41,6 +40,8 @@ class LogJobs:
 
     def __init__(self, root: Path, config: StoreConfig, ranges: list[LogRange], jobs: int) -> None:
         spawning = multiprocessing.get_context("spawn")
+        self.records = 0
+        """Whole records that the processes have seen, once their findings were taken."""
         self._running: list[tuple[SpawnProcess, Connection]] = []
         for number in range(min(jobs, len(ranges))):
             ours, theirs = spawning.Pipe(duplex=False)
@@ -53,14 +54,15 @@ class LogJobs:
             theirs.close()
             self._running.append((process, ours))
 
-    def findings(self) -> Iterator[Finding]:
-        """Wait for all processes and give what they found.
+    def findings(self) -> list[Finding]:
+        """Wait for all processes and give what they found, in the order of the log.
 
         Raises ChildProcessError if one died, and OSError where one could not read.
         """
+        findings: list[Finding] = []
         for process, answers in self._running:
             try:
-                found = answers.recv()
+                found, records = answers.recv()
             except EOFError:
                 process.join()
                 raise ChildProcessError(
@@ -68,7 +70,9 @@ class LogJobs:
                 ) from None
             if isinstance(found, OSError):
                 raise found
-            yield from found
+            self.records += records
+            findings += found
+        return sorted(findings, key=lambda finding: (finding.file, finding.position or 0))
 
     def __enter__(self) -> Self:
         return self
@@ -85,6 +89,7 @@ def _check_ranges(
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who waits for us
     findings: list[Finding] = []
+    checked = Checked()
     log = StoreFiles(root, config).log
     try:
         for start, end in ranges:
@@ -92,7 +97,7 @@ def _check_ranges(
                 log,
                 TopicNames(),
                 findings.append,
-                Checked(),
+                checked,
                 start=start,
                 log_end=end,
                 check_crc=True,
@@ -100,9 +105,9 @@ def _check_ranges(
             )
             for _ in check.blocks():
                 pass
-        answers.send(findings)
+        answers.send((findings, checked.records))
     except OSError as error:
-        answers.send(error)
+        answers.send((error, 0))
 
 
 def _pass(_message: MessageExt) -> None:

@@ -1,0 +1,135 @@
+import json
+import shutil
+
+import pytest
+
+from storage.format.message_id import parse_offset_msg_id
+from tests.support import golden
+from tests.support.cli import run
+
+FIELDS = [
+    *("topic", "queue_id", "queue_offset", "tags", "keys", "body", "msg_id", "store_timestamp"),
+    *("born_timestamp", "reconsume_times", "properties", "offset_msg_id", "commitlog_offset"),
+    *("store_size", "body_size", "body_crc", "flag", "sys_flag", "born_host", "store_host"),
+    "prepared_transaction_offset",
+]
+
+
+def get(*args):
+    result = run("message", "get", "-o", "json", *args)
+    assert result.code == 0, result.err
+    return result.json()
+
+
+@pytest.fixture
+def sent(store):
+    """Three messages, and what was said of them."""
+    result = run("produce", "t", "-o", "jsonl", "--queue", 1, "-k", "k1", stdin=b"a\nb\nc\n")
+    return [json.loads(line) for line in result.lines]
+
+
+def test_a_message_is_found_by_each_of_its_ids_and_by_its_place(sent):
+    row = sent[1]
+    found = get(row["msg_id"])
+    assert list(found) == FIELDS
+    assert (found["body"], found["keys"], found["queue_offset"]) == ("b", ["k1"], 1)
+    assert get(row["offset_msg_id"]) == found
+    assert get(row["msg_id"].lower()) == get(row["offset_msg_id"].lower()) == found
+    assert get("-t", "t", "-Q", 1, "-O", 1) == found
+
+
+@pytest.mark.parametrize("name", ["basic-4.9", "basic-5.3", "ipv6-4.9", "small-files-4.9"])
+def test_golden_messages_are_found_by_both_ids(name):
+    rows = [row for row in golden.manifest(name)["messages"] if row.get("offsetMsgId")]
+    for row in rows[:: max(1, len(rows) // 7)]:
+        found = get(row["offsetMsgId"], "-S", golden.store(name))
+        assert found["commitlog_offset"] == row["commitLogOffset"]
+        assert found["body_crc"] == row["bodyCRC"]
+        unique = (row.get("properties") or {}).get("UNIQ_KEY")
+        if unique:
+            several = get(unique, "-S", golden.store(name))
+            several = several if isinstance(several, list) else [several]
+            assert row["commitLogOffset"] in [each["commitlog_offset"] for each in several]
+
+
+def test_records_that_share_an_id_are_an_array_in_log_order():
+    """Retries keep their unique id."""
+    messages = golden.manifest("retry-dlq-4.9")["messages"]
+    places = {}
+    for row in messages:
+        unique = (row.get("properties") or {}).get("UNIQ_KEY")
+        places.setdefault(unique, set()).add(row["commitLogOffset"])
+    unique = max((key for key in places if key), key=lambda key: len(places[key]))
+    root = golden.store("retry-dlq-4.9")
+    found = get(unique, "-S", root)
+    assert [row["commitlog_offset"] for row in found] == sorted(places[unique])
+    lines = run("message", "get", unique, "-S", root, "-o", "jsonl").lines
+    assert [json.loads(line) for line in lines] == found
+    topic = found[0]["topic"]
+    alone = get(unique, "-S", root, "-t", topic)
+    assert (alone if isinstance(alone, list) else [alone])[0] == found[0]
+
+
+def test_a_light_queue_gives_the_message_that_was_dispatched_to_it():
+    root = golden.store("lmq-4.9")
+    queues = run("topic", "queues", "-S", root, "-o", "json", "--where", "count > 0").json()
+    light = next(row for row in queues if row["topic"].startswith("%LMQ%"))
+    found = get("-S", root, "-t", light["topic"], "-Q", 0, "-O", light["min_offset"])
+    assert not found["topic"].startswith("%LMQ%")
+
+
+def test_without_an_index_the_log_is_searched(tmp_path):
+    root = golden.extract("torn-no-index-4.9", tmp_path)
+    row = golden.manifest("unclean-4.9")["messages"][100]
+    assert not list(root.glob("index/*"))
+    found = get(row["properties"]["UNIQ_KEY"], "-S", root)
+    assert found["commitlog_offset"] == row["commitLogOffset"]
+
+
+def test_what_is_behind_the_index_is_searched_too(sent, store, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(store, copy)
+    for path in (copy / "index").iterdir():
+        path.unlink()
+    assert get(sent[2]["msg_id"], "-S", copy)["body"] == "c"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "sentence"),
+    [
+        ([], 2, "name either an id, or a place"),
+        (["7F000001000000000000000000000000", "-Q", "1"], 2, "name either an id, or a place"),
+        (["-t", "t", "-Q", "1"], 2, "needs all of --topic, --queue and --offset"),
+        (["nonsense"], 2, "'nonsense' is no message id"),
+        (["7F000001000000000000000000000000"], 3, "no message has the id"),
+        (["7F00000100000000000000000000000G"], 2, "is no message id"),
+        (["7F000001000000000000000000000000", "-t", "u"], 3, "topic u does not exist"),
+        (["-t", "t", "-Q", "1", "-O", "3"], 3, "has no offset 3: it has 0 to 2"),
+        (["-t", "t", "-Q", "9", "-O", "0"], 3, "has no offset 0: it is empty"),
+        (["-t", "t", "-Q", "-1", "-O", "0"], 2, "--queue: -1 is not a queue"),
+        (["-t", "t", "-Q", "1", "-O", "x"], 2, "is not a valid int"),
+        (["-t", "a/b", "-Q", "1", "-O", "0"], 2, "topic 'a/b' has characters other than"),
+    ],
+)
+def test_what_can_not_be_found_is_one_sentence(sent, args, code, sentence):
+    result = run("message", "get", *args)
+    assert (result.code, result.err.count("\n"), result.raw) == (code, 1, b"")
+    assert sentence in result.err
+
+
+def test_a_damaged_message_is_named_and_not_shown(sent, store, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(store, copy)
+    _, position = parse_offset_msg_id(sent[1]["offset_msg_id"])
+    with (copy / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(position + 88)
+        file.write(b"X")
+    for args in (
+        [sent[1]["msg_id"]],
+        [sent[1]["offset_msg_id"]],
+        ["-t", "t", "-Q", "1", "-O", "1"],
+    ):
+        result = run("message", "get", *args, "-S", copy)
+        assert (result.code, result.err.count("\n")) == (4, 1), result.err
+        assert "can not be read" in result.err
+    assert get("-S", copy, "-t", "t", "-Q", 1, "-O", 2)["body"] == "c"
