@@ -170,7 +170,8 @@ class Appender:
         self.index.begin()
         words[Word.STAGE] = STAGE_RECORDS
         if file is None:
-            self.log.create(end, LOG_WINDOW, 0, part.image)
+            # Not synced before the end of the previous file is: a power loss would leave a hole.
+            self.log.create(end, LOG_WINDOW, 0, part.image, sync_content=False)
         elif size <= _COPY_LIMIT:
             file.map[position : position + size] = part.image
         else:

@@ -41,7 +41,7 @@ PROBES = [Sample("probe-a", "A"), Sample("probe-b", "new", 7, keys=("k",))]
 
 
 def killed_at_every_instant(
-    folder: str, workload: str, shard: int, shards: int, again: int = 5
+    folder: str, workload: str, shard: int, shards: int, again: int = 8
 ) -> dict[str, object]:
     """Kill at the instants shard + 1, shard + 1 + shards, ... until the workload survives.
 
@@ -64,7 +64,13 @@ def killed_at_every_instant(
         if number // shards % again == 0:
             deaths += _kill_openers(root, config, chance, reboot=number // shards % 2 == 0)
         try:
-            problems = judge(root, config, acknowledged_of(puts, answers), begun(puts, answers))
+            problems = judge(
+                root,
+                config,
+                acknowledged_of(puts, answers),
+                begun(puts, answers),
+                with_fsck=number // shards % 12 == 0,
+            )
         except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
             problems = [format_exc(limit=-4)]
         failures += [f"killed at instant {number}: {problem}" for problem in problems]
@@ -80,7 +86,12 @@ def die_at(number: int, instant: Instant) -> None:
 
 
 def judge(
-    root: Path, config: StoreConfig, acknowledged: list[Acknowledged], may_be_there: set[str]
+    root: Path,
+    config: StoreConfig,
+    acknowledged: list[Acknowledged],
+    may_be_there: set[str],
+    *,
+    with_fsck: bool = True,
 ) -> list[str]:
     """Open what is left, write on, close; everything wrong with it then."""
     trusted = page_will_be_trusted(root)
@@ -93,7 +104,7 @@ def judge(
         result = store.put(prepared([probe]))
         more.append(Acknowledged(probe, result.commitlog_offsets[0], result.queue_offsets[0]))
     store.close()
-    found = inspect(root, config)
+    found = inspect(root, config, with_fsck=with_fsck)
     there = {record.id for record in found.records} - {probe.id for probe in PROBES}
     problems += [f"{name} was never sent" for name in there - may_be_there]
     return problems + found.problems + missing(found, acknowledged + more)

@@ -214,5 +214,5 @@ def judge(
         result = store.put(prepared([probe]))
         more.append(Acknowledged(probe, result.commitlog_offsets[0], result.queue_offsets[0]))
     store.close()
-    found = inspect(image, config, torn=torn)
+    found = inspect(image, config, torn=torn, with_fsck=not len(acknowledged) % 4)
     return problems + found.problems + missing(found, acknowledged + more)

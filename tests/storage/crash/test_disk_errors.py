@@ -83,7 +83,7 @@ def run_into_error(root: Path, config: StoreConfig, fs: FaultyFileSystem) -> lis
     store = open_store(root, config, clock=Ticking(START_MS + 3_600_000))
     acknowledge(acknowledged, PROBE, store)
     store.close()
-    found = inspect(root, config)
+    found = inspect(root, config, with_fsck=fs.calls % 5 == 0)
     there = {record.id for record in found.records}
     problems += [f"{name} was never sent" for name in there - begun]
     return problems + found.problems + missing(found, acknowledged)

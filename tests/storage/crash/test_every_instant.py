@@ -19,8 +19,8 @@ PROCESSES = 2
     ("workload", "every", "least"),
     [
         ("singles", 1, 800),
-        ("singles, SYNC_FLUSH", 4, 800),
-        ("batches", 2, 450),
+        ("singles, SYNC_FLUSH", 8, 800),
+        ("batches", 4, 450),
         pytest.param("singles, SYNC_FLUSH", 1, 800, marks=pytest.mark.long),
         pytest.param("batches", 1, 450, marks=pytest.mark.long),
     ],

@@ -56,9 +56,9 @@ def test_the_gate_timeout_names_a_stopped_holder_and_the_wait_goes_on_later(root
 
 
 def test_a_waiter_that_gave_up_does_not_keep_the_gate(root, puppet):
-    with open_store(root) as store, store.gate():
-        with pytest.raises(PuppetError, match=f"GateTimeoutError: .*process {os.getpid()}"):
-            puppet.call("open", root=str(root), gate_timeout_ms=30)
+    named = pytest.raises(PuppetError, match=f"GateTimeoutError: .*process {os.getpid()}")
+    with open_store(root) as store, store.gate(), named:
+        puppet.call("open", root=str(root), gate_timeout_ms=30)
     for name in ("one", "two"):
         with open_store(root, gate_timeout_ms=1_000) as store:
             store.put(prepared([Sample(name, "A")]))
