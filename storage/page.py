@@ -142,8 +142,24 @@ class SharedPage:
     def distrust(self, *, log_file_size: int) -> str | None:
         """Why a first-in must not trust this page, or None if it may.
 
-        Trusted only if magic, boot, device and inode, the time of Java's last start, the abort
-        file and the length of the last log file all agree (sequences: ARCHITECTURE.md).
+        Trusted only if it is not stale, no sync failed, and the abort file is there if and only
+        if the state is open (sequences: ARCHITECTURE.md).
+        """
+        words = self.words
+        stale = self.stale(log_file_size=log_file_size)
+        if stale is not None:
+            return stale
+        if words[Word.FAILED]:
+            return "a sync failed"
+        if (self._root / ABORT).exists() != (words[Word.STATE] == STATE_OPEN):
+            return "the abort file disagrees"
+        return None
+
+    def stale(self, *, log_file_size: int) -> str | None:
+        """Why the words can not be those of the store as it is, or None: what a reader asks.
+
+        Magic, boot, device and inode, the time of Java's last start and the length of the last
+        log file must all agree.
         """
         words = self.words
         if words[Word.MAGIC] != PAGE_MAGIC:
@@ -155,10 +171,6 @@ class SharedPage:
             return "a copy"
         if words[Word.LOCK_MTIME] != lock_mtime(str(self._root / LOCK)):
             return "a Java broker ran"
-        if words[Word.FAILED]:
-            return "a sync failed"
-        if (self._root / ABORT).exists() != (words[Word.STATE] == STATE_OPEN):
-            return "the abort file disagrees"
         end = words[Word.LOG_END]
         if end % log_file_size:
             name = f"{end - end % log_file_size:020d}"
@@ -323,7 +335,7 @@ class PageBounds:
             page = SharedPage(FileSystem(), root, writable=False)
         except OSError:
             return None
-        if page.distrust(log_file_size=log_file_size) is not None:
+        if page.stale(log_file_size=log_file_size) is not None:
             page.close()
             return None
         return cls(page)
@@ -338,8 +350,9 @@ class PageBounds:
         return 0 if slot is None else self._page.next_offset(slot)
 
     def queues(self) -> list[tuple[str, int]]:
-        """All queues that ever got a unit."""
-        return self._page.queues()
+        """All queues that ever got a unit; a writer may have died after naming another one."""
+        page = self._page
+        return [queue for slot, queue in enumerate(page.queues()) if page.next_offset(slot)]
 
     def files_generation(self) -> int:
         """A number that changes when files are deleted."""
