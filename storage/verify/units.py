@@ -1,0 +1,70 @@
+"""Units of a queue's files, looked up by the thousand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
+
+from .records import Longs
+
+if TYPE_CHECKING:
+    from storage.read_files import FileRow
+
+UNIT: Final = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+MAX_QUEUE_OFFSET: Final = 1 << 56
+"""No queue has so many messages: larger queue offsets are damage."""
+
+
+def units_at(row: FileRow | None, queue_offsets: Longs) -> NDArray[Any]:
+    """The units at some queue offsets, zeros where there is none."""
+    units = np.zeros(len(queue_offsets), UNIT)
+    if row is None or not len(queue_offsets):
+        return units
+    per_file = row.file_size // CQ_STORE_UNIT_SIZE
+    numbers = queue_offsets // per_file
+    usable = (queue_offsets >= 0) & (queue_offsets < MAX_QUEUE_OFFSET)
+    for number in np.unique(numbers[usable]).tolist():
+        file = row.at(number * row.file_size)
+        if file is None:
+            continue
+        whole = file.length // CQ_STORE_UNIT_SIZE * CQ_STORE_UNIT_SIZE
+        table = np.frombuffer(file.view[:whole], UNIT)
+        rows = np.flatnonzero(usable & (numbers == number))
+        places = queue_offsets[rows] - number * per_file
+        inside = places < len(table)
+        units[rows[inside]] = table[places[inside]]
+    return units
+
+
+def find_unit(row: FileRow | None, end: int, commitlog_offset: int) -> int | None:
+    """Queue offset, below ``end``, of the unit that points at a log offset; None if none does.
+
+    Found by bisection, as units ascend in the log.
+    """
+    if row is None or not row.offsets():
+        return None
+    low, high = row.offsets()[0] // CQ_STORE_UNIT_SIZE, end
+    while low < high:
+        middle = (low + high) // 2
+        found = _place(row, middle)
+        if found is None:
+            return None
+        if found < commitlog_offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and _place(row, low) == commitlog_offset else None
+
+
+def _place(row: FileRow, queue_offset: int) -> int | None:
+    position = queue_offset * CQ_STORE_UNIT_SIZE
+    within = position % row.file_size
+    file = row.at(position - within)
+    if file is None or within + CQ_STORE_UNIT_SIZE > file.length:
+        return None
+    place: int = CQ_STORE_UNIT.unpack_from(file.view, within)[0]
+    return place
