@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from .config import FIXED_FIELDS, StoreConfig
-from .errors import StoreNotFoundError, StoreNotWritableError, UnsupportedStoreError
+from .errors import StoreNotFoundError, StoreNotReadableError, UnsupportedStoreError
 from .format.names import (
     ABORT,
     BATCHCONSUMEQUEUE,
@@ -38,7 +38,7 @@ _LOG_FILE_SIZES: Final = range(1024, 1 << 31)
 def detect_config(root: Path, config: StoreConfig | None = None) -> StoreConfig:
     """Give the settings of the store in ``root``: ``config``'s, with the sizes that its files have.
 
-    Raises StoreNotFoundError, StoreNotWritableError (the folder can not be read),
+    Raises StoreNotFoundError, StoreNotReadableError,
     UnsupportedStoreError, and CorruptFileError or StoreVersionError for rmqctl's own record.
     """
     base = config or StoreConfig()
@@ -48,7 +48,7 @@ def detect_config(root: Path, config: StoreConfig | None = None) -> StoreConfig:
         if sizes is None or any(name not in sizes for name in FIXED_FIELDS):
             sizes = _sizes_of_files(root, base) | (sizes or {})
     except PermissionError as error:
-        raise StoreNotWritableError(root, f"no permission to read {error.filename}") from error
+        raise StoreNotReadableError(Path(error.filename or root)) from error
     return base.with_(**sizes)
 
 
@@ -61,7 +61,7 @@ def check_is_store(root: Path) -> None:
     except NotADirectoryError:
         raise StoreNotFoundError(root, "a file, not a folder") from None
     except PermissionError as error:
-        raise StoreNotWritableError(root, "no permission to read it") from error
+        raise StoreNotReadableError(root) from error
     try:
         is_store = (
             (root / COMMITLOG).is_dir()
@@ -77,7 +77,7 @@ def check_is_store(root: Path) -> None:
                 root, "consume queues in RocksDB (storeType defaultRocksDB)"
             )
     except PermissionError as error:
-        raise StoreNotWritableError(root, f"no permission to read {error.filename}") from error
+        raise StoreNotReadableError(Path(error.filename or root)) from error
 
 
 def version_hint(root: Path) -> str:

@@ -5,6 +5,7 @@ RocketMQError                   root of everything that rmqctl raises on purpose
     StoreNotFoundError          no such folder, or the folder is not a store
     StoreInUseError             a Java broker holds the store
     StoreNotWritableError       no permission, a read-only file system, a network file system
+      StoreNotReadableError     no permission to read
     StoreClosedError            you closed it, or it was inherited over a fork
     StoreBrokenError            a write or sync failed earlier; open the store anew
     GateTimeoutError            another rmqctl process holds the right to append for too long
@@ -57,6 +58,14 @@ class StoreNotWritableError(StoreError):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path} can not be written: {reason}")
+        self.path = path
+
+
+class StoreNotReadableError(StoreNotWritableError):
+    """The folder, or a file in it, can not even be read by this user."""
+
+    def __init__(self, path: Path) -> None:
+        StoreError.__init__(self, f"{path} can not be read: no permission")
         self.path = path
 
 

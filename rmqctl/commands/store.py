@@ -71,9 +71,10 @@ def info(ctx: typer.Context) -> None:
 
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        cli.one(StoreInfoRow(**store_info(broker.view).as_dict()))
+        facts = StoreInfoRow(**store_info(broker.view).as_dict())
         for part in broker.view.not_covered():
             cli.warn(part)
+    cli.one(facts)
 
 
 @prints(FsckRow)

@@ -56,7 +56,9 @@ def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> Report:
                 jobs=plan.jobs,
                 progress=note,
             )
-        except BaseException:
+        except Exception:
+            raise
+        except BaseException:  # Ctrl-C, a signal, the time limit
             if reached > first and place.keep(reached):
                 progress.clear()
                 cli.say(f"stopped at log position {reached}; --resume goes on there")
