@@ -9,6 +9,7 @@ would serve, or more whole messages than that.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .tag_filter import TagFilter
 
 _COLUMN_BYTES = 8 << 20
+_LOOK_FOR_PAGE_SECONDS = 0.5
 
 
 class StoreView:
@@ -60,6 +62,7 @@ class StoreView:
         self._index = IndexReader(root, config)
         self._queues: dict[tuple[str, int], QueueReader] = {}
         self._generation = -1
+        self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
         self._lock = threading.Lock()  # guards the change of bounds and of the generation
 
     def _set_bounds(self, bounds: Bounds) -> None:
@@ -90,8 +93,11 @@ class StoreView:
 
     @property
     def bounds(self) -> Bounds:
-        """Where the store ends. A page that a Java broker has made worthless is left behind."""
+        """Where the store ends. A page that a Java broker has made worthless is left behind, and
+        the page of writers that came later is found within half a second."""
         page = self._page
+        if page is None and self._own_bounds and time.monotonic() >= self._look_for_page_at:
+            self.joins_writers()
         if page is not None and self._own_bounds and not page.valid():
             with self._lock:
                 if self._page is not None:
@@ -99,6 +105,20 @@ class StoreView:
                     self._queues = {}
                     page.close()
         return self._bounds
+
+    def joins_writers(self) -> bool:
+        """Whether the store has a page now that it had not before; its bounds come from it then."""
+        with self._lock:
+            self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
+            if self._page is not None or not self._own_bounds:
+                return False
+            log_file_size = self.config.mapped_file_size_commit_log
+            page = PageBounds.open(self.root, log_file_size=log_file_size)
+            if page is None:
+                return False
+            self._set_bounds(page)
+            self._queues = {}
+            return True
 
     @property
     def has_page(self) -> bool:

@@ -62,12 +62,23 @@ def fsck(
     ``topics`` limits findings about queues and index to some topics. ``start`` is a commit log
     offset; the log is read from the file that holds it. ``check_crc`` False spares the bodies;
     ``jobs`` above 1 has them checked by so many processes beside this one.
-    ``progress`` is called with bytes done and bytes in all, ``on_finding`` with each finding as
-    it comes. Raises OSError if the device fails.
+    ``progress`` is called with bytes done and bytes in all, ``on_finding`` with each finding, as
+    it comes on a store of rmqctl's writers, else at the end. Raises OSError if the device fails.
     """
     parts = frozenset(Part) if only is None else frozenset(only)
-    run = _Run(view, parts, None if topics is None else frozenset(topics), max_findings, on_finding)
-    run.check(start, check_crc and Part.LOG in parts, jobs, progress)
+    wanted = None if topics is None else frozenset(topics)
+    check_crc = check_crc and Part.LOG in parts
+    while True:
+        # Without the page a record is seen before its unit is there. If rmqctl's writers came
+        # while the store was looked at like that, it has a page now: look again.
+        has_page = view.has_page
+        run = _Run(view, parts, wanted, max_findings, on_finding if has_page else None)
+        run.check(start, check_crc, jobs, progress)
+        if has_page or not run.report.findings or not (view.has_page or view.joins_writers()):
+            break
+    if on_finding is not None and not has_page:
+        for finding in run.report.findings:
+            on_finding(finding)
     return run.report
 
 
@@ -207,6 +218,7 @@ class _Run:
                 start=log.start,
                 log_min=log_min,
                 log_end=log_end,
+                emit_if_quiet=self._if_quiet.append,
                 wanted=self._wanted,
             )
         if Part.INDEX in self._parts and view.config.message_index_enable:

@@ -70,18 +70,21 @@ class QueueCheck:
         start: int,
         log_min: int,
         log_end: int,
+        emit_if_quiet: Emit,
         wanted: frozenset[str] | None,
     ) -> None:
         self._files = files
         self._ext = ext
         self._topics = topics
         self._emit = emit
+        self._emit_if_quiet = emit_if_quiet
         self._checked = checked
         self._start = max(start, log_min)
         self._log_min = log_min
         self._log_end = log_end
         self._wanted = wanted
         self._known_tags: dict[bytes, int] = {b"": 0}
+        self._behind_end: list[tuple[QueueKey, int, int]] = []  # written meanwhile, or left over
         self._queues = {
             key: _Queue(files.queue(*key), following)
             for key, following in next_offsets.items()
@@ -202,12 +205,17 @@ class QueueCheck:
     # -- units to records ---------------------------------------------------------------------
 
     def left_over(self, emit: Emit, written: dict[QueueKey, int]) -> None:
-        """Look at units behind the queues' ends; means nothing while somebody is writing."""
+        """Report units of records behind the log's end, also those behind the queues' ends.
+
+        After :meth:`finish`; means nothing while somebody is writing.
+        """
         self._emit = emit
         for key, end in sorted(written.items()):
             queue = self._queue(key)
             if queue is not None and end > queue.next_offset:
                 self._judge_run(key, queue, queue.next_offset, end)
+        for key, start, end in self._behind_end:
+            self._unclaimed(Code.UNIT_BEHIND_END, key, start, end)
 
     def finish(self) -> None:
         """Report what was collected, and look at the units that no record has claimed."""
@@ -271,7 +279,10 @@ class QueueCheck:
             runs = OffsetRuns()
             runs.add_all(numbers[rows])
             for start, end in runs:
-                self._unclaimed(code, key, start, end)
+                if code is Code.UNIT_BEHIND_END:
+                    self._behind_end.append((key, start, end))
+                else:
+                    self._unclaimed(code, key, start, end)
 
     def _unclaimed(self, code: Code, key: QueueKey, start: int, end: int) -> None:
         where, span = f"{key[0]} queue {key[1]}", _span(start, end)
@@ -330,7 +341,9 @@ class QueueCheck:
         byte = queue_offset * CQ_STORE_UNIT_SIZE
         within = byte % row.file_size if row is not None else 0
         path = f"{CONSUMEQUEUE}/{key[0]}/{key[1]}/{file_name(byte - within)}"
-        self._emit(Finding(code, severity, path, within, what, effect, _REBUILD))
+        # A writer's units are there a moment before the log's end moves over their records.
+        emit = self._emit_if_quiet if code is Code.UNIT_BEHIND_END else self._emit
+        emit(Finding(code, severity, path, within, what, effect, _REBUILD))
 
 
 _ANY_CODE: Final = -(1 << 63)
