@@ -72,12 +72,14 @@ def fsck(
         # Without the page a record is seen before its unit is there. If rmqctl's writers came
         # while the store was looked at like that, it has a page now: look again.
         has_page = view.has_page
-        run = _Run(view, parts, wanted, max_findings, on_finding if has_page else None)
+        told: list[Finding] = []
+        tell = on_finding if on_finding is None or has_page else told.append
+        run = _Run(view, parts, wanted, max_findings, tell)
         run.check(start, check_crc, jobs, progress)
         if has_page or not run.report.findings or not (view.has_page or view.joins_writers()):
             break
-    if on_finding is not None and not has_page:
-        for finding in run.report.findings:
+    if on_finding is not None:
+        for finding in told:
             on_finding(finding)
     return run.report
 
