@@ -22,7 +22,7 @@ from tests.support.oracle import page_will_be_trusted
 from tests.support.samples import SMALL, TINY, Sample, batch, new_store, prepared, sync_flush
 
 ROLLING = TINY.with_(mapped_file_size_commit_log=8 << 10, max_index_num=40, max_hash_slot_num=9)
-CONFIGS = [ROLLING, sync_flush(ROLLING), SMALL]
+CONFIGS = [ROLLING.with_(flush_interval_commit_log_ms=1), sync_flush(ROLLING), SMALL]
 OPENED = -1
 """Acknowledged in place of a put: the writer is in; its place says whether recovery ran."""
 

@@ -1,0 +1,182 @@
+"""One test for each row of the crash table (ARCHITECTURE.md, "One folder, many processes")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.crash import fast_folder, inspect
+from tests.support.last_instant import page
+from tests.support.oracle import Found
+from tests.support.samples import TINY, START_MS, Sample, Ticking, open_store, prepared
+from tests.support.slim import Slim
+
+pytestmark = [pytest.mark.crash, pytest.mark.slow]
+
+BEFORE = ["one", "two-0", "two-1", "two-2"]
+FILLING = ["filling-0", "filling-1", "filling-2"]
+LAST = ["last-0", "last-1", "last-2"]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with fast_folder() as path:
+        yield path
+
+
+def test_killed_before_stage_1_nothing_has_happened(folder):
+    died = die(folder, "word", "STAGE", value=1)
+    assert died["stage"] == 0
+    assert died["start"] == died["log_end"] < died["end"]
+    assert log_bytes(died, died["log_end"], 4096) == bytes(4096 - died["log_end"])
+    assert after_the_next_writer(died) == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "value"),
+    [("map", "/commitlog/", None), ("torn map", "/commitlog/", None), ("word", "STAGE", 2)],
+)
+def test_killed_in_the_records_they_are_zeroed(folder, kind, what, value):
+    died = die(folder, kind, what, value=value)
+    assert died["stage"] == 1
+    assert any(log_bytes(died, died["start"], died["end"])) == (kind != "map")
+    open_store(Path(died["root"])).close()
+    assert not any(log_bytes(died, died["start"], died["end"]))
+    assert page(Path(died["root"]))["stage"] == 0
+    assert after_the_next_writer(died) == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "times"),
+    [
+        ("torn map", "/consumequeue/A/0", 1),
+        ("map", "/consumequeue/A/1", 1),
+        ("map", "/index/", 1),
+        ("torn map", "/index/", 1),
+        ("map", "/index/", 2),
+        ("map", "/index/", 4),
+        ("torn map", "/index/", 2),
+        ("create", "new-index", 1),
+        ("rename", "/index/", 1),
+        ("word", "INDEX_FILE", 1),
+    ],
+)
+def test_killed_in_units_or_keys_they_are_written_again(folder, kind, what, times):
+    died = die(folder, kind, what, times=times)
+    assert died["stage"] == 2
+    assert died["log_end"] == died["start"]
+    assert after_the_next_writer(died) == BEFORE + LAST
+
+
+@pytest.mark.parametrize(
+    ("what", "times"),
+    [("next offset", 1), ("next offset", 2), ("LAST_STORE_TIMESTAMP", 1), ("LOG_END", 1)],
+)
+def test_killed_between_next_offsets_and_log_end_all_are_set_again(folder, what, times):
+    died = die(folder, "word", what, times=times)
+    assert died["stage"] == 2
+    assert after_the_next_writer(died) == BEFORE + LAST
+
+
+def test_killed_after_log_end_it_is_finished_again_without_doubles(folder):
+    died = die(folder, "word", "STAGE", value=0)
+    assert died["stage"] == 2
+    assert died["log_end"] == died["end"]
+    assert after_the_next_writer(died) == BEFORE + LAST
+
+
+def test_killed_before_the_acknowledgement_the_message_is_there_untold(folder):
+    died = die(folder, "word", "HOLDER_PID", value=0)
+    assert died["stage"] == 0
+    assert died["log_end"] == died["end"]
+    assert len(died["acknowledged"]) == 2
+    assert after_the_next_writer(died) == BEFORE + LAST
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "stage", "there"),
+    [("torn map", "/commitlog/", 1, BEFORE), ("word", "LOG_END", 2, BEFORE + LAST)],
+)
+def test_killed_while_resolving_the_next_one_does_the_same_again(folder, kind, what, stage, there):
+    died = die(folder, kind, what)
+    assert died["stage"] == stage
+    found = Slim("tests.support.last_instant:die_while_resolving", root=died["root"]).result()
+    assert found["deaths"] > 5
+    assert found["stages"] == 2, "some died before stage 0 was said, some after"
+    assert after_the_next_writer(died) == there
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "stage", "blank"),
+    [
+        ("map", "/commitlog/", 1, False),
+        ("word", "LOG_END", 2, True),
+        ("word", "STAGE", 2, True),
+    ],
+)
+def test_killed_in_a_roll_the_blank_record_is_zeroed_or_counts(folder, kind, what, stage, blank):
+    value = 0 if what == "STAGE" else None
+    died = die(folder, kind, what, value=value, full=True)
+    assert died["stage"] == stage
+    assert died["end"] - died["start"] == 8
+    assert any(log_bytes(died, died["start"], 4096)) == blank
+    assert not (Path(died["root"]) / "commitlog" / f"{4096:020d}").exists()
+    open_store(Path(died["root"])).close()
+    assert page(Path(died["root"]))["log_end"] == (4096 if blank else died["start"])
+    assert after_the_next_writer(died) == [*BEFORE, *FILLING]
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [("sync", "new-00000000000000004096"), ("rename", f"/commitlog/{4096:020d}")],
+)
+def test_killed_before_a_new_file_has_its_name_it_is_made_again(folder, kind, what):
+    died = die(folder, kind, what, full=True)
+    left = Path(died["root"]) / "rmqctl" / f"new-{4096:020d}"
+    assert left.exists()
+    assert not (Path(died["root"]) / "commitlog" / f"{4096:020d}").exists()
+    assert after_the_next_writer(died, size=900) == [*BEFORE, *FILLING]
+    assert (Path(died["root"]) / "commitlog" / f"{4096:020d}").exists()
+    assert not left.exists(), "used again"
+
+
+def test_killed_after_a_new_file_has_its_name_it_is_gone_or_used(folder):
+    died = die(folder, "sync_dir", "/commitlog", full=True)
+    assert (Path(died["root"]) / "commitlog" / f"{4096:020d}").exists()
+    assert after_the_next_writer(died) == [*BEFORE, *FILLING]
+
+
+# -- helpers --------------------------------------------------------------------------------
+
+
+def die(folder: Path, kind: str, what: str, **more: Any) -> dict[str, Any]:
+    died: dict[str, Any] = Slim(
+        "tests.support.last_instant:die_in_last_put",
+        folder=str(folder),
+        kind=kind,
+        what=what,
+        **more,
+    ).result()
+    assert died["was_killed"], "the last put has no such instant"
+    return died
+
+
+def log_bytes(died: dict[str, Any], start: int, end: int) -> bytes:
+    data = (Path(died["root"]) / "commitlog" / f"{0:020d}").read_bytes()
+    return data[start:end]
+
+
+def after_the_next_writer(died: dict[str, Any], size: int = 40) -> list[str]:
+    """Ids of all messages, in order, after another writer has come and gone; all is well."""
+    root = Path(died["root"])
+    store = open_store(root, clock=Ticking(START_MS + 1_000_000))
+    assert store.recovery is None, "the page of a killed writer is trusted"
+    store.put(prepared([Sample("next", "A", size=size)]))
+    store.close()
+    assert inspect(root, TINY).problems == []
+    ids = [record.id for record in Found(root, TINY).records]
+    assert ids.pop() == "next"
+    return ids
