@@ -1,4 +1,4 @@
-"""Filling a real, small disk: a tmpfs of its own. Runs inside ``unshare -rm`` (tests.support.slim)."""
+"""Filling a real, small disk: a tmpfs of its own. Runs in ``unshare -rm`` (tests.support.slim)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.crash import Acknowledge, Child, Put, die
 from tests.support.oracle import STAGE
-from tests.support.samples import TINY, Sample, Ticking, batch, new_store, open_store, prepared
+from tests.support.samples import Sample, Ticking, batch, new_store, open_store, prepared
 from tests.support.watched_fs import Instant, WatchedFileSystem
 
 BEFORE = [Put([Sample("one", "A", keys=("k",))]), Put(batch("two", 3, "A", (0, 1)))]

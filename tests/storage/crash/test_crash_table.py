@@ -11,7 +11,7 @@ import pytest
 from tests.support.crash import fast_folder, inspect
 from tests.support.last_instant import page
 from tests.support.oracle import Found
-from tests.support.samples import TINY, START_MS, Sample, Ticking, open_store, prepared
+from tests.support.samples import START_MS, TINY, Sample, Ticking, open_store, prepared
 from tests.support.slim import Slim
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
