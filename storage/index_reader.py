@@ -47,7 +47,7 @@ class IndexReader:
     def names(self) -> list[str]:
         """Names of the index files, oldest first."""
         try:
-            names = [path.name for path in self._directory.iterdir()]
+            names = [path.name for path in self._directory.iterdir() if path.is_file()]
         except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted(name for name in names if is_index_file_name(name))

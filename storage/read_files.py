@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import threading
 from collections import deque
 from pathlib import Path
@@ -87,7 +88,7 @@ class FileRow:
         """List the folder anew and drop the maps of files that are gone."""
         try:
             with os.scandir(self.directory) as entries:
-                names = [entry.name for entry in entries]
+                names = [entry.name for entry in entries if entry.is_file()]
         except (FileNotFoundError, NotADirectoryError):
             names = []
         found = (parse_file_name(name) for name in names)
@@ -118,12 +119,15 @@ class FileRow:
             if found is not None:
                 return found
             try:
-                fd = os.open(self.path(file_from_offset), os.O_RDONLY | os.O_CLOEXEC)
+                # not to wait for the other end if it is a pipe
+                flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+                fd = os.open(self.path(file_from_offset), flags)
             except (FileNotFoundError, NotADirectoryError):
                 return None
             try:
-                length = min(os.fstat(fd).st_size, self.file_size)
-                if length == 0:
+                info = os.fstat(fd)
+                length = min(info.st_size, self.file_size)
+                if length == 0 or not stat.S_ISREG(info.st_mode):
                     return None
                 found = ReadMap(mmap.mmap(fd, length, access=mmap.ACCESS_READ))
             finally:

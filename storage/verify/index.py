@@ -116,7 +116,7 @@ class IndexCheck:
         folder = self._root / INDEX
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
         usual = self._config.index_file_size
-        usable = [path for path in paths if is_index_file_name(path.name)]
+        usable = [path for path in paths if is_index_file_name(path.name) and path.is_file()]
         for path in usable:
             self._checked.files += 1
             length = path.stat().st_size

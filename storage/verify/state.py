@@ -85,7 +85,7 @@ class FileCheck:
         offsets = []
         for path in _entries(folder):
             offset = parse_file_name(path.name)
-            if offset is None or offset % size:
+            if offset is None or offset % size or not path.is_file():
                 self._foreign(path, f"not the name of a file of {size} bytes; {_REFUSES}")
                 continue
             offsets.append(offset)

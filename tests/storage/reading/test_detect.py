@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from storage.errors import (
     UnsupportedStoreError,
 )
 from storage.readonly import StoreView
+from storage.verify import Code, fsck
 from tests.support import golden
 from tests.support.hand_made import TINY, HandMade
 
@@ -136,6 +138,12 @@ def test_foreign_names_in_the_folders_are_passed_over(tmp_path: Path) -> None:
     (root / "consumequeue/T/0/123").write_bytes(b"abc")
     (root / "index/readme").write_text("hello")
     (root / "consumequeue/file").write_text("hello")
+    for name in ("commitlog/00000000000000002048", "index/20990101000000000"):
+        (root / name).mkdir()
+    os.mkfifo(root / "commitlog/00000000000000003072")
+    os.mkfifo(root / "consumequeue/T/0/00000000000000000300")
     with StoreView.open(root) as view:
         assert view.queues() == [("T", 0)]
         assert view.queue_bounds("T", 0) == (0, 12)
+        assert not view.query_message("T", "key").messages
+        assert Code.FOREIGN_FILE in {finding.code for finding in fsck(view).findings}

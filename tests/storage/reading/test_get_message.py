@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus as Status
 from storage.tag_filter import TagFilter
@@ -230,3 +232,42 @@ def test_looking_by_offset_finds_only_whole_records_at_their_place(tmp_path: Pat
             assert (found is not None) == (offset in wanted)
         assert view.look_message_by_offset(1 << 40) is None
         assert view.look_message_by_offset(first.commitlog_offset) is not None
+
+
+FIELDS = {
+    "size": 3,
+    "magic": 7,
+    "CRC": 11,
+    "queue id": 15,
+    "queue offset": 27,
+    "own place": 35,
+    "body length": 87,
+    "body": 88,
+    "topic length": 92,
+    "topic": 93,
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_record_that_contradicts_its_unit_is_left_out(
+    tmp_path: Path, field: str, version: int
+) -> None:
+    made = HandMade(ROOMY)
+    for _ in range(40):
+        made.put("T", version=version)
+    root = made.write(tmp_path)
+    position = FIELDS[field] + (version == 2 and field == "topic")
+    if version == 2 and field == "topic length":
+        position += 1
+    with (root / "commitlog/00000000000000000000").open("r+b") as file:
+        file.seek(made.messages[20].commitlog_offset + position)
+        byte = file.read(1)[0]
+        file.seek(-1, 1)
+        file.write(bytes((byte ^ 1,)))
+    with StoreView.open(root) as view:
+        expected = [number for number in range(40) if number != 20]
+        result = view.get_message("T", 0, 15, 32)
+        assert [m.queue_offset for m in result.messages] == expected[15:]
+        assert list(view.read_column("T", 0, 0, 100).queue_offsets) == expected
+        assert view.get_message("T", 0, 20, 1).messages[0].queue_offset == 21
