@@ -80,6 +80,40 @@ def killed_at_every_instant(
     return {"instants": number, "deaths_of_openers": deaths, "failures": failures}
 
 
+def killed_while_rebuilding(folder: str, shard: int, shards: int) -> dict[str, object]:
+    """Somebody removed queues and index of a cleanly closed store, as one does to have them made
+    anew; whoever makes them dies at an instant, and the next one begins again."""
+    config, puts, _ = WORKLOADS["singles"]
+    original = new_store(Path(folder) / f"original-{shard}", config)
+    acknowledged: list[Acknowledged] = []
+    store = open_store(original, config, clock=Ticking())
+    for put in puts:
+        result = store.put(prepared(put.samples), whole=put.whole)
+        places = zip(put.samples, result.commitlog_offsets, result.queue_offsets, strict=True)
+        acknowledged += [Acknowledged(sample, int(p), int(o)) for sample, p, o in places]
+    store.close()
+    for part in ("consumequeue", "index"):
+        shutil.rmtree(original / part)
+        (original / part).mkdir()
+    lose_page(original)
+    failures: list[str] = []
+    for number in count(1 + shard, shards):
+        root = shutil.copytree(original, Path(folder) / f"rebuilt-{number}")
+
+        def run(_: Acknowledge, root: Path = root, number: int = number) -> None:
+            fs = WatchedFileSystem(lambda instant: die_at(number, instant))
+            open_store(root, config, fs=fs, clock=Ticking(LATER))
+
+        was_killed, _ = Child(run).wait()
+        ids = {one.sample.id for one in acknowledged}
+        problems = judge(root, config, acknowledged, ids, with_fsck=number % 5 == 0)
+        failures += [f"killed at instant {number}: {problem}" for problem in problems]
+        shutil.rmtree(root)
+        if not was_killed or len(failures) > 20:
+            break
+    return {"instants": number, "failures": failures}
+
+
 def die_at(number: int, instant: Instant) -> None:
     if instant.number == number:
         die()

@@ -27,21 +27,33 @@ PROCESSES = 2
 )
 def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, every, least):
     with fast_folder() as folder:
-        found = killed_at_instants(folder, workload, every)
+        found = killed_at_instants(folder, every, "killed_at_every_instant", workload=workload)
     assert [failure for one in found for failure in one["failures"]] == []
     assert max(one["instants"] for one in found) > least, "the workload has become too small"
     assert sum(one["deaths_of_openers"] for one in found) > 20
 
 
-def killed_at_instants(folder: Path, workload: str, every: int) -> list[dict[str, Any]]:
+@pytest.mark.crash
+@pytest.mark.slow
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
+def test_queues_and_index_are_made_anew_whoever_dies_doing_so(every):
+    with fast_folder() as folder:
+        found = killed_at_instants(folder, every, "killed_while_rebuilding")
+    assert [failure for one in found for failure in one["failures"]] == []
+    assert max(one["instants"] for one in found) > 300
+
+
+def killed_at_instants(
+    folder: Path, every: int, function: str, **arguments: str
+) -> list[dict[str, Any]]:
     """All instants, or each ``every``-th, shared out between processes."""
     running = [
         Slim(
-            "tests.support.every_instant:killed_at_every_instant",
+            f"tests.support.every_instant:{function}",
             folder=str(folder),
-            workload=workload,
             shard=shard * every,
             shards=PROCESSES * every,
+            **arguments,
         )
         for shard in range(PROCESSES)
     ]
