@@ -32,14 +32,15 @@ from .index_sizes import find_index_sizes
 from .layout import STORE_FILE, read_sizes
 
 _ENOUGH_FILES: Final = 200
+_FOLDERS: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG})
 _LOG_FILE_SIZES: Final = range(1024, 1 << 31)
 
 
 def detect_config(root: Path, config: StoreConfig | None = None) -> StoreConfig:
     """Give the settings of the store in ``root``: ``config``'s, with the sizes that its files have.
 
-    Raises StoreNotFoundError, StoreNotReadableError,
-    UnsupportedStoreError, and CorruptFileError or StoreVersionError for rmqctl's own record.
+    Raises StoreNotFoundError, StoreNotReadableError, UnsupportedStoreError, and CorruptFileError
+    or StoreVersionError for rmqctl's own record.
     """
     base = config or StoreConfig()
     check_is_store(root)
@@ -63,6 +64,9 @@ def check_is_store(root: Path) -> None:
     except PermissionError as error:
         raise StoreNotReadableError(root) from error
     try:
+        for folder in sorted(_FOLDERS.intersection(names)):
+            if not (root / folder).is_dir():
+                raise StoreNotFoundError(root, f"{folder} is a file, not a folder")
         is_store = (
             (root / COMMITLOG).is_dir()
             or (root / CONSUMEQUEUE).is_dir()
@@ -176,7 +180,7 @@ def _lengths(folder: Path) -> dict[int, int]:
 
 def _index_files(folder: Path) -> Iterator[Path]:
     try:
-        names = sorted(path.name for path in folder.iterdir())
+        names = sorted(path.name for path in folder.iterdir() if path.is_file())
     except (FileNotFoundError, NotADirectoryError):
         return
     for name in names:

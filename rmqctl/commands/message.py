@@ -1,13 +1,17 @@
 """``rmqctl message``: finding single messages."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rmqctl.context import context_of, prints
-from rmqctl.errors import UsageProblem
+from rmqctl.errors import CliError, UsageProblem
+from rmqctl.exit_codes import DAMAGED
 from rmqctl.opening import open_for_reading
 from rmqctl.rows.messages import MessageRow, message_row
+
+if TYPE_CHECKING:
+    from storage.model import MessageExt
 
 
 @prints(MessageRow)
@@ -43,12 +47,22 @@ def get(
         from rmqctl.looking.messages import at_place, with_id
 
         if message_id is not None:
-            rows = [message_row(found) for found in with_id(cli, broker, message_id, topic)]
+            found = with_id(cli, broker, message_id, topic)
         elif topic is None or queue is None or queue_offset is None:
             raise UsageProblem("a place needs all of --topic, --queue and --offset")
         else:
-            rows = [message_row(at_place(broker, topic, queue, queue_offset))]
+            found = [at_place(broker, topic, queue, queue_offset)]
+        rows = [_row(message) for message in found]
     if len(rows) == 1:
         cli.one(rows[0])
     else:
         cli.rows(MessageRow, rows)
+
+
+def _row(message: "MessageExt") -> MessageRow:
+    from storage.format.errors import BodyError
+
+    try:
+        return message_row(message)
+    except BodyError as error:
+        raise CliError(f"message {message.msg_id}: {error}", DAMAGED) from error

@@ -1,0 +1,387 @@
+"""What can not be done: one sentence, the documented exit code, and nothing changed on disk."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.api import SendOptions
+from broker.embedded import EmbeddedBroker
+from storage.model import Message, MessageSysFlag
+from tests.support import golden
+from tests.support.cli import ROOT, run
+
+COMPRESSED = MessageSysFlag.COMPRESSED_FLAG
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """A store with a topic, three messages and a group, made by the commands themselves."""
+    root = tmp_path / "made"
+    assert run("store", "init", root, "--small").code == 0
+    monkeypatch.setenv("RMQCTL_STORE", str(root))
+    run("produce", "t", "--queue", 0, stdin=b"one\ntwo\nthree\n")
+    run("consume", "t", "-g", "g", "-e")
+    return root
+
+
+def contents(root: Path) -> dict[str, tuple[int, int, str]]:
+    """Name, time, mode and content of everything below a folder.
+
+    The time of the shared page says nothing: having blocks for it made sure of changes it.
+    """
+    found = {}
+    for path in sorted(root.rglob("*")):
+        info = path.lstat()
+        time = 0 if path.name == "shared" else info.st_mtime_ns
+        digest = hashlib.md5(path.read_bytes()).hexdigest() if path.is_file() else ""
+        found[str(path.relative_to(root))] = (time, info.st_mode, digest)
+    return found
+
+
+@contextmanager
+def unchanged(root: Path):
+    before = contents(root)
+    yield
+    assert contents(root) == before
+
+
+def check(result, code, sentence):
+    assert result.code == code, (result.code, result.err)
+    assert result.err.startswith("rmqctl: ")
+    assert sentence in result.err
+    assert result.err.count("\n") == 1
+    assert result.raw == b""
+
+
+LONG_BODY = b"x" * ((4 << 20) + 1) + b"\n"
+
+BAD_MESSAGES = {
+    "a topic that is not made by sending": (["nope"], b"x\n", 3, "topic nope does not exist"),
+    "a topic with a blank": (["a b"], b"x\n", 2, "topic 'a b' has characters other than"),
+    "a topic with a slash": (["a/b"], b"x\n", 2, "topic 'a/b' has characters other than"),
+    "a topic without a name": ([""], b"x\n", 2, "topic"),
+    "a topic that is not ASCII": (["tøpic"], b"x\n", 2, "has characters other than"),
+    "a topic of 128 letters": (["x" * 128], b"x\n", 2, "127"),
+    "a topic of the broker's own": (["SCHEDULE_TOPIC_XXXX"], b"x\n", 7, "filled by the broker"),
+    "a body above 4 MiB": (["t"], LONG_BODY, 2, "4194304"),
+    "U+0001 in a property": (["t", "-H", "a=\x01"], b"x\n", 2, "U+0001 or U+0002"),
+    "U+0002 in a property": (["t", "-H", "a=\x02"], b"x\n", 2, "U+0001 or U+0002"),
+    "U+0001 in a property's name": (["t", "-H", "a\x01b=c"], b"x\n", 2, "U+0001 or U+0002"),
+    "U+0002 in a key": (["t", "-k", "a\x02"], b"x\n", 2, "U+0001 or U+0002"),
+    "U+0001 in a tag": (["t", "--tag", "a\x01"], b"x\n", 2, "U+0001 or U+0002"),
+    "a property without a name": (["t", "-H", "=x"], b"x\n", 2, "is not a property"),
+    "properties above 32767 bytes": (["t", "-H", f"a={'x' * 32768}"], b"x\n", 2, "32767"),
+    "a queue that the topic has not": (["t", "--queue", "9"], b"x\n", 3, "topic t has no queue 9"),
+}
+
+
+@pytest.fixture
+def strict(made):
+    """The same store where sending makes no topics: TBW102 may not be inherited from."""
+    path = made / "config/topics.json"
+    text = json.loads(path.read_text())
+    text["topicConfigTable"]["TBW102"]["perm"] = 6
+    path.write_text(json.dumps(text))
+    return made
+
+
+@pytest.mark.parametrize("name", BAD_MESSAGES)
+def test_a_message_that_can_not_be_sent_is_refused(strict, name):
+    args, stdin, code, sentence = BAD_MESSAGES[name]
+    with unchanged(strict / "commitlog"), unchanged(strict / "consumequeue"):
+        check(run("produce", *args, stdin=stdin), code, sentence)
+    assert run("topic", "list").out.count("\n") == 10
+    assert run("store", "fsck", "-o", "json").json()["findings"] == []
+
+
+BAD_LINES = {
+    "U+0001": ({"properties": {"a": "\x01"}}, "U+0001 or U+0002"),
+    "too long properties": ({"properties": {"a": "x" * 40_000}}, "32767"),
+    "a body that is too long": ({"body": "x" * ((4 << 20) + 1)}, "4194304"),
+    "no JSON": ("{", "JSON"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LINES)
+def test_in_a_stream_the_line_is_named_and_nothing_behind_it_is_sent(made, name):
+    bad, sentence = BAD_LINES[name]
+    bad = bad if isinstance(bad, str) else json.dumps({"body": "b", **bad})
+    good = json.dumps({"body": "good"})
+    first = run("produce", "t", "--input", "jsonl", stdin=f"{bad}\n{good}\n".encode())
+    assert (first.code, first.raw) == (2, b"")
+    assert "line 1" in first.err
+    assert sentence in first.err
+    later = run("produce", "t", "--input", "jsonl", stdin=f"{good}\n{bad}\n{good}\n".encode())
+    assert later.code == 8
+    assert "line 2" in later.err
+    counts = run("topic", "queues", "t", "-o", "json", "--columns", "count").json()
+    assert sum(row["count"] for row in counts) == 4
+
+
+READING = [
+    ["consume", "t", "-e"],
+    ["topic", "list"],
+    ["topic", "queues"],
+    ["topic", "describe"],
+    ["message", "get", "-t", "t", "-Q", "0", "-O", "0"],
+    ["offset", "list"],
+    ["store", "info"],
+    ["store", "fsck"],
+    ["store", "dump", "0"],
+]
+WRITING = [["produce", "t"], ["consume", "t", "-g", "h", "-e"], ["topic", "create", "u"]]
+ALL = READING + WRITING
+
+
+@pytest.mark.parametrize("args", ALL, ids=" ".join)
+def test_a_wrong_folder_is_not_found_and_nothing_is_made(tmp_path, args):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters/letter").write_text("dear")
+    (tmp_path / "file").write_text("dear")
+    with unchanged(tmp_path):
+        for name, reason in (
+            ("none", "no such folder"),
+            ("empty", "it is empty"),
+            ("letters", "it has no commitlog folder"),
+            ("file", "not a folder"),
+            ("file/below", "is not a RocketMQ store"),
+        ):
+            check(run("-S", tmp_path / name, *args, stdin=b"x\n"), 3, reason)
+            if name == "none":
+                result = run("-S", tmp_path / name, *args, stdin=b"x\n")
+                assert "rmqctl store init" in result.err
+
+
+@pytest.mark.parametrize("folder", ["commitlog", "consumequeue", "index", "config"])
+@pytest.mark.parametrize("args", ALL, ids=" ".join)
+def test_a_file_where_a_folder_should_be_is_named(made, folder, args):
+    shutil.rmtree(made / folder)
+    (made / folder).write_text("dear")
+    with unchanged(made):
+        check(run(*args, stdin=b"x\n"), 3, f"{folder} is a file, not a folder")
+
+
+@pytest.mark.parametrize("args", WRITING, ids=" ".join)
+def test_a_file_in_place_of_our_own_folder_is_not_written_over(made, args):
+    shutil.rmtree(made / "rmqctl")
+    (made / "rmqctl").write_text("dear")
+    with unchanged(made):
+        check(run(*args, stdin=b"x\n"), 5, "can not be written")
+    assert run("consume", "t", "-e").out == "one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("args", ALL, ids=" ".join)
+def test_a_newer_record_of_sizes_is_not_guessed_at(made, args):
+    (made / "rmqctl/store.json").write_text('{"version": 99}')
+    with unchanged(made):
+        check(run(*args, stdin=b"x\n"), 1, "has version 99, this rmqctl knows up to version 1")
+
+
+@pytest.mark.parametrize("args", WRITING[:2], ids=" ".join)
+def test_a_newer_shared_page_is_not_written(made, args):
+    page = made / "rmqctl/shared"
+    data = bytearray(page.read_bytes())
+    version = int.from_bytes(data[:8], sys.byteorder) + 1
+    data[:8] = version.to_bytes(8, sys.byteorder)
+    page.write_bytes(data)
+    with unchanged(made):
+        check(run(*args, stdin=b"x\n"), 1, "use a newer rmqctl")
+    assert run("consume", "t", "-e").out == "one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("args", ALL, ids=" ".join)
+def test_queues_in_rocksdb_are_named(made, args):
+    (made / "consumequeue/CURRENT").write_text("MANIFEST-000004\n")
+    with unchanged(made):
+        check(run(*args, stdin=b"x\n"), 1, "consume queues in RocksDB")
+
+
+@contextmanager
+def java_lock(root):
+    """Hold the store as a Java broker does: a POSIX lock on byte 0, in another process."""
+    script = (
+        "import fcntl, sys\n"
+        "f = open(sys.argv[1], 'r+b')\n"
+        "fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)\n"
+        "print('locked', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", script, root / "lock"], **pipes) as holder:
+        assert holder.stdout.readline() == b"locked\n"
+        yield holder.pid
+        holder.stdin.close()
+
+
+@pytest.mark.parametrize("args", WRITING, ids=" ".join)
+def test_a_store_that_a_java_broker_holds_is_not_written(made, args):
+    with java_lock(made) as pid, unchanged(made):
+        check(run(*args, stdin=b"x\n"), 5, f"is in use by a Java broker (pid {pid})")
+
+
+@pytest.mark.parametrize("args", READING, ids=" ".join)
+def test_a_store_that_a_java_broker_holds_can_be_read(made, args):
+    with java_lock(made), unchanged(made):
+        result = run(*args)
+    assert result.code == 0, result.err
+
+
+def bomb():
+    """66 MiB in 66 KiB: beyond what rmqctl inflates."""
+    return zlib.compress(bytes(66 << 20), 9)
+
+
+@pytest.fixture
+def with_bomb(made):
+    with EmbeddedBroker.open(made) as broker:
+        message = Message("t", bomb(), keys="bomb")
+        sent = broker.send(message, 0, SendOptions(sys_flag=COMPRESSED))
+        broker.send(Message("t", b"after"), 0)
+    return made, sent
+
+
+def test_a_body_that_inflates_beyond_the_limit_is_named_and_not_shown(with_bomb):
+    root, sent = with_bomb
+    with unchanged(root):
+        for args in ([sent.msg_id], ["-t", "t", "-Q", "0", "-O", "3"]):
+            check(run("message", "get", *args), 4, "inflates to more than")
+        with EmbeddedBroker.open(root, read_only=True) as broker:
+            position = broker.query_unique("t", sent.msg_id)[0].commitlog_offset
+        dumped = run("store", "dump", position, "-o", "json")
+        assert dumped.code == 4
+        assert "inflates to more than" in dumped.json()["problem"]
+
+
+def test_a_body_that_inflates_beyond_the_limit_ends_reading_and_others_can_be_read(with_bomb):
+    root, _ = with_bomb
+    with unchanged(root):
+        for options in ([], ["-o", "jsonl"]):
+            result = run("consume", "t", "-e", "--offset", "4", *options)
+            assert "after" in result.lines[0]
+            result = run("consume", "t", "-e", *options)
+            assert (result.code, result.err.count("\n")) == (4, 1)
+            assert "inflates to more than" in result.err
+
+
+# -- what the system does not allow
+
+
+def without_privileges():
+    """What to put in front of a command so that permissions hold for root, too."""
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip("needs setpriv on PATH")
+    capabilities = "-dac_override,-dac_read_search"
+    return ["setpriv", f"--bounding-set={capabilities}", f"--inh-caps={capabilities}"]
+
+
+def call(prefix, *args, cwd=None):
+    done = subprocess.run(
+        [*prefix, sys.executable, "-m", "rmqctl", *map(str, args)],
+        input=b"x\n",
+        capture_output=True,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    err = done.stderr.decode()
+    return done.returncode, done.stdout, err
+
+
+@pytest.fixture
+def forbidden(made):
+    """Takes away permissions below the store, and gives them back at the end."""
+    changed = []
+
+    def forbid(path, mode):
+        changed.append((path, path.stat().st_mode))
+        path.chmod(mode)
+
+    yield forbid
+    for path, mode in reversed(changed):
+        path.chmod(mode)
+
+
+@pytest.mark.parametrize("args", WRITING, ids=" ".join)
+def test_without_permission_to_write_nothing_is_written(made, forbidden, args):
+    prefix = without_privileges()
+    for path in [made, *made.rglob("*")]:
+        forbidden(path, 0o555 if path.is_dir() else 0o444)
+    with unchanged(made):
+        code, out, err = call(prefix, *args)
+        assert (code, out, err.count("\n")) == (5, b"", 1), err
+        assert f"{made} can not be written: no permission" in err
+        code, out, err = call(prefix, "consume", "t", "-e")
+        assert (code, out) == (0, b"one\ntwo\nthree\n")
+
+
+@pytest.mark.parametrize("part", [".", "commitlog", "config"])
+@pytest.mark.parametrize(
+    "args", [["consume", "t", "-e"], ["store", "fsck"], ["topic", "queues"]], ids=" ".join
+)
+def test_without_permission_to_read_that_is_said(made, forbidden, part, args):
+    prefix = without_privileges()
+    forbidden(made / part, 0o000)
+    code, out, err = call(prefix, *args)
+    assert (code, out, err.count("\n")) == (5, b"", 1), err
+    assert "ermission" in err
+
+
+def test_a_store_is_not_made_where_nothing_may_be_written(tmp_path):
+    prefix = without_privileges()
+    parent = Path(tempfile.mkdtemp(dir=tmp_path))
+    parent.chmod(0o555)
+    code, out, err = call(prefix, "store", "init", parent / "s")
+    parent.chmod(0o755)
+    assert (code, out, err.count("\n")) == (5, b"", 1)
+    assert "no permission" in err
+    assert list(parent.iterdir()) == []
+
+
+def read_only_mount(root):
+    """What to put in front of a command so that it sees the store on a read-only file system."""
+    script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
+    prefix = ["unshare", "-rm", "sh", "-c", script, "sh", str(root)]
+    if shutil.which("unshare") is None:
+        pytest.skip("needs unshare on PATH")
+    if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs a file system that may be mounted again, read-only (unshare -rm)")
+    return prefix
+
+
+@pytest.mark.parametrize("args", WRITING, ids=" ".join)
+def test_a_read_only_file_system_is_not_written(made, args):
+    prefix = read_only_mount(made)
+    with unchanged(made):
+        code, out, err = call(prefix, *args)
+    assert (code, out, err.count("\n")) == (5, b"", 1), err
+    assert "the file system is mounted read-only" in err
+
+
+@pytest.mark.parametrize("args", READING, ids=" ".join)
+def test_a_read_only_file_system_can_be_read(made, args):
+    prefix = read_only_mount(made)
+    with unchanged(made):
+        code, out, err = call(prefix, *args)
+    assert code == 0, err
+    assert out
+
+
+@pytest.mark.parametrize("args", READING[1:4] + READING[5:8], ids=" ".join)
+def test_a_java_store_on_a_read_only_file_system_can_be_read(tmp_path, args):
+    root = golden.extract("unclean-4.9", tmp_path)
+    prefix = read_only_mount(root)
+    with unchanged(root):
+        code, _, err = call(prefix, *args, "-S", root)
+    assert code == 0, err
