@@ -162,7 +162,7 @@ class Appender:
         slots = [self._slot(topic, queue_id) for topic, queue_id in part.queues]
         next_offsets = [page.next_offset(slot) for slot in slots]
         light_slots = [self._slot(topic, queue_id) for topic, queue_id in light]
-        part.place(end, next_offsets, timestamp)
+        own_offsets = part.place(end, next_offsets, timestamp)
         words = page.words
 
         words[Word.FROM] = end
@@ -193,7 +193,7 @@ class Appender:
         words[Word.LAST_STORE_TIMESTAMP] = timestamp
         words[Word.LOG_END] = end + size
         words[Word.STAGE] = STAGE_NONE
-        return part.record_queue_offsets(next_offsets)
+        return own_offsets
 
     def _slot(self, topic: str, queue_id: int) -> int:
         slot = self._page.slot(topic, queue_id)

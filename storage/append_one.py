@@ -74,13 +74,15 @@ class OneAppender:
         topic, queue_id, _, _, _, _, _, _, _, _, _, tags, keys, _, _ = record.message
         tail = self._tails.get((topic, queue_id))
         if tail is None:
-            return self._learn((topic, queue_id))
+            self._learn((topic, queue_id))
+            return None
         word, unit_files = tail
         queue_offset = words[word]
         unit_start = queue_offset * CQ_STORE_UNIT_SIZE
         unit_file = unit_files.get(unit_start - unit_start % self._unit_size)
         if unit_file is None:
-            return self._learn((topic, queue_id))
+            self._learn((topic, queue_id))
+            return None
         unit_position = unit_start - unit_file.file_from_offset
         if unit_position + CQ_STORE_UNIT_SIZE > unit_file.reserved_to:
             return None

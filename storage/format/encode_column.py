@@ -20,7 +20,8 @@ from .sys_flag import MessageSysFlag, gets_unit, is_indexed
 
 _V6_BITS: Final = MessageSysFlag.BORNHOST_V6_FLAG | MessageSysFlag.STOREHOSTADDRESS_V6_FLAG
 _UNIQ_KEY: Final = b"UNIQ_KEY\x01"
-_KEYS: Final = b"KEYS\x01"
+_KEYS_TEXT: Final = "KEYS\x01"
+_KEYS: Final = _KEYS_TEXT.encode()
 
 
 def prepare_column(
@@ -54,7 +55,10 @@ def prepare_column(
     if unique_ids is not None:
         shared.append(_UNIQ_KEY + bytes(len(unique_ids[0])))
     fixed = b"\x02".join(shared)
-    key_parts = None if keys is None else _key_parts(keys, b"\x02" if fixed else b"")
+    unique_end = len(field) + 2 + len(fixed)
+    key_parts = None
+    if keys is not None:
+        key_parts, fixed = _key_parts(keys, fixed)
     body_sizes = lengths_of(bodies)
     property_sizes = np.full(count, len(fixed), np.int64)
     if key_parts is not None:
@@ -86,7 +90,7 @@ def prepare_column(
     if unique_ids is not None:
         width = len(unique_ids[0])
         unique_rows = np.frombuffer(b"".join(unique_ids), np.uint8).reshape(count, width)
-        tails[:, len(template) - width :] = unique_rows
+        tails[:, unique_end - width : unique_end] = unique_rows
 
     step = 3 if key_parts is None else 4
     parts: list[bytes] = [b""] * (step * count)
@@ -111,10 +115,19 @@ def prepare_column(
     )
 
 
-def _key_parts(keys: Sequence[str], separator: bytes) -> list[bytes]:
-    """Encode KEYS items, each with what divides it from the properties before it."""
-    name = separator + _KEYS
-    return [name + key.encode() if key else b"" for key in keys]
+def _key_parts(keys: Sequence[str], fixed: bytes) -> tuple[list[bytes], bytes]:
+    """Encode KEYS items; gives them and what stands before each of them.
+
+    All at once if every message has a key. What divides an item from the properties before it
+    belongs to the item only if some have none.
+    """
+    before = fixed + b"\x02" if fixed else b""
+    if "" not in keys:
+        parts = (_KEYS_TEXT + f"\x02{_KEYS_TEXT}".join(keys)).encode().split(b"\x02")
+        if len(parts) == len(keys):
+            return parts, before
+    name = before[-1:] + _KEYS
+    return [name + key.encode() if key else b"" for key in keys], fixed
 
 
 def _whole_numbers(values: Sequence[int], count: int) -> Longs:
@@ -128,6 +141,8 @@ def _queues(topic: str, queue_ids: int | Longs) -> tuple[list[tuple[str, int]], 
     """Give the distinct queues in the order of their first messages, and each message's number."""
     if isinstance(queue_ids, int):
         return [(topic, queue_ids)], None
+    if queue_ids.min() >= 0 and queue_ids.max() < 1 << 16:
+        queue_ids = queue_ids.astype(np.uint16)  # sorted by counting
     distinct, firsts, inverse = np.unique(queue_ids, return_index=True, return_inverse=True)
     order = np.argsort(firsts)
     queues = [(topic, int(queue_id)) for queue_id in distinct[order]]
@@ -149,7 +164,7 @@ def _key_hashes(
     if unique_rows is not None:
         columns.append(index_hashes_of_rows(begun, unique_rows))
     if keys is not None:
-        if "" in keys or any(KEY_SEPARATOR in key for key in keys):
+        if "" in keys or KEY_SEPARATOR in "".join(keys):
             return _uneven_key_hashes(begun, columns, keys)
         columns.append(index_hashes_many(begun, keys))
     if not columns:

@@ -18,7 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from .prepared import Ints
 
 INDEX_HEADER: Final = Struct(">4q2i")
 INDEX_HEADER_SIZE: Final = INDEX_HEADER.size
@@ -87,8 +90,8 @@ class IndexPuts(NamedTuple):
 
     first_entry: int
     entries: bytes
-    slots: Sequence[int]
-    slot_values: Sequence[int]
+    slots: Ints
+    slot_values: Ints
     header: IndexHeader
 
 

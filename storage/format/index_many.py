@@ -40,8 +40,11 @@ def put_many_keys(
 
     # Keys of one slot side by side, in order: each one's predecessor is its neighbour, that of the
     # first of a slot is what the slot holds.
-    order = np.argsort(slot_of, kind="stable")
-    sorted_slots = slot_of[order]
+    # Sorting numbers made of slot and place is several times as fast as a stable argsort.
+    slot_and_place = slot_of << 32 | np.arange(count)
+    slot_and_place.sort()
+    order = slot_and_place & 0xFFFFFFFF
+    sorted_slots = slot_and_place >> 32
     begins_slot = np.ones(count, np.bool_)
     begins_slot[1:] = sorted_slots[1:] != sorted_slots[:-1]
     ends_slot = np.append(begins_slot[1:], True)
@@ -70,8 +73,8 @@ def put_many_keys(
     return IndexPuts(
         first,
         entries.tobytes(),
-        sorted_slots[ends_slot].tolist(),
-        numbers[order[ends_slot]].tolist(),
+        sorted_slots[ends_slot],
+        numbers[order[ends_slot]],
         after,
     )
 

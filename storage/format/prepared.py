@@ -117,11 +117,12 @@ class PreparedRecords:
 
     def place(
         self, commitlog_offset: int, queue_offsets: Sequence[int], store_timestamp: int
-    ) -> None:
+    ) -> Ints:
         """Write queue offsets, commit log offsets and the store timestamp (ms) into ``image``.
 
         ``commitlog_offset`` is where the first byte of ``image`` will lie; ``queue_offsets`` is the
-        next offset of every queue in ``queues``. May be called again with other values.
+        next offset of every queue in ``queues``. May be called again with other values. Gives each
+        record's queue offset.
         """
         image = self.image
         if len(self.starts) == 1:
@@ -132,7 +133,7 @@ class PreparedRecords:
             _OFFSETS.pack_into(image, QUEUE_OFFSET_POSITION, queue_offset, commitlog_offset)
             position = 68 if image[_SYS_FLAG_LOW_BYTE] & _BORN_V6 else 56
             _TIMESTAMP.pack_into(image, position, store_timestamp)
-            return
+            return (queue_offset,)
         offsets = self.record_queue_offsets(queue_offsets)
         for start, queue_offset in zip(self.starts, offsets, strict=True):
             _OFFSETS.pack_into(
@@ -140,6 +141,7 @@ class PreparedRecords:
             )
             position = 68 if image[start + _SYS_FLAG_LOW_BYTE] & _BORN_V6 else 56
             _TIMESTAMP.pack_into(image, start + position, store_timestamp)
+        return offsets
 
     def units(self, commitlog_offset: int, store_timestamp: int) -> list[tuple[int, int, bytes]]:
         """Make the consume queue units: per queue (number in ``queues``, count, units in order).

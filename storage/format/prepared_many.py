@@ -31,7 +31,7 @@ def _at_any_byte(image: bytearray, item: np.dtype[Any]) -> NDArray[Any]:
 class PreparedColumns(PreparedRecords):
     """Records prepared in bulk: every sequence but ``queues`` is an array, or None, or an int."""
 
-    __slots__ = ()
+    __slots__ = ("_by_queue",)
 
     starts: Longs
     sizes: Longs
@@ -45,6 +45,17 @@ class PreparedColumns(PreparedRecords):
     def largest(self) -> int:
         """Give the bytes of the largest record."""
         return int(self.sizes.max(initial=0))
+
+    def __init__(self, *columns: Any) -> None:
+        """Take the columns in PreparedRecords' order."""
+        super().__init__(*columns)
+        # The records that get units, queue by queue. Sorted here, so not under the gate; NumPy
+        # sorts small numbers of 16 bits by counting.
+        self._by_queue: Longs | None = None
+        if len(self.queues) > 1:
+            numbers = self._queue_of_units()
+            small = numbers.astype(np.uint16) if len(self.queues) < 1 << 16 else numbers
+            self._by_queue = np.argsort(small, kind="stable")
 
     def _queue_of_units(self) -> Longs:
         """Give the queue number of each record that gets a unit."""
@@ -66,11 +77,12 @@ class PreparedColumns(PreparedRecords):
         if len(self.queues) == 1:
             given = np.arange(len(numbers), dtype=np.int64) + first[0]
         else:
-            order = np.argsort(numbers, kind="stable")
             counts = np.bincount(numbers, minlength=len(self.queues))
             group_starts = np.cumsum(counts) - counts
             given = np.empty(len(numbers), np.int64)
-            given[order] = np.arange(len(numbers)) + np.repeat(first - group_starts, counts)
+            given[self._by_queue] = np.arange(len(numbers)) + np.repeat(
+                first - group_starts, counts
+            )
         if self.has_unit is None:
             return given
         offsets = np.zeros(len(self.starts), np.int64)
@@ -79,11 +91,12 @@ class PreparedColumns(PreparedRecords):
 
     def place(
         self, commitlog_offset: int, queue_offsets: Sequence[int], store_timestamp: int
-    ) -> None:
+    ) -> Ints:
         """Write queue offsets, commit log offsets and the store timestamp (ms) into ``image``."""
         starts = self.starts
         place = np.empty(len(starts), _PLACE)
-        place["queue_offset"] = self.record_queue_offsets(queue_offsets)
+        own_offsets = self.record_queue_offsets(queue_offsets)
+        place["queue_offset"] = own_offsets
         place["physical_offset"] = starts + commitlog_offset
         _at_any_byte(self.image, np.dtype("V16"))[starts + QUEUE_OFFSET_POSITION] = place.view(
             "V16"
@@ -94,6 +107,7 @@ class PreparedColumns(PreparedRecords):
             positions += np.where(sys_flags & _BORN_V6, 12, 0)
         timestamp = np.frombuffer(store_timestamp.to_bytes(8, "big"), "V8")
         _at_any_byte(self.image, np.dtype("V8"))[positions] = timestamp
+        return own_offsets
 
     def units(self, commitlog_offset: int, store_timestamp: int) -> list[tuple[int, int, bytes]]:
         """Make the consume queue units: per queue (number in ``queues``, count, units in order)."""
@@ -108,8 +122,7 @@ class PreparedColumns(PreparedRecords):
             units = units[self.has_unit]
         if len(self.queues) == 1:
             return [(0, len(units), units.tobytes())] if len(units) else []
-        numbers = self._queue_of_units()
-        image = units.view("V20")[np.argsort(numbers, kind="stable")].tobytes()
+        image = units.view("V20")[self._by_queue].tobytes()
         blocks = []
         start = 0
         for number, count in enumerate(self.queue_counts()):
