@@ -1,5 +1,6 @@
 """Opening the store of a call, for reading or for writing."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -53,7 +54,6 @@ def topics_for_change(cli: "Cli") -> "Iterator[TopicManager]":
     from broker.topics import TopicManager
     from storage.config_gate import config_gate
     from storage.readonly import StoreView
-    from storage.store import now_ms
 
     _check_exists(cli)
     with StoreView.open(cli.store.path) as view:
@@ -62,7 +62,7 @@ def topics_for_change(cli: "Cli") -> "Iterator[TopicManager]":
             BrokerConfig(),
             gate=lambda: config_gate(view.root),
             queues=view.queues,
-            now=now_ms,
+            now=lambda: time.time_ns() // 1_000_000,
         )
 
 

@@ -163,47 +163,47 @@ def test_a_wrong_folder_is_not_found_and_nothing_is_made(tmp_path, args):
 
 
 @pytest.mark.parametrize("folder", ["commitlog", "consumequeue", "index", "config"])
-@pytest.mark.parametrize("args", ALL, ids=" ".join)
-def test_a_file_where_a_folder_should_be_is_named(made, folder, args):
+def test_a_file_where_a_folder_should_be_is_named(made, folder):
     shutil.rmtree(made / folder)
     (made / folder).write_text("dear")
     with unchanged(made):
-        check(run(*args, stdin=b"x\n"), 3, f"{folder} is a file, not a folder")
+        for args in ALL:
+            check(run(*args, stdin=b"x\n"), 3, f"{folder} is a file, not a folder")
 
 
-@pytest.mark.parametrize("args", WRITING, ids=" ".join)
-def test_a_file_in_place_of_our_own_folder_is_not_written_over(made, args):
+def test_a_file_in_place_of_our_own_folder_is_not_written_over(made):
     shutil.rmtree(made / "rmqctl")
     (made / "rmqctl").write_text("dear")
     with unchanged(made):
-        check(run(*args, stdin=b"x\n"), 5, "can not be written")
-    assert run("consume", "t", "-e").out == "one\ntwo\nthree\n"
+        for args in WRITING:
+            check(run(*args, stdin=b"x\n"), 5, "can not be written")
+        assert run("consume", "t", "-e").out == "one\ntwo\nthree\n"
 
 
-@pytest.mark.parametrize("args", ALL, ids=" ".join)
-def test_a_newer_record_of_sizes_is_not_guessed_at(made, args):
+def test_a_newer_record_of_sizes_is_not_guessed_at(made):
     (made / "rmqctl/store.json").write_text('{"version": 99}')
     with unchanged(made):
-        check(run(*args, stdin=b"x\n"), 1, "has version 99, this rmqctl knows up to version 1")
+        for args in ALL:
+            check(run(*args, stdin=b"x\n"), 1, "has version 99, this rmqctl knows up to version 1")
 
 
-@pytest.mark.parametrize("args", WRITING[:2], ids=" ".join)
-def test_a_newer_shared_page_is_not_written(made, args):
+def test_a_newer_shared_page_is_not_written(made):
     page = made / "rmqctl/shared"
     data = bytearray(page.read_bytes())
     version = int.from_bytes(data[:8], sys.byteorder) + 1
     data[:8] = version.to_bytes(8, sys.byteorder)
     page.write_bytes(data)
     with unchanged(made):
-        check(run(*args, stdin=b"x\n"), 1, "use a newer rmqctl")
-    assert run("consume", "t", "-e").out == "one\ntwo\nthree\n"
+        for args in WRITING[:2]:
+            check(run(*args, stdin=b"x\n"), 1, "use a newer rmqctl")
+        assert run("consume", "t", "-e").out == "one\ntwo\nthree\n"
 
 
-@pytest.mark.parametrize("args", ALL, ids=" ".join)
-def test_queues_in_rocksdb_are_named(made, args):
+def test_queues_in_rocksdb_are_named(made):
     (made / "consumequeue/CURRENT").write_text("MANIFEST-000004\n")
     with unchanged(made):
-        check(run(*args, stdin=b"x\n"), 1, "consume queues in RocksDB")
+        for args in ALL:
+            check(run(*args, stdin=b"x\n"), 1, "consume queues in RocksDB")
 
 
 @contextmanager
@@ -223,17 +223,13 @@ def java_lock(root):
         holder.stdin.close()
 
 
-@pytest.mark.parametrize("args", WRITING, ids=" ".join)
-def test_a_store_that_a_java_broker_holds_is_not_written(made, args):
+def test_a_store_that_a_java_broker_holds_is_read_and_not_written(made):
     with java_lock(made) as pid, unchanged(made):
-        check(run(*args, stdin=b"x\n"), 5, f"is in use by a Java broker (pid {pid})")
-
-
-@pytest.mark.parametrize("args", READING, ids=" ".join)
-def test_a_store_that_a_java_broker_holds_can_be_read(made, args):
-    with java_lock(made), unchanged(made):
-        result = run(*args)
-    assert result.code == 0, result.err
+        for args in WRITING:
+            check(run(*args, stdin=b"x\n"), 5, f"is in use by a Java broker (pid {pid})")
+        for args in READING:
+            result = run(*args)
+            assert (result.code, bool(result.raw)) == (0, True), result.err
 
 
 def bomb():
@@ -313,29 +309,27 @@ def forbidden(made):
         path.chmod(mode)
 
 
-@pytest.mark.parametrize("args", WRITING, ids=" ".join)
-def test_without_permission_to_write_nothing_is_written(made, forbidden, args):
+def test_without_permission_to_write_nothing_is_written(made, forbidden):
     prefix = without_privileges()
     for path in [made, *made.rglob("*")]:
         forbidden(path, 0o555 if path.is_dir() else 0o444)
     with unchanged(made):
-        code, out, err = call(prefix, *args)
-        assert (code, out, err.count("\n")) == (5, b"", 1), err
-        assert f"{made} can not be written: no permission" in err
+        for args in WRITING:
+            code, out, err = call(prefix, *args)
+            assert (code, out, err.count("\n")) == (5, b"", 1), err
+            assert f"{made} can not be written: no permission" in err
         code, out, err = call(prefix, "consume", "t", "-e")
         assert (code, out) == (0, b"one\ntwo\nthree\n")
 
 
 @pytest.mark.parametrize("part", [".", "commitlog", "config"])
-@pytest.mark.parametrize(
-    "args", [["consume", "t", "-e"], ["store", "fsck"], ["topic", "queues"]], ids=" ".join
-)
-def test_without_permission_to_read_that_is_said(made, forbidden, part, args):
+def test_without_permission_to_read_that_is_said(made, forbidden, part):
     prefix = without_privileges()
     forbidden(made / part, 0o000)
-    code, out, err = call(prefix, *args)
-    assert (code, out, err.count("\n")) == (5, b"", 1), err
-    assert "ermission" in err
+    for args in (["consume", "t", "-e"], ["store", "fsck"], ["topic", "queues"]):
+        code, out, err = call(prefix, *args)
+        assert (code, out, err.count("\n")) == (5, b"", 1), err
+        assert "ermission" in err
 
 
 def test_a_store_is_not_made_where_nothing_may_be_written(tmp_path):
@@ -360,28 +354,22 @@ def read_only_mount(root):
     return prefix
 
 
-@pytest.mark.parametrize("args", WRITING, ids=" ".join)
-def test_a_read_only_file_system_is_not_written(made, args):
+def test_a_read_only_file_system_is_read_and_not_written(made):
     prefix = read_only_mount(made)
     with unchanged(made):
-        code, out, err = call(prefix, *args)
-    assert (code, out, err.count("\n")) == (5, b"", 1), err
-    assert "the file system is mounted read-only" in err
+        for args in WRITING:
+            code, out, err = call(prefix, *args)
+            assert (code, out, err.count("\n")) == (5, b"", 1), err
+            assert "the file system is mounted read-only" in err
+        for args in READING:
+            code, out, err = call(prefix, *args)
+            assert (code, bool(out)) == (0, True), err
 
 
-@pytest.mark.parametrize("args", READING, ids=" ".join)
-def test_a_read_only_file_system_can_be_read(made, args):
-    prefix = read_only_mount(made)
-    with unchanged(made):
-        code, out, err = call(prefix, *args)
-    assert code == 0, err
-    assert out
-
-
-@pytest.mark.parametrize("args", READING[1:4] + READING[5:8], ids=" ".join)
-def test_a_java_store_on_a_read_only_file_system_can_be_read(tmp_path, args):
+def test_a_java_store_on_a_read_only_file_system_can_be_read(tmp_path):
     root = golden.extract("unclean-4.9", tmp_path)
     prefix = read_only_mount(root)
     with unchanged(root):
-        code, _, err = call(prefix, *args, "-S", root)
-    assert code == 0, err
+        for args in (["topic", "queues"], ["store", "info"], ["store", "fsck", "-o", "json"]):
+            code, out, err = call(prefix, *args, "-S", root)
+            assert (code, bool(out)) == (0, True), err
