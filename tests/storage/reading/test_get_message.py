@@ -271,3 +271,26 @@ def test_a_record_that_contradicts_its_unit_is_left_out(
         assert [m.queue_offset for m in result.messages] == expected[15:]
         assert list(view.read_column("T", 0, 0, 100).queue_offsets) == expected
         assert view.get_message("T", 0, 20, 1).messages[0].queue_offset == 21
+
+
+def test_the_status_of_a_read_that_found_nothing_is_that_of_its_last_unit(tmp_path: Path) -> None:
+    made = HandMade(ROOMY)
+    for tag in ("Wanted", "Other", "Wanted"):
+        made.put("T", tags=tag)
+    root = made.write(tmp_path)
+    wanted = TagFilter.parse("Wanted")
+    with (root / "commitlog/00000000000000000000").open("r+b") as file:
+        for message in (made.messages[0], made.messages[2]):
+            file.seek(message.commitlog_offset)
+            file.write(bytes(8))
+    for name in (None, "consumequeue/T/0/00000000000000000000"):
+        if name is not None:  # without the last unit
+            data = bytearray((root / name).read_bytes())
+            data[40:60] = bytes(20)
+            (root / name).write_bytes(data)
+        with StoreView.open(root) as view:
+            status = view.get_message("T", 0, 0, 32, tags=wanted).status
+            last_is_lost = view.max_offset_in_queue("T", 0) == 3
+            assert status is (
+                Status.MESSAGE_WAS_REMOVING if last_is_lost else Status.NO_MATCHED_MESSAGE
+            )
