@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
+from rmqctl.output.fields import OmitNull
+
 
 class OffsetState(StrEnum):
     """How a group stands in a queue."""
@@ -31,4 +33,6 @@ class OffsetRow(NamedTuple):
     max_offset: Annotated[int, "where the next message will be"]
     lag: Annotated[int | None, "messages that it has not read, deleted ones included"]
     state: Annotated[OffsetState, "CAUGHT_UP, BEHIND, LOST, AHEAD or NONE (no progress)"]
-    note: Annotated[str | None, "by how many it is ahead, or how many were deleted unread"]
+    note: Annotated[
+        str | None, OmitNull("by how many it is ahead, or how many were deleted unread")
+    ]
