@@ -61,7 +61,7 @@ class IndexRecovery:
         while last < len(names) - 1 and self._keep_full(names[last], log_end):
             last += 1
         for later in names[last + 1 :]:
-            self._index.delete(later)
+            self._delete(later)
             notes.append(f"{self._folder / later}: follows a damaged file, made anew")
         for name in reversed(names[: last + 1]):
             lacking, kept = self._cut(name, log_end, notes)
@@ -106,7 +106,7 @@ class IndexRecovery:
         """
         path = self._folder / name
         if path.stat().st_size != self._size:
-            self._index.delete(name)
+            self._delete(name)
             notes.append(f"{path}: its length is not that of the store's index files, made anew")
             return 0, False
         fd = self._fs.open(path, writable=True)
@@ -118,12 +118,20 @@ class IndexRecovery:
                 notes.append(f"{path}: kept {count} keys, the rest made anew")
             last = int(entries["offset"][-1]) if len(entries) else 0
             kept = entries[: int((entries["offset"] < last).sum())]
+            torn = self._holds_more(fd, len(entries))
             if len(kept) and self._rewrite(fd, header, kept):
+                if torn:
+                    self._fs.sync(fd)
                 return last, True
         finally:
             self._fs.close(fd)
-        self._index.delete(name)
+        self._delete(name)
         return last, False
+
+    def _delete(self, name: str) -> None:
+        """Remove a file for good: its keys must not come back when the log has grown over them."""
+        self._index.delete(name)
+        self._fs.sync_dir(self._folder)
 
     def _prefix(self, fd: int, header: IndexHeader, log_end: int) -> ndarray:
         """The whole entries of a file, from entry 1 on."""
@@ -142,6 +150,14 @@ class IndexRecovery:
         good[1:] &= offsets[1:] >= offsets[:-1]
         good &= (offsets > 0) | (entries["hash"] != 0)
         return entries[: len(entries) if good.all() else int(good.argmin())]
+
+    def _holds_more(self, fd: int, count: int) -> bool:
+        """Whether there is anything behind the whole entries."""
+        behind = entry_position(self._slots, count + 1)
+        return any(
+            any(self._fs.read(fd, end - start, start))
+            for start, end in self._fs.data_ranges(fd, behind, self._size)
+        )
 
     def _rewrite(self, fd: int, header: IndexHeader, kept: ndarray) -> bool:
         """Make slots and header say exactly the kept entries, and zero what is behind them.

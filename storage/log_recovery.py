@@ -207,9 +207,11 @@ class LogRecovery:
                 path = file.path
                 self._log.forget(first)
                 self._fs.rename(path, self._place_aside(path.name))
+                self._fs.sync_dir(path.parent)
                 self.notes.append(f"{path}: behind the log's end, moved to {SET_ASIDE}")
             elif first >= end:
                 self._log.delete(first)
+                self._fs.sync_dir(self._log.directory)
             elif used:
                 if self._holds_record(first + position):
                     self._copy_aside(file, position, used)
@@ -217,6 +219,7 @@ class LogRecovery:
                     f"{file.path} byte {position}: {used - position} bytes behind the end zeroed"
                 )
                 file.write(position, bytes(used - position))
+                file.sync()
 
     def _holds_record(self, position: int) -> bool:
         """Whether a whole record lies at or somewhere behind a position in its file."""

@@ -27,7 +27,11 @@ class _Queue(NamedTuple):
 
 
 class QueueRecovery:
-    """All consume queues of a store as files, without the shared page."""
+    """All consume queues of a store as files, without the shared page.
+
+    What is taken away is gone from the device before the log grows over the places that it spoke
+    of: after another power loss such a unit would be taken for one of a newer record.
+    """
 
     def __init__(self, fs: FileSystem, root: Path, config: StoreConfig) -> None:
         self._fs = fs
@@ -156,6 +160,7 @@ class QueueRecovery:
         """
         if count == 0 and (first == 0 or first > self._files(folder)[0]):
             self._fs.unlink(folder / file_name(first))
+            self._fs.sync_dir(folder)
             return
         units = self._read(folder, first)
         if any(units[count:].tobytes()):
@@ -166,6 +171,7 @@ class QueueRecovery:
         try:
             size = CQ_STORE_UNIT_SIZE
             self._fs.write(fd, bytes((end - first) * size), first * size)
+            self._fs.sync(fd)
         finally:
             self._fs.close(fd)
 
@@ -210,6 +216,7 @@ class QueueRecovery:
         while (target := self._aside / f"{topic}-{queue_id}-{path.name}.{number}").exists():
             number += 1
         self._fs.rename(path, target)
+        self._fs.sync_dir(path.parent)
 
     def _read(self, folder: Path, first: int) -> ndarray:
         import numpy as np

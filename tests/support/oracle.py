@@ -145,7 +145,6 @@ class Found:
             tags = record.properties.get("TAGS")
             code = 0 if tags is None else java_hash(tags)
             queue.append(UNIT.pack(record.offset, record.size, code))
-        self.next_offsets = {queue: len(units) for queue, units in wanted.items()}
         found = {
             (topic.name, int(queue.name)): queue
             for topic in (self.root / "consumequeue").iterdir()
@@ -161,13 +160,8 @@ class Found:
                 self.bad(f"{where}: files {[path.name for path in files]}")
             if len(data) != size * len(files):
                 self.bad(f"{where}: a file is not {size} bytes long")
-            if self.torn:  # the unit of a lost record is as good as a filler
-                places = {record.offset for record in self.records}
-                wanted[key] = [
-                    unit if wished == FILLER and UNIT.unpack(unit)[0] not in places else wished
-                    for i, wished in enumerate(wanted[key])
-                    if (unit := data[20 * i : 20 * i + 20].ljust(20, b"\0"))
-                ]
+            if self.torn:
+                self._allow_units_of_lost_records(wanted[key], data)
             units = b"".join(wanted[key])
             if not data.startswith(units):
                 padded = data.ljust(len(units), b"?")
@@ -177,6 +171,19 @@ class Found:
                 self.bad(f"{where}: units behind the end")
             if len(data) - len(units) >= size and units:
                 self.bad(f"{where}: a file with nothing in it")
+
+        self.next_offsets = {queue: len(units) for queue, units in wanted.items()}
+
+    def _allow_units_of_lost_records(self, wanted: list[bytes], data: bytes) -> None:
+        """They are as good as fillers, and may be the last ones of a queue."""
+        places = {record.offset for record in self.records}
+        for i, unit in enumerate(data[at : at + 20] for at in range(0, len(data), 20)):
+            offset, size, _ = UNIT.unpack(unit)
+            lost = offset not in places and size > 0 and offset + size <= self.log_end
+            if i < len(wanted) and wanted[i] == FILLER and lost:
+                wanted[i] = unit
+            elif i == len(wanted) and lost:
+                wanted.append(unit)
 
     # -- index --------------------------------------------------------------------------------
 

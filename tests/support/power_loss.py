@@ -74,6 +74,53 @@ def cut_at_every_sync(folder: str, shard: int, shards: int, seed: int) -> dict[s
     return {"cuts": cuts, "failures": failures}
 
 
+def cut_twice(folder: str, shard: int, shards: int, seed: int) -> dict[str, object]:
+    """SYNC_FLUSH: the power goes again while the store is recovered, or soon after."""
+    chance = random.Random(seed)
+    root = new_store(Path(folder) / f"twice-{shard}", CONFIG)
+    acknowledged: list[Acknowledged] = []
+    failures: list[str] = []
+    cuts = seconds = 0
+
+    def cut(what: str) -> None:
+        nonlocal cuts, seconds
+        cuts += 1
+        if cuts % shards != shard or len(failures) > 20:
+            return
+        first = fs.image(Path(folder) / f"first-{shard}", chance, chance.choice((0.3, 0.7, 0.95)))
+        lose_page(first)
+        known = list(acknowledged)
+
+        def cut_again(again: str) -> None:
+            nonlocal seconds
+            seconds += 1
+            for share in (None, 0.5):
+                image = Path(folder) / f"second-{shard}"
+                second.image(image, None if share is None else chance, share or 0)
+                try:
+                    problems = judge(image, CONFIG, known, torn=True)
+                except Exception:  # noqa: BLE001 - a store that can not be opened is a finding
+                    problems = [format_exc(limit=-4)]
+                failures.extend(f"cut {cuts}, {what}, then {again}: {bad}" for bad in problems)
+                shutil.rmtree(image)
+
+        second = DurableFileSystem(first, cut_again)
+        store = open_store(first, CONFIG, fs=second, clock=Ticking(LATER - 1_000_000))
+        for put in AFTER_DEATH:
+            _note(known, put, store.put(prepared(put.samples)))
+        store.close()
+        second.forget()
+        shutil.rmtree(first)
+
+    def acknowledge(number: int, result: PutMessageResult) -> None:
+        _note(acknowledged, PUTS[number], result)
+
+    fs = DurableFileSystem(root, cut)
+    run_puts(root, fs, CONFIG, PUTS, acknowledge, reopen_before=5)
+    fs.forget()
+    return {"cuts": cuts, "second_cuts": seconds, "failures": failures}
+
+
 def cut_at_any_instant(folder: str, shard: int, shards: int, seed: int) -> dict[str, object]:
     """ASYNC_FLUSH: what was there when flush() or the last close() returned is there for good."""
     config = CONFIG.with_(flush_disk_type=FlushDiskType.ASYNC_FLUSH)

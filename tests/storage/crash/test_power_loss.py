@@ -15,7 +15,7 @@ from tests.support.slim import Slim
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 SOME = pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
-FEW = pytest.mark.parametrize("every", [40, pytest.param(2, marks=pytest.mark.long)])
+FEW = pytest.mark.parametrize("every", [60, pytest.param(2, marks=pytest.mark.long)])
 
 
 @SOME
@@ -30,6 +30,13 @@ def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_write
     found = run("cut_after_a_death", every)
     assert failures(found) == []
     assert max(one["instants"] for one in found) > 750
+
+
+@pytest.mark.parametrize("every", [90, pytest.param(8, marks=pytest.mark.long)])
+def test_a_second_power_loss_brings_nothing_back_that_the_first_recovery_took_away(every):
+    found = run("cut_twice", every, seed=every)
+    assert failures(found) == []
+    assert sum(one["second_cuts"] for one in found) > 100
 
 
 @FEW
