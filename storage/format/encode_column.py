@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from storage.model import KEY_SEPARATOR, split_keys
 
 from .encode import cached_tags_code, prepare, properties_length, topic_field, topic_hash
-from .hash_many import index_hashes_many, index_hashes_of_rows
+from .hash_many import MAX_ROW, index_hashes_many, index_hashes_of_rows
 from .head_matrix import HEAD_TYPES, checksums_of, lengths_of, rows_of
 from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_V1
 from .prepared import PreparedRecords
@@ -51,13 +51,17 @@ def prepare_column(
     if not count:
         return prepare(())
     field = topic_field(topic)
-    shared = [properties] if properties else []
-    if unique_ids is not None:
-        shared.append(_UNIQ_KEY + bytes(len(unique_ids[0])))
-    fixed = b"\x02".join(shared)
-    unique_end = len(field) + 2 + len(fixed)
+    unique_rows = None if unique_ids is None else _rows(b"".join(unique_ids), count)
+    key_rows = None if keys is None else _equal_keys(keys)
+    pieces = [properties] if properties else []
+    varying: list[tuple[int, NDArray[np.uint8]]] = []  # where in the properties, and what
+    for name, rows in ((_UNIQ_KEY, unique_rows), (_KEYS, key_rows)):
+        if rows is not None:
+            varying.append((sum(map(len, pieces)) + len(pieces) + len(name), rows))
+            pieces.append(name + bytes(rows.shape[1]))
+    fixed = b"\x02".join(pieces)
     key_parts = None
-    if keys is not None:
+    if keys is not None and key_rows is None:
         key_parts, fixed = _key_parts(keys, fixed)
     body_sizes = lengths_of(bodies)
     property_sizes = np.full(count, len(fixed), np.int64)
@@ -86,11 +90,9 @@ def prepare_column(
     tails[:, len(field) : len(field) + 2] = (
         property_sizes.astype(">u2").view(np.uint8).reshape(count, 2)
     )
-    unique_rows = None
-    if unique_ids is not None:
-        width = len(unique_ids[0])
-        unique_rows = np.frombuffer(b"".join(unique_ids), np.uint8).reshape(count, width)
-        tails[:, unique_end - width : unique_end] = unique_rows
+    for start, rows in varying:
+        start += len(field) + 2
+        tails[:, start : start + rows.shape[1]] = rows
 
     step = 3 if key_parts is None else 4
     parts: list[bytes] = [b""] * (step * count)
@@ -100,7 +102,9 @@ def prepare_column(
     if key_parts is not None:
         parts[3::step] = key_parts
     queues, queue_index = _queues(topic, queue_column)
-    hashes, key_counts = _key_hashes(topic, unique_rows, keys, count if is_indexed(sys_flag) else 0)
+    hashes, key_counts = _no_keys()
+    if is_indexed(sys_flag):
+        hashes, key_counts = _key_hashes(topic, unique_rows, key_rows, keys)
     return PreparedColumns(
         bytearray().join(parts),
         np.cumsum(sizes) - sizes,
@@ -113,6 +117,25 @@ def prepare_column(
         hashes,
         key_counts,
     )
+
+
+def _rows(joined: bytes, count: int) -> NDArray[np.uint8]:
+    return np.frombuffer(joined, np.uint8).reshape(count, len(joined) // count)
+
+
+def _equal_keys(keys: Sequence[str]) -> NDArray[np.uint8] | None:
+    """Give keys as the rows of a matrix if they are single, ASCII, and all of one length."""
+    width = len(keys[0])
+    joined = "".join(keys)
+    if (
+        not 0 < width <= MAX_ROW
+        or len(joined) != width * len(keys)
+        or not joined.isascii()
+        or KEY_SEPARATOR in joined
+        or len(set(map(len, keys))) > 1
+    ):
+        return None
+    return _rows(joined.encode(), len(keys))
 
 
 def _key_parts(keys: Sequence[str], fixed: bytes) -> tuple[list[bytes], bytes]:
@@ -153,22 +176,27 @@ def _queues(topic: str, queue_ids: int | Longs) -> tuple[list[tuple[str, int]], 
     return queues, numbers[inverse]
 
 
+def _no_keys() -> tuple[Longs, Longs | int]:
+    return np.zeros(0, np.int64), 0
+
+
 def _key_hashes(
-    topic: str, unique_rows: NDArray[np.uint8] | None, keys: Sequence[str] | None, count: int
+    topic: str,
+    unique_rows: NDArray[np.uint8] | None,
+    key_rows: NDArray[np.uint8] | None,
+    keys: Sequence[str] | None,
 ) -> tuple[Longs, Longs | int]:
     """Hash what enters the index, record by record: the UNIQ_KEY, then the keys."""
     begun = topic_hash(topic)
-    columns = []
-    if not count:
-        return np.zeros(0, np.int64), 0
-    if unique_rows is not None:
-        columns.append(index_hashes_of_rows(begun, unique_rows))
-    if keys is not None:
+    columns = [
+        index_hashes_of_rows(begun, rows) for rows in (unique_rows, key_rows) if rows is not None
+    ]
+    if keys is not None and key_rows is None:
         if "" in keys or KEY_SEPARATOR in "".join(keys):
             return _uneven_key_hashes(begun, columns, keys)
         columns.append(index_hashes_many(begun, keys))
     if not columns:
-        return np.zeros(0, np.int64), 0
+        return _no_keys()
     return np.stack(columns, axis=1).reshape(-1), len(columns)
 
 

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from .java_hash import unsigned_java_hash
 
-_POWERS: Final = np.array([pow(31, n, 1 << 32) for n in range(256)], np.uint32)
+MAX_ROW: Final = 256
+"""Characters of the longest text that is hashed by multiplying with powers of 31."""
+_POWERS: Final = np.array([pow(31, n, 1 << 32) for n in range(MAX_ROW)], np.uint32)
 
 
 def hash_many(texts: Sequence[str | bytes]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -77,7 +79,7 @@ def index_hashes_many(
 
 
 def index_hashes_of_rows(topic_hash: int, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Hash keys for the index that are the rows of a matrix: ASCII, 1 to 256 characters each."""
+    """Hash keys for the index that are the rows of a matrix: ASCII, 1 to MAX_ROW characters."""
     power = pow(31, keys.shape[1], 1 << 32)
     return _index_hashes(np.uint32(topic_hash * power & 0xFFFFFFFF) + _hash_rows(keys))
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .index import IndexHeader, IndexPuts
+from .index import IndexHeader, IndexPuts, time_diff
 
 _ENTRY: Final = np.dtype(
     [("key_hash", ">i4"), ("commitlog_offset", ">i8"), ("time_diff", ">i4"), ("previous", ">i4")]
@@ -59,7 +59,10 @@ def put_many_keys(
     entries = np.empty(count, _ENTRY)
     entries["key_hash"] = hashes
     entries["commitlog_offset"] = offsets
-    entries["time_diff"] = _time_diffs(header, timestamps)
+    if first > 1 and np.ndim(store_timestamps) == 0:
+        entries["time_diff"] = time_diff(int(timestamps[0]), header.begin_timestamp)
+    else:
+        entries["time_diff"] = _time_diffs(header, timestamps)
     entries["previous"] = previous
     starts_file = first == 1
     after = IndexHeader(
