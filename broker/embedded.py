@@ -107,6 +107,7 @@ class EmbeddedBroker:
             unique_ids=_unique_ids(config),
             now=now,
             max_message_size=store_config.max_message_size,
+            multi_dispatch=store_config.enable_multi_dispatch,
         )
         self._closed = False
         self._persist_due = time.monotonic() + self._persist_interval

@@ -13,7 +13,9 @@ from storage.format.encode import ENCODE_MANY_FROM, prepare
 from storage.format.host import pack_host
 from storage.format.message_id import offset_msg_id
 from storage.format.sys_flag import MessageSysFlag
+from storage.light_queues import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LightPut
 from storage.model import (
+    PROPERTY_INNER_MULTI_DISPATCH,
     RETRY_GROUP_TOPIC_PREFIX,
     Message,
     MessageQueue,
@@ -64,7 +66,8 @@ def compress_body(body: bytes, over_bytes: int = COMPRESS_OVER_BYTES) -> tuple[b
 class Sender:
     """Stores single messages and batches; safe for threads.
 
-    ``put`` is MessageStore.put, None where the store is open for reading only.
+    ``put`` is MessageStore.put, None where the store is open for reading only; ``multi_dispatch``
+    whether single messages fill light queues (enableMultiDispatch).
     """
 
     def __init__(
@@ -77,7 +80,9 @@ class Sender:
         unique_ids: UniqueIds,
         now: Callable[[], int],
         max_message_size: int,
+        multi_dispatch: bool = False,
     ) -> None:
+        self._multi_dispatch = multi_dispatch
         self._broker_name = config.broker_name
         self._topics = topics
         self._builder = builder
@@ -97,7 +102,7 @@ class Sender:
         inner, msg_id = self._builder.build(
             message, topic, queue_id, self._unique_ids.next(now), self._origin(options, now)
         )
-        result, status = self._store(prepared([inner]))
+        result, status = self._store(self._records_of(message, inner))
         return SendResult(
             status,
             MessageQueue(topic, self._broker_name, queue_id),
@@ -182,8 +187,15 @@ class Sender:
             options.reconsume_times,
         )
 
+    def _records_of(self, message: Message, inner: MessageInner) -> PreparedRecords | LightPut:
+        """Encode a message, unless light queues wait for it and will be named in it."""
+        names = self._multi_dispatch and message.get_property(PROPERTY_INNER_MULTI_DISPATCH)
+        if not names:
+            return prepared([inner])
+        return LightPut(inner, tuple(names.split(LIGHT_QUEUE_SEPARATOR)))
+
     def _store(
-        self, records: PreparedRecords, *, whole: bool = False
+        self, records: PreparedRecords | LightPut, *, whole: bool = False
     ) -> tuple[PutMessageResult, SendStatus]:
         """Put records; the error of the response code if they were not stored."""
         if self._put is None:

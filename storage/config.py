@@ -69,8 +69,6 @@ class StoreConfig:
     true): rmqctl refuses writes instead, see ``min_free_bytes``."""
     disk_space_clean_forcibly_ratio: float = 0.85
     """Share of the disk above which they are."""
-    disk_space_warning_level_ratio: float = 0.90
-    """Share of the disk above which a Java broker refuses writes."""
     min_free_bytes: int = 256 << 20
     """Free bytes below which rmqctl refuses writes with SERVICE_NOT_AVAILABLE."""
 
