@@ -1,0 +1,77 @@
+"""Messages put one by one and messages put together leave the same bytes behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from storage.config import StoreConfig
+from storage.format.encode import MessageInner, prepare
+from storage.format.encode_many import encode_many
+from storage.format.host import pack_host
+from storage.format.properties import encode_properties
+from storage.store import MessageStore
+
+CONFIG = StoreConfig(
+    mapped_file_size_commit_log=16 << 10,
+    mapped_file_size_consume_queue=20 * 30,
+    max_hash_slot_num=20,
+    max_index_num=80,
+)
+HOSTS = (pack_host("10.0.0.1:4711"), pack_host("[fe80::1]:4711"))
+
+
+def messages(count: int) -> list[MessageInner]:
+    made = []
+    for number in range(count):
+        keys = tuple(f"key-{number}-{i}" for i in range(number % 4))
+        made.append(
+            MessageInner(
+                ("T", "U")[number % 2],
+                number % 3,
+                b"%d" % number * (number % 50),
+                encode_properties({"KEYS": " ".join(keys), "TAGS": "A"}),
+                1_700_000_000_000 + number,
+                HOSTS[number % 5 == 0],
+                HOSTS[number % 7 == 0],
+                flag=number,
+                # now and then a message of a transaction, which gets no unit
+                sys_flag=0x4 if number % 11 == 10 else 0,
+                tags="A" if number % 2 else None,
+                keys=keys,
+                delay_time_level=2 if number % 13 == 12 else 0,
+                delay_ms=5000,
+            )
+        )
+    return made
+
+
+def store_with(folder: Path, *, together: int, exclusive: bool) -> dict[str, bytes]:
+    MessageStore.create(folder, CONFIG)
+    given = messages(200)
+    encode = encode_many if together > 1 else prepare
+    with MessageStore.open(folder, exclusive=exclusive, clock=lambda: 1_700_000_000_999) as store:
+        for first in range(0, len(given), together):
+            store.put(encode(given[first : first + together]))
+    found = {}
+    for name in ("commitlog", "consumequeue"):
+        for path in sorted((folder / name).rglob("*")):
+            if path.is_file():
+                found[str(path.relative_to(folder))] = path.read_bytes()
+    for number, path in enumerate(sorted((folder / "index").iterdir())):
+        found[f"index {number}"] = path.read_bytes()  # its name is the time it was made
+    return found
+
+
+def test_one_by_one_and_together_leave_the_same_bytes(tmp_path: Path) -> None:
+    one_by_one = store_with(tmp_path / "a", together=1, exclusive=False)
+    assert len([name for name in one_by_one if name.startswith("commitlog")]) > 2
+    assert len([name for name in one_by_one if name.startswith("index")]) > 2
+    for together in (2, 60):
+        found = store_with(tmp_path / f"b{together}", together=together, exclusive=False)
+        assert sorted(found) == sorted(one_by_one)
+        assert [n for n in found if found[n] != one_by_one[n]] == []
+
+
+def test_an_exclusive_store_writes_the_same_bytes(tmp_path: Path) -> None:
+    shared = store_with(tmp_path / "a", together=1, exclusive=False)
+    assert store_with(tmp_path / "b", together=1, exclusive=True) == shared
