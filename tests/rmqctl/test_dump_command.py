@@ -235,7 +235,7 @@ def test_what_is_no_file_of_a_store_is_one_sentence(store, name, code, sentence)
     assert sentence in result.err
 
 
-@pytest.mark.parametrize("name", ["basic-5.3", "cqext-4.9", "torn-cq-past-end-4.9"])
+@pytest.mark.parametrize("name", ["torn-half-record-5.3", "cqext-4.9", "torn-cq-past-end-4.9"])
 def test_every_file_of_a_golden_store_is_decoded_or_named(name):
     root = golden.store(name)
     for path in root.rglob("*"):
