@@ -93,6 +93,8 @@ def cut_twice(folder: str, shard: int, shards: int, seed: int) -> dict[str, obje
 
         def cut_again(again: str) -> None:
             nonlocal seconds
+            if chance.random() < 0.75:
+                return
             seconds += 1
             for share in (None, 0.5):
                 image = Path(folder) / f"second-{shard}"

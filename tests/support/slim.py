@@ -36,13 +36,27 @@ class Slim:
         self._process.stdin.close()
         self._process.stdin = None  # communicate() must not flush it again
 
+    @staticmethod
+    def results(running: list[Slim]) -> list[Any]:
+        """What all of them returned; none is left running if one fails."""
+        try:
+            return [one.result() for one in running]
+        finally:
+            for one in running:
+                one.end()
+
+    def end(self) -> None:
+        """Kill it if it still runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.communicate()
+
     def result(self, timeout: float = 280) -> Any:
         """What the function returned; AssertionError with its traceback if it failed."""
         try:
             out, error = self._process.communicate(timeout=timeout)
         except BaseException:
-            self._process.kill()
-            self._process.communicate()
+            self.end()
             raise
         assert self._process.returncode == 0, error
         return json.loads(out)

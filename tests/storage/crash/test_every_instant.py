@@ -44,7 +44,7 @@ def test_queues_and_index_are_made_anew_whoever_dies_doing_so(every):
 
 
 def killed_at_instants(
-    folder: Path, every: int, function: str, **arguments: str
+    folder: Path, every: int, function: str, **arguments: Any
 ) -> list[dict[str, Any]]:
     """All instants, or each ``every``-th, shared out between processes."""
     running = [
@@ -57,4 +57,4 @@ def killed_at_instants(
         )
         for shard in range(PROCESSES)
     ]
-    return [one.result() for one in running]
+    return Slim.results(running)

@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,6 +151,27 @@ def test_an_exclusive_opening_keeps_others_out_until_it_closes_or_dies(root, pup
 def test_a_forked_child_can_not_use_the_store_and_leaves_the_locks_alone(root):
     assert Slim("tests.support.forks:use_after_fork", root=str(root)).result() == []
     assert inspect(root, TINY).problems == []
+
+
+def test_a_start_after_a_kill_takes_no_longer_than_others(root):
+    def opening(*, after_kill: bool) -> float:
+        with Puppet() as writer:
+            writer.call("open", root=str(root))
+            for number in range(30):
+                writer.call("put", name=f"{number}")
+            if not after_kill:
+                writer.call("close")
+        start = time.perf_counter()
+        store = open_store(root)
+        took = time.perf_counter() - start
+        assert store.recovery is None
+        store.close()
+        return took
+
+    opening(after_kill=False)
+    usual = min(opening(after_kill=False) for _ in range(3))
+    killed = min(opening(after_kill=True) for _ in range(3))
+    assert killed < usual + 0.1
 
 
 def test_nothing_is_locked_after_the_last_close(root):

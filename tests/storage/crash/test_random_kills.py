@@ -32,6 +32,26 @@ def test_writers_killed_at_random_do_not_harm_those_that_go_on(kills):
     assert sum(one["messages"] for one in found) > 10 * kills
 
 
+@pytest.mark.crash
+@pytest.mark.slow
+@pytest.mark.parametrize("openers", [100, pytest.param(2000, marks=pytest.mark.long)])
+def test_whoever_comes_goes_or_dies_java_is_never_in_beside_and_abort_is_right(openers):
+    with fast_folder() as folder:
+        found = Slim.results(
+            [
+                Slim(
+                    "tests.support.comings:come_and_go",
+                    folder=str(folder),
+                    seed=seed,
+                    openers=openers // 2,
+                )
+                for seed in (openers, openers + 1)
+            ]
+        )
+    assert [failure for one in found for failure in one["failures"]] == []
+    assert sum(one["messages"] for one in found) > openers
+
+
 def kill_at_random(function: str, kills: int) -> list[dict[str, Any]]:
     """Two processes at once, each with half the kills and a seed of its own."""
     with fast_folder() as folder:
@@ -44,4 +64,4 @@ def kill_at_random(function: str, kills: int) -> list[dict[str, Any]]:
             )
             for seed in (kills, kills + 1)
         ]
-        return [one.result() for one in running]
+        return Slim.results(running)
