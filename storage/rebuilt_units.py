@@ -23,22 +23,22 @@ class RebuiltUnits:
     def add(self, topic: str, queue_id: int, queue_offset: int, unit: bytes, known: int) -> None:
         """Take the next record of a queue in log order; ``known`` is what its files hold already.
 
-        A record whose queue offset leaves a gap begins a new run. If a later record fits an
-        earlier run, the gap came from a damaged record, and the run behind it is dropped.
+        A record whose queue offset leaves a gap begins a new run. If a later record goes on where
+        an earlier run ends, single units behind that one came from damaged records: dropped.
         """
         if not known <= queue_offset < known + _MAX_GAP:
             return
         runs = self._runs.setdefault((topic, queue_id), [])
-        while runs:
-            end = _end_of(runs[-1])
-            if queue_offset >= end:
-                break
-            before = _end_of(runs[-2]) if len(runs) > 1 else known
-            if queue_offset < runs[-1][0] and queue_offset == before:
-                runs.pop()
-                continue
-            return  # its place is taken: a repetition
-        if runs and queue_offset == _end_of(runs[-1]):
+        kept = len(runs)
+        while kept and runs[kept - 1][0] > queue_offset and _length(runs[kept - 1]) == 1:
+            kept -= 1
+        end = _end_of(runs[kept - 1]) if kept else known
+        if kept < len(runs) and queue_offset != end:
+            return  # its place is taken: a repetition, or damaged itself
+        if queue_offset < end:
+            return
+        del runs[kept:]
+        if runs and queue_offset == end:
             runs[-1][1].extend(unit)
         else:
             runs.append((queue_offset, bytearray(unit)))
@@ -73,5 +73,9 @@ class RebuiltUnits:
         return None
 
 
+def _length(run: tuple[int, bytearray]) -> int:
+    return len(run[1]) // CQ_STORE_UNIT_SIZE
+
+
 def _end_of(run: tuple[int, bytearray]) -> int:
-    return run[0] + len(run[1]) // CQ_STORE_UNIT_SIZE
+    return run[0] + _length(run)

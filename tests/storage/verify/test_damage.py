@@ -152,7 +152,8 @@ def is_unprotected(made: HandMade, folder: str, name: str, position: int) -> boo
             m for m in made.messages if m.commitlog_offset <= offset < m.commitlog_offset + m.size
         ]
         if not inside:
-            return True  # behind the blank record
+            before = [m for m in made.messages if m.commitlog_offset < offset]
+            return offset >= before[-1].commitlog_offset + before[-1].size + 8  # a blank record
         place = offset - inside[0].commitlog_offset
         return any(place in fields for fields in UNPROTECTED)
     if folder == "index":
