@@ -7,6 +7,7 @@ and the median of the ratios is what counts. One round before them warms files, 
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
@@ -40,6 +41,7 @@ def take_turns(
     """Run all contestants ``rounds`` times and once before to warm up."""
     names = list(contestants)
     times = Times({name: [] for name in names})
+    os.sync()  # nobody waits for what was written before
     gc.collect()
     gc.freeze()  # the messages made before are no garbage to look through, for anybody
     for number in range(-1 if warm else 0, rounds):

@@ -19,8 +19,8 @@ _BODY = 1024
 
 
 def measure(run: Run) -> Iterator[Row]:
-    count = run.sized(20_000, 5_000)
-    few = count // 4  # SQLite is slow enough to be timed with fewer
+    count = run.sized(100_000, 10_000)
+    few = count // 10  # SQLite is slow enough to be timed with fewer
     sent = messages(count, _BODY)
     contestants: dict[str, Contestant] = {
         "exclusive": lambda: _ours(run, sent, exclusive=True),

@@ -1,12 +1,11 @@
 """A message log over lmdb, as a careful user of lmdb would write it.
 
-One table, no named ones (each would cost an update a transaction); a writable map and no sync at
-all, so a transaction costs no system call. It keeps what our store keeps: all fields, properties,
-checksum, place in the queue, and an entry for each key. Keys come with the message's place behind
-them, because the same key may come again.
+A writable map and no sync at all, so a transaction costs no system call. It keeps what our store
+keeps: all fields, properties, checksum, place in the queue, and an entry for each key. The index is
+a database of its own with ``dupsort``, because the same key may come again.
 
-    q <topic> <queue> <queue offset>          -> fields, properties, body
-    k <topic> # <key> 0x00 <queue> <offset>   -> nothing
+    messages   <topic> <queue> <queue offset>  ->  fields, properties, body
+    keys       <topic> # <key>                 ->  <queue> <queue offset>, as often as there are any
 """
 
 from __future__ import annotations
@@ -47,7 +46,10 @@ class LmdbLog:
             map_async=True,
             sync=False,
             metasync=False,
+            max_dbs=2,
         )
+        self._messages = self._env.open_db(b"messages")
+        self._keys = self._env.open_db(b"keys", dupsort=True)
         self._next: Counter[int] = Counter()
 
     def put(self, message: MessageInner) -> None:
@@ -56,7 +58,7 @@ class LmdbLog:
         with self._env.begin(write=True) as transaction:
             queue_id = message.queue_id
             if self._shared:
-                queue_offset = _next_offset(transaction, topic, queue_id)
+                queue_offset = self._next_offset(transaction, topic, queue_id)
             else:
                 queue_offset = self._next[queue_id]
                 self._next[queue_id] = queue_offset + 1
@@ -83,9 +85,20 @@ class LmdbLog:
             properties,
             body,
         )
-        transaction.put(b"q" + topic + place, value)
+        transaction.put(topic + place, value, db=self._messages)
         for key in message.keys:
-            transaction.put(b"k%b#%b\0%b" % (topic, key.encode(), place), b"")
+            transaction.put(b"%b#%b" % (topic, key.encode()), place, db=self._keys)
+
+    def _next_offset(self, transaction: Any, topic: bytes, queue_id: int) -> int:
+        """The offset behind the last message of a queue, as the database has it."""
+        cursor = transaction.cursor(self._messages)
+        found = cursor.set_range(topic + _PLACE.pack(queue_id + 1, 0))
+        if not (cursor.prev() if found else cursor.last()):
+            return 0
+        key: bytes = cursor.key()
+        if not key.startswith(topic + _PLACE.pack(queue_id, 0)[:4]):
+            return 0
+        return int.from_bytes(key[-8:], "big") + 1
 
     def put_column(self, column: Column) -> None:
         """Store a batch in one transaction; ids and properties are made here, as in ours."""
@@ -118,31 +131,15 @@ class LmdbLog:
                 len(topic),
                 len(properties),
             )
-            records.append(
-                (b"q%b%b" % (topic, place), b"%b%b%b%b" % (fields, topic, properties, body))
-            )
-            keys.append((b"k%b#%b\0%b" % (topic, unique_id, place), b""))
-            keys.append((b"k%b#%b\0%b" % (topic, key_bytes, place), b""))
+            records.append((topic + place, b"%b%b%b%b" % (fields, topic, properties, body)))
+            keys.append((b"%b#%b" % (topic, unique_id), place))
+            keys.append((b"%b#%b" % (topic, key_bytes), place))
         records.sort()  # lmdb takes keys fastest in their order
         keys.sort()
         with self._env.begin(write=True) as transaction:
-            cursor = transaction.cursor()
-            cursor.putmulti(records)
-            cursor.putmulti(keys)
+            transaction.cursor(self._messages).putmulti(records)
+            transaction.cursor(self._keys).putmulti(keys)
 
     def close(self) -> None:
         """Close the environment."""
         self._env.close()
-
-
-def _next_offset(transaction: Any, topic: bytes, queue_id: int) -> int:
-    """The offset behind the last message of a queue, as the database has it."""
-    prefix = b"q" + topic
-    cursor = transaction.cursor()
-    found = cursor.set_range(prefix + _PLACE.pack(queue_id + 1, 0))
-    if not (cursor.prev() if found else cursor.last()):
-        return 0
-    key: bytes = cursor.key()
-    if not key.startswith(prefix + _PLACE.pack(queue_id, 0)[:4]):
-        return 0
-    return int.from_bytes(key[-8:], "big") + 1
