@@ -162,7 +162,7 @@ class HandMade:
             (root / "abort").touch()
         return root
 
-    def _write_row(self, folder: Path, data: bytes, first: int, size: int) -> None:
+    def _write_row(self, folder: Path, data: bytes | bytearray, first: int, size: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for start in range(0, len(data), size):
             path = folder / file_name(first + start)
