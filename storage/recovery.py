@@ -95,7 +95,10 @@ class Recovery:
                 page.set_synced_offset(slot, following)
         index = self._appender.index
         keys_from = None
-        if not report.clean_shutdown:
+        index.use_newest()
+        newest = index.newest_header()
+        cut = newest is not None and newest.end_phy_offset >= report.log_end
+        if not report.clean_shutdown or cut:
             mending = IndexRecovery(self._fs, self._root, self._config, index, self._log)
             keys_from, notes = mending.run(checkpoint.index_msg_timestamp, report.log_end)
             report.notes += notes

@@ -7,6 +7,7 @@ import pytest
 from storage.fs import FileSystem
 from storage.readonly import StoreView
 from storage.store import MessageStore
+from storage.verify import Severity, fsck
 from tests.support import golden
 
 KEPT_MORE = {
@@ -152,3 +153,23 @@ def test_keys_that_rocketmq_would_lose_with_the_index_are_found_again(tmp_path: 
                 assert row["commitLogOffset"] in [hit.commitlog_offset for hit in hits]
                 keys += 1
         assert keys > 500
+
+
+DAMAGE_THAT_STAYS = {
+    "torn-bad-crc-middle-4.9": {"RECORD_DAMAGED"},
+    "torn-bad-crc-middle-5.3": {"RECORD_DAMAGED"},
+    "torn-bad-properties-4.9": {"PROPERTIES_DAMAGED", "TAG_HASH_WRONG"},  # no checksum: kept by Java
+}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in golden.names() if name.startswith(("torn-", "unclean-"))]
+)
+def test_after_recovery_fsck_finds_nothing_but_damage_that_stays(name: str, tmp_path: Path) -> None:
+    root = golden.extract(name, tmp_path)
+    with MessageStore.open(root):
+        pass
+    with StoreView.open(root) as view:
+        found = fsck(view).findings
+    wrong = {str(finding.code) for finding in found if finding.severity is not Severity.INFO}
+    assert wrong == DAMAGE_THAT_STAYS.get(name, set()), found
