@@ -191,6 +191,7 @@ class Found:
         wanted = [
             (key_hash(f"{record.topic}#{key}"), record)
             for record in self.records
+            if not (self.torn and "\0" in "".join(record.properties.values()))
             for key in _keys(record)
         ]
         self.index_files = sorted((self.root / "index").iterdir())

@@ -92,8 +92,9 @@ class Writer:
                 store = opened()
         store.close()
 
-    def wait_until_open(self) -> None:
-        while OPENED not in self.answers and self._child.answers_come:
+    def wait_for(self, answers: int) -> None:
+        """Until it is in (1) and has been acknowledged so many puts less one, or has ended."""
+        while len(self.answers) < answers and self._child.answers_come:
             self.answers |= self._child.read()
 
     def kill_within(self, seconds: float) -> None:
@@ -141,9 +142,8 @@ def one_writer(folder: str, seed: int, kills: int) -> dict[str, object]:
             trusted = page_will_be_trusted(root)
             exclusive, churn = chance.random() < 0.3, chance.choice((0, 0, 3))
             writer = Writer(root, f"w{death}", config, churn=churn, exclusive=exclusive)
-            if chance.random() < 0.7:
-                writer.wait_until_open()
-            writer.kill_within(chance.random() * 0.008)
+            writer.wait_for(chance.choice((0, 1, 1, 2, 5, 10, 30)))
+            writer.kill_within(chance.random() * 0.003)
             acknowledged += writer.acknowledged()
             if trusted and writer.recovered and not churn:
                 failures.append(f"seed {seed}, death {death}: recovery for no reason")
@@ -174,10 +174,11 @@ def several_writers(folder: str, seed: int, kills: int, writers: int = 3) -> dic
 
         running = [start(done + i) for i in range(writers)]
         for writer in running:
-            writer.wait_until_open()
+            writer.wait_for(1)
         for _ in range(10):
             victim = running.pop(chance.randrange(len(running)))
-            victim.kill_within(chance.random() * 0.006)
+            victim.wait_for(chance.choice((0, 2, 10, 30)))
+            victim.kill_within(chance.random() * 0.003)
             ended.append(victim)
             done += 1
             if not churn and not (root / "abort").exists():
