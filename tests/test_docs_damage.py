@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.configs.progress import ProgressFile
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, StoreBrokenError
 from storage.format.encode import MessageInner, prepare
 from storage.format.index import INDEX_ENTRY_SIZE, IndexHeader, entry_position
 from storage.format.names import file_name
@@ -249,3 +249,73 @@ def test_what_is_unknown_is_none(root: Path) -> None:
     with StoreView.open(root) as view:
         assert view.earliest_message_time("Empty", 0) is None
     assert ProgressFile(root).read().get(f"{TOPIC}@group", 0).offset is None
+
+
+HEAD_DAMAGE = {
+    "size": (0, b"\x7f\xff\xff\xff"),
+    "magic": (4, b"\0\0\0\0"),
+    "body length": (84, b"\xff" * 4),
+}
+
+
+@pytest.mark.parametrize("field", HEAD_DAMAGE)
+def test_a_damaged_head_costs_a_writer_one_message_and_no_more(root: Path, field: str) -> None:
+    with StoreView.open(root) as view:
+        victim = view.get_message(TOPIC, 0, 55, 1).messages[0].commitlog_offset
+    size = TINY.mapped_file_size_commit_log
+    at, data = HEAD_DAMAGE[field]
+    overwrite(root / "commitlog" / file_name(victim - victim % size), victim % size + at, data)
+    lose_page(root)
+
+    assert any("passed" in note for note in notes_of_opening(root))
+
+    assert read_offsets(root) == [offset for offset in range(COUNT) if offset != 55]
+    with open_store(root) as store:
+        store.put(prepared(batch("new", 1, TOPIC)))
+        assert store.view.get_message(TOPIC, 0, COUNT, 1).messages
+
+
+def test_records_behind_a_torn_place_are_cut_after_a_crash_and_set_aside(root: Path) -> None:
+    """Nobody vouches for what is behind: a power loss leaves pages in any order."""
+    last = log_files(root)[-1]
+    with StoreView.open(root) as view:
+        torn = view.get_message(TOPIC, 0, COUNT - 3, 1).messages[0]
+        kept = view.get_message(TOPIC, 0, COUNT - 2, 1).messages[0]
+    position = torn.commitlog_offset % TINY.mapped_file_size_commit_log
+    assert torn.commitlog_offset >= int(last.name)
+    overwrite(last, position, bytes(torn.store_size))
+    (root / "checkpoint").unlink()
+    lose_page(root, clean=False)
+
+    notes = notes_of_opening(root)
+
+    assert any("kept as" in note for note in notes)
+    assert read_offsets(root) == list(range(COUNT - 3))
+    (aside,) = (root / "rmqctl" / "set-aside").iterdir()
+    assert kept.stored_body in aside.read_bytes()
+
+
+def test_a_queue_file_of_another_length_is_made_anew_from_the_log(root: Path) -> None:
+    path = sorted((root / "consumequeue" / TOPIC / "0").iterdir())[-2]
+    before = path.read_bytes()
+    os.truncate(path, len(before) - 20)
+    lose_page(root)
+
+    assert any("made anew from the log" in note for note in notes_of_opening(root))
+
+    assert path.read_bytes() == before
+    assert read_offsets(root) == list(range(COUNT))
+    assert list((root / "rmqctl" / "set-aside").iterdir())
+
+
+def test_a_short_queue_file_is_never_written_over(root: Path) -> None:
+    """With a page that is trusted nothing is recovered, and the length shows at the next unit."""
+    with open_store(root) as store:
+        store.put(prepared(batch("two of four", 2, TOPIC)))
+    path = sorted((root / "consumequeue" / TOPIC / "0").iterdir())[-1]
+    os.truncate(path, 20)
+    with open_store(root) as store:
+        assert store.recovery is None
+        with pytest.raises((CorruptFileError, StoreBrokenError), match=path.name):
+            store.put(prepared(batch("third", 1, TOPIC)))
+    assert path.stat().st_size == 20
