@@ -23,6 +23,13 @@ BIG = SMALL.with_(
     max_index_num=20_000,
 )
 
+UNITS = BIG.with_(
+    mapped_file_size_commit_log=4 << 20,
+    mapped_file_size_consume_queue=20_000 * 20,
+    message_index_enable=False,
+)
+"""The log has its blocks from the start on, and a queue asks for more every 3,276 units."""
+
 
 def fill(folder: str) -> dict[str, object]:
     """Batches until 24 MiB are full, then with so much space left that each part runs out once."""
@@ -35,6 +42,10 @@ def fill(folder: str) -> dict[str, object]:
         for i in range(1000)
     ]
     said, failures = _run(disk, BIG, many, 22 << 20)
+    columns = [Put(batch(f"u{i}", 190, "A", size=10)) for i in range(100)]
+    for free in range(0, 256 << 10, 24 << 10):
+        refused, found = _run(disk, UNITS, columns, (4 << 20) + (150 << 10) + free)
+        failures += [f"{free >> 10} KiB free for units: {problem}" for problem in found]
     for free in range(0, 480 << 10, 12 << 10):
         refused, found = _run(disk, TINY, SINGLES, free)
         said += refused

@@ -10,7 +10,6 @@ import random
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from threading import Event, Thread, current_thread
 from traceback import format_exc
@@ -172,22 +171,31 @@ class _DurableWatched(WatchedFileSystem, DurableFileSystem):
 
 
 def cut_after_a_death(folder: str, shard: int, shards: int) -> dict[str, object]:
-    """A writer dies at an instant, another one goes on and acknowledges, then the power goes."""
+    """A writer dies at an instant, another one goes on and acknowledges, then the power goes.
+
+    Besides the shard's instants all those are tried at which a name is about to be synced.
+    """
     failures: list[str] = []
-    for number in count(1 + shard, shards):
-        root = new_store(Path(folder) / f"death-{number}", CONFIG)
+    instants: list[Instant] = []
+    root = new_store(Path(folder) / f"dry-{shard}", CONFIG)
+    fs = WatchedFileSystem(instants.append)
+    run_puts(root, fs, CONFIG, SINGLES, lambda number, result: None, reopen_before=5)
+    names = [one.number for one in instants if one.kind == "sync_dir"]
+    numbers = {*range(1 + shard, len(instants), shards), *names[shard > 0 :: 2]}
+    for number in sorted(numbers):
+        root = new_store(Path(folder) / f"death-{shard}-{number}", CONFIG)
         acknowledged: list[Acknowledged] = []
         fs, died = _die_in_a_thread(root, number, acknowledged)
         try:
             store = open_store(root, CONFIG, fs=fs, clock=Ticking(LATER - 1_000_000))
             for put in AFTER_DEATH:
                 _note(acknowledged, put, store.put(prepared(put.samples)))
-            image = fs.image(root.with_name(f"image-{number}"))
+            image = fs.image(root.with_name(f"image-{shard}-{number}"))
             store.close()
             problems = judge(image, CONFIG, acknowledged, torn=False)
             shutil.rmtree(image)
             if number % 3 == 0:
-                image = fs.image(root.with_name(f"image-{number}"))
+                image = fs.image(root.with_name(f"image-{shard}-{number}"))
                 problems += [
                     f"closed: {bad}" for bad in judge(image, CONFIG, acknowledged, torn=False)
                 ]
@@ -198,8 +206,9 @@ def cut_after_a_death(folder: str, shard: int, shards: int) -> dict[str, object]
         fs.forget()
         shutil.rmtree(root)
         if not died or len(failures) > 20:
+            failures += [] if died else [f"instant {number} never came"]
             break
-    return {"instants": number, "failures": failures}
+    return {"instants": len(instants), "failures": failures}
 
 
 AFTER_DEATH = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 from pathlib import Path
 
 import numpy  # noqa: F401 - once, before the forks
@@ -99,17 +100,15 @@ class Writer:
 
     def kill_within(self, seconds: float) -> None:
         self._child.kill_within(seconds)
-        self._end()
+        self.wait()
 
-    def kill(self) -> None:
-        self._child.kill_within(0)
-        self._end()
+    def send_kill(self) -> None:
+        os.kill(self._child.pid, signal.SIGKILL)
 
-    def close_cleanly(self) -> None:
+    def tell_to_close(self) -> None:
         os.write(self._stop, b"!")
-        self._end()
 
-    def _end(self) -> None:
+    def wait(self) -> None:
         _, answers = self._child.wait()
         self.answers |= answers
         os.close(self._stop)
@@ -185,12 +184,14 @@ def several_writers(folder: str, seed: int, kills: int, writers: int = 3) -> dic
                 failures.append(f"seed {seed}, death {done}: no abort file beside living writers")
             running.append(start(done + writers))
         clean = chance.random() < 0.5
-        for writer in running:
+        for writer in running:  # all at once, so that several close at the same time
             if clean:
-                writer.close_cleanly()
+                writer.tell_to_close()
             else:
-                writer.kill()
+                writer.send_kill()
                 done += 1
+        for writer in running:
+            writer.wait()
         ended += running
         if clean and (root / "abort").exists():
             failures.append(f"seed {seed}, death {done}: abort stays behind the last clean closer")

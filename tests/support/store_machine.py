@@ -109,6 +109,12 @@ class StoreMachine(RuleBasedStateMachine):
             size = self.config.mapped_file_size_commit_log
             assert len({int(place) // size for place in result.commitlog_offsets}) == 1
 
+    @rule(outline=OUTLINES, times=st.integers(1, 8))
+    def put_one_after_the_other(self, outline: tuple, times: int) -> None:  # type: ignore[type-arg]
+        """Into one queue: from the third on records go the short way (append_one.py)."""
+        for _ in range(times):
+            self.put([outline], whole=False)
+
     @rule(topic=st.sampled_from(TOPICS))
     def put_too_much(self, topic: str) -> None:
         size = self.config.mapped_file_size_commit_log

@@ -29,9 +29,11 @@ SINGLES = [
     Put(batch("eight", 6, "A", (0,), size=250)),  # ends one log file and begins the next
     Put([Sample("nine", "B", 3, keys=tuple(f"key-{i}" for i in range(13)))]),  # > an index file
     Put(batch("ten", 4, "A", (1, 0), size=600), whole=True),  # does not fit: blank, next file
+    *(Put([Sample(f"again-{i}", "S", size=90, keys=("k",) * (i % 2))]) for i in range(6)),
     Put([Sample("eleven", "C", 2)]),
 ]
-"""Every kind of roll; after the fifth put the store is closed and opened again."""
+"""Every kind of roll, and one queue often enough for the short way of single records; after the
+fifth put the store is closed and opened again."""
 REOPEN_BEFORE = 5
 
 BATCHES = [
