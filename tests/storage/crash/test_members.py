@@ -198,3 +198,17 @@ def test_the_background_sync_outlives_a_holder_that_keeps_the_gate_too_long(root
                 assert rounds.acquire(timeout=10)
             assert not written.is_set()
         assert written.wait(timeout=10), "the thread has ended"
+
+
+def test_closing_needs_the_gate_so_that_two_closers_never_take_each_other_for_one_that_stays(
+    root, puppet
+):
+    puppet.call("open", root=str(root))
+    store = open_store(root, gate_timeout_ms=20)
+    puppet.call("take_gate")
+    with pytest.raises(GateTimeoutError):
+        store.close()
+    puppet.call("release_gate")
+    puppet.call("close")
+    assert not (root / "abort").exists(), "who could not close cleanly is not in any more"
+    assert inspect(root, TINY).problems == []
