@@ -10,6 +10,7 @@ import tempfile
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,7 +104,7 @@ def test_a_message_that_can_not_be_sent_is_refused(strict, name):
     assert run("store", "fsck", "-o", "json").json()["findings"] == []
 
 
-BAD_LINES = {
+BAD_LINES: dict[str, tuple[Any, str]] = {
     "U+0001": ({"properties": {"a": "\x01"}}, "U+0001 or U+0002"),
     "too long properties": ({"properties": {"a": "x" * 40_000}}, "32767"),
     "a body that is too long": ({"body": "x" * ((4 << 20) + 1)}, "4194304"),
@@ -216,8 +217,13 @@ def java_lock(root):
         "print('locked', flush=True)\n"
         "sys.stdin.read()\n"
     )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", script, root / "lock"], **pipes) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", script, root / "lock"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
         assert holder.stdout.readline() == b"locked\n"
         yield holder.pid
         holder.stdin.close()

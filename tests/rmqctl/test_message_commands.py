@@ -1,5 +1,6 @@
 import json
 import shutil
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_golden_messages_are_found_by_both_ids(name):
 def test_records_that_share_an_id_are_an_array_in_log_order():
     """Retries keep their unique id."""
     messages = golden.manifest("retry-dlq-4.9")["messages"]
-    places = {}
+    places: dict[Any, Any] = {}
     for row in messages:
         unique = (row.get("properties") or {}).get("UNIQ_KEY")
         places.setdefault(unique, set()).add(row["commitLogOffset"])

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from tests.support import golden
@@ -40,7 +42,7 @@ def test_every_offset_of_the_file_is_listed():
     rows = listed("-S", golden.store("basic-4.9"))
     assert [list(row) for row in rows] == [FIELDS] * len(rows)
     assert not any("note" in row for row in rows)
-    found = {}
+    found: dict[Any, Any] = {}
     for row in rows:
         if row["committed_offset"] is not None:
             key = f"{row['topic']}@{row['group']}"

@@ -164,6 +164,8 @@ def java_lock(root):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
         assert holder.stdout.readline() == b"locked\n"
         yield
         holder.stdin.close()
@@ -311,6 +313,7 @@ def test_an_interrupted_check_is_resumed_where_it_stopped(small_logs, monkeypatc
         stopped = run("store", "fsck", "-S", small_logs)
     assert stopped.code == 130
     found = re.fullmatch(r"stopped at log position (\d+); --resume goes on there\n", stopped.err)
+    assert found is not None
     assert 16384 < int(found[1]) <= 32768
 
     resumed = run("store", "fsck", "-S", small_logs, "--resume", "-o", "json")

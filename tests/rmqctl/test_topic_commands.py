@@ -93,7 +93,9 @@ def test_creating_opens_no_log_and_leaves_no_sign_of_a_writer(tmp_path):
     assert (root / "abort").exists()
     assert log.stat().st_mtime_ns == before
     assert not (root / "rmqctl/shared").exists()
-    assert topics_file(root).read(0).get("orders").read_queue_nums == 8
+    made = topics_file(root).read(0).get("orders")
+    assert made is not None
+    assert made.read_queue_nums == 8
 
 
 @pytest.mark.parametrize(
