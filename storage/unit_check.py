@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from .format.layout import HEAD_SIZES
+from .model import PROPERTY_INNER_MULTI_QUEUE_OFFSET
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from .mapped_file_queue import MappedFileQueue
     from .queue_recovery import QueueRecovery
 
+_LIGHT: Final = PROPERTY_INNER_MULTI_QUEUE_OFFSET.encode()
 Runs = list[tuple[int, list[int]]]
 
 
@@ -21,8 +24,8 @@ def records_to_dispatch(walked: Runs, queues: QueueRecovery, log: MappedFileQueu
     """The records of ``walked`` whose unit is missing or says something else, as runs of one.
 
     A record is well when exactly one unit points at it, with its size, in the queue number and at
-    the queue offset that the record names. Records with several units (light queues) and those
-    that get none are among the result: they are looked at one by one.
+    the queue offset that the record names. Records with several units (light queues), of which some
+    may be missing, and those that get none are among the result: they are looked at one by one.
     """
     import numpy as np
 
@@ -45,8 +48,21 @@ def records_to_dispatch(walked: Runs, queues: QueueRecovery, log: MappedFileQueu
             well &= found["size"] == size
             well &= found["queue_id"] == queue_id
             well &= found["queue_offset"] == queue_offset
+        for place in _places_of(log, start, int(offset[-1] + size[-1]), _LIGHT):
+            well[np.searchsorted(offset, place, "right") - 1] = False
         result += [(int(offset[i]), [int(size[i])]) for i in np.flatnonzero(~well)]
     return result
+
+
+def _places_of(log: MappedFileQueue, start: int, end: int, what: bytes) -> Iterator[int]:
+    """Log offsets at which some bytes lie, in one file; 0.1 s a GiB."""
+    file = log.find(start)
+    assert file is not None
+    begin = file.file_from_offset
+    at = file.map.find(what, start - begin, end - begin)
+    while at >= 0:
+        yield begin + at
+        at = file.map.find(what, at + 1, end - begin)
 
 
 def _heads(log: MappedFileQueue, start: int, offset: NDArray[np.int64]) -> tuple[ndarray, ndarray]:

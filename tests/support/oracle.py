@@ -145,6 +145,7 @@ class Found:
             tags = record.properties.get("TAGS")
             code = 0 if tags is None else java_hash(tags)
             queue.append(UNIT.pack(record.offset, record.size, code))
+            self._add_light_units(record, wanted, queue[-1])
         found = {
             (topic.name, int(queue.name)): queue
             for topic in (self.root / "consumequeue").iterdir()
@@ -173,6 +174,18 @@ class Found:
                 self.bad(f"{where}: a file with nothing in it")
 
         self.next_offsets = {queue: len(units) for queue, units in wanted.items()}
+
+    def _add_light_units(
+        self, record: Record, wanted: dict[tuple[str, int], list[bytes]], unit: bytes
+    ) -> None:
+        names = record.properties.get("INNER_MULTI_DISPATCH", "").split(",")
+        offsets = record.properties.get("INNER_MULTI_QUEUE_OFFSET", "").split(",")
+        for name, offset in zip(names, offsets, strict=True):
+            if name:
+                queue = wanted[name, 0 if name.startswith("%LMQ%") else record.queue_id]
+                if int(offset) != len(queue):
+                    self.bad(f"record at {record.offset}: offset {offset} in {name}")
+                queue.append(unit)
 
     def _allow_units_of_lost_records(self, wanted: list[bytes], data: bytes) -> None:
         """They are as good as fillers, and may be the last ones of a queue."""

@@ -11,6 +11,7 @@ from storage.format.encode import ENCODE_MANY_FROM, MessageInner, prepare
 from storage.format.prepared import PreparedRecords
 from storage.format.properties import encode_properties
 from storage.fs import FileSystem
+from storage.light_queues import LightPut
 from storage.store import MessageStore
 
 HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
@@ -45,6 +46,8 @@ class Sample(NamedTuple):
     size: int = 40
     tags: str | None = None
     keys: tuple[str, ...] = ()
+    light: tuple[str, ...] = ()
+    """Light queues that get a unit of it, too; only for a message sent alone."""
 
     def body(self) -> bytes:
         text = f"<{self.id}>".encode()
@@ -56,6 +59,8 @@ class Sample(NamedTuple):
             found["KEYS"] = " ".join(self.keys)
         if self.tags is not None:
             found["TAGS"] = self.tags
+        if self.light:
+            found["INNER_MULTI_DISPATCH"] = ",".join(self.light)
         return found
 
     def inner(self) -> MessageInner:
@@ -72,9 +77,11 @@ class Sample(NamedTuple):
         )
 
 
-def prepared(samples: Sequence[Sample]) -> PreparedRecords:
+def prepared(samples: Sequence[Sample]) -> PreparedRecords | LightPut:
     """Encoded as the broker would: with NumPy from so many messages on."""
     messages = [sample.inner() for sample in samples]
+    if samples[0].light:
+        return LightPut(messages[0], samples[0].light)
     if len(messages) >= ENCODE_MANY_FROM:
         from storage.format.encode_many import encode_many
 

@@ -29,6 +29,7 @@ SINGLES = [
     Put(batch("eight", 6, "A", (0,), size=250)),  # ends one log file and begins the next
     Put([Sample("nine", "B", 3, keys=tuple(f"key-{i}" for i in range(13)))]),  # > an index file
     Put(batch("ten", 4, "A", (1, 0), size=600), whole=True),  # does not fit: blank, next file
+    *(Put([Sample(f"light-{i}", "S", light=("%LMQ%x", "A", "%LMQ%y"))]) for i in range(2)),
     *(Put([Sample(f"again-{i}", "S", size=90, keys=("k",) * (i % 2))]) for i in range(6)),
     Put([Sample("eleven", "C", 2)]),
 ]
