@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from .format.names import CONSUMEQUEUE, OURS
 from .format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
 from .mapped_file_queue import MappedFileQueue
+from .second_names import SecondNames
 
 if TYPE_CHECKING:
     from .config import StoreConfig
@@ -33,6 +34,7 @@ class ConsumeQueueTable:
         self._root = root / CONSUMEQUEUE
         self._staging = root / OURS
         self._file_size = config.mapped_file_size_consume_queue
+        self._second_names = SecondNames(fs, root)
         self.opened: OrderedDict[tuple[str, int], MappedFileQueue] = OrderedDict()
         """The queues written lately, by (topic, queue id)."""
 
@@ -48,6 +50,7 @@ class ConsumeQueueTable:
                 writable=True,
                 staging=self._staging,
                 max_open=1,
+                second_names=self._second_names,
             )
             self.opened[key] = found
             if len(self.opened) > _MAX_OPEN_QUEUES:
@@ -68,6 +71,8 @@ class ConsumeQueueTable:
             end = start + min(len(units) - start, self._file_size - position)
             block = units[start:end]
             file = files.find(offset)
+            if file is None and position and self._second_names.restore(files.directory):
+                file = files.find(offset)
             if file is None:
                 self._create(files, offset, block, timestamp)
             else:

@@ -103,6 +103,10 @@ class FileSystem:
         """Give a file a new name in one step; a file of that name is replaced."""
         source.rename(target)
 
+    def link(self, source: Path, name: Path) -> None:
+        """Give a file one more name."""
+        name.hardlink_to(source)
+
     def unlink(self, path: Path) -> None:
         """Remove a name; a missing one is fine."""
         path.unlink(missing_ok=True)

@@ -28,6 +28,7 @@ from .format.names import INDEX, OURS, index_file_name, is_index_file_name
 from .fs import WORD
 from .mapped_file import MappedFile
 from .page import Word
+from .second_names import SecondNames
 
 if TYPE_CHECKING:
     from .config import StoreConfig
@@ -55,8 +56,9 @@ class IndexWriter:
         self._size = config.index_file_size
         self._page = page
         self._file: MappedFile | None = None
-        self.full: list[Path] = []
-        """Files that filled up and are not synced yet."""
+        self.full: list[tuple[Path, int]] = []
+        """Files that filled up and are not synced yet, and the store times of their last keys."""
+        self._second_names = SecondNames(fs, root)
 
     # -- batches ------------------------------------------------------------------------------
 
@@ -144,8 +146,7 @@ class IndexWriter:
         keep = words[Word.UNDO_INDEX_FILE]
         for name in self.names():
             if int(name) > keep:
-                self._drop()
-                self._fs.unlink(self._directory / name)
+                self.delete(name)
         words[Word.INDEX_FILE] = keep
         file = self._current()
         if file is None:
@@ -182,6 +183,7 @@ class IndexWriter:
         """Remove one file."""
         self._drop()
         self._fs.unlink(self._directory / name)
+        self._second_names.let_go(self._directory / name)
 
     def use_newest(self) -> None:
         """Find the file that takes the next keys and name it in the page (after recovery)."""
@@ -194,10 +196,22 @@ class IndexWriter:
         file = self._current()
         return None if file is None else _header_of(file)
 
-    def take_full_files(self) -> list[Path]:
-        """The files that filled up since the last call: to be synced, then noted (checkpoint)."""
-        full, self.full = self.full, []
+    def full_files(self) -> list[Path]:
+        """The files that filled up and are ready to be synced, then noted (checkpoint).
+
+        Only once the next file has later keys: a Java broker that starts beside us would not
+        delete a file that ends when the noted one does, but add keys to it, as we do.
+        """
+        header = self.newest_header()
+        end_timestamp = 0 if header is None else header.end_timestamp
+        full = [path for path, timestamp in self.full if timestamp < end_timestamp]
+        if full:
+            self._restore()
         return full
+
+    def noted(self) -> None:
+        """The checkpoint speaks for the first of ``full_files`` now."""
+        del self.full[0]
 
     def sync(self) -> None:
         """Have the device hold the newest file."""
@@ -217,7 +231,12 @@ class IndexWriter:
         if file is None or file.file_from_offset != name:
             self._drop()
             path = self._directory / f"{name:017d}"
-            file = MappedFile(self._fs, path, self._size, name, writable=True)
+            try:
+                file = MappedFile(self._fs, path, self._size, name, writable=True)
+            except FileNotFoundError:
+                if not self._restore():
+                    raise
+                file = MappedFile(self._fs, path, self._size, name, writable=True)
             file.reserve_range(0, slot_position(self._slots))  # Java leaves holes here
             self._file = file
         return file
@@ -227,7 +246,7 @@ class IndexWriter:
         name = int(index_file_name(now_ms))
         if previous is not None:
             assert self._file is not None
-            self.full.append(self._file.path)
+            self.full.append((self._file.path, previous.end_timestamp))
             name = max(name, self._file.file_from_offset + 1)
         self._fs.make_dirs(self._directory)
         temporary = self._root / OURS / "new-index"
@@ -242,12 +261,21 @@ class IndexWriter:
             self._fs.sync(fd)
         finally:
             self._fs.close(fd)
-        self._fs.rename(temporary, self._directory / f"{name:017d}")
+        path = self._directory / f"{name:017d}"
+        if not self._second_names.keep(temporary, path):
+            self._page.words[Word.INDEX_BASE] = name
+        self._fs.rename(temporary, path)
         self._fs.sync_dir(self._directory)
         self._page.words[Word.INDEX_FILE] = name
         file = self._current()
         assert file is not None
         return file
+
+    def _restore(self) -> bool:
+        restored = self._second_names.restore(self._directory)
+        if restored:
+            self._page.words[Word.RIVALS] = 1
+        return bool(restored)
 
     def _drop(self) -> None:
         if self._file is not None:

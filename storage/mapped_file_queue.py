@@ -16,16 +16,27 @@ from .mapped_file import MappedFile
 
 if TYPE_CHECKING:
     from .fs import FileSystem
+    from .second_names import SecondNames
 
 
 class MappedFileQueue:
     """The files of one folder: ``commitlog`` or ``consumequeue/<topic>/<queue>``.
 
     ``max_open`` files stay mapped, the one used longest ago is closed first. Callers hold the
-    store's lock; returned files must not be kept beyond it.
+    store's lock; returned files must not be kept beyond it. With ``second_names`` new files are
+    kept against deletion by others.
     """
 
-    __slots__ = ("_fs", "_max_open", "_staging", "directory", "file_size", "opened", "writable")
+    __slots__ = (
+        "_fs",
+        "_max_open",
+        "_second_names",
+        "_staging",
+        "directory",
+        "file_size",
+        "opened",
+        "writable",
+    )
 
     def __init__(
         self,
@@ -36,12 +47,14 @@ class MappedFileQueue:
         writable: bool,
         staging: Path | None = None,
         max_open: int = 64,
+        second_names: SecondNames | None = None,
     ) -> None:
         self._fs = fs
         self.directory = directory
         self.file_size = file_size
         self.writable = writable
         self._staging = staging
+        self._second_names = second_names
         self._max_open = max_open
         self.opened: OrderedDict[int, MappedFile] = OrderedDict()
         """The files that are mapped now, by their first offset."""
@@ -122,6 +135,8 @@ class MappedFileQueue:
                 self._fs.sync(fd)
         finally:
             self._fs.close(fd)
+        if self._second_names is not None:
+            self._second_names.keep(temporary, path)
         self._fs.rename(temporary, path)
         self._fs.sync_dir(self.directory)
         created = self.at(file_from_offset)
@@ -138,6 +153,8 @@ class MappedFileQueue:
         """Close and remove a file."""
         self.forget(file_from_offset)
         self._fs.unlink(self.path(file_from_offset))
+        if self._second_names is not None:
+            self._second_names.let_go(self.path(file_from_offset))
 
     def open_files(self) -> list[MappedFile]:
         """The files that are mapped now."""

@@ -76,6 +76,8 @@ class Word:
     UNDO_INDEX_FILE = 21  # the index before the batch: file, header fields, count
     UNDO_INDEX_HEADER = 22  # six words: 22..27
     LOGICS_TIMESTAMP = 28  # store time of the newest unit
+    RIVALS = 29  # a Java broker tried to start beside us since the page was made
+    INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
 
 
 _WORDS_END: Final = 64

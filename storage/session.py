@@ -17,6 +17,7 @@ from .errors import StoreError, StoreNotWritableError
 from .format.names import ABORT, LOCK, OURS
 from .gate import Gate
 from .page import STATE_CLOSED, STATE_OPEN, SharedPage, Word
+from .rivals import Rivals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,11 +81,17 @@ class Session:
         page.check_version()
         self.appender = Appender(fs, root, config, page)
         try:
-            if first and page.distrust(log_file_size=config.mapped_file_size_commit_log):
+            rivals = self.rivals = Rivals(fs, root, page)
+            trusted = not first or not page.distrust(
+                log_file_size=config.mapped_file_size_commit_log
+            )
+            if not (trusted and rivals.come_in(first=first)) and first:
                 from .recovery import Recovery  # 8 ms that a plain start does not need
 
+                rivals.forget()
                 self.report = Recovery(fs, root, config, page, self.appender).run()
                 page.validate()
+                rivals.come_in(first=True)
             self.appender.resolve()
             self.gate.page = page
             fs.touch(root / ABORT)
@@ -103,9 +110,13 @@ class Session:
         try:
             with gate.held():
                 try:
-                    if gate.try_alone() and not page.words[Word.FAILED]:
+                    last = gate.try_alone() and not page.words[Word.FAILED]
+                    if last or self.rivals.seen():
+                        self.rivals.undo()
+                    if last:
                         self.appender.resolve()
                         sync_all()
+                        self.rivals.forget()
                         page.words[Word.STATE] = STATE_CLOSED
                         fs.unlink(root / ABORT)
                         fs.sync_dir(root)

@@ -96,6 +96,7 @@ class MessageStore(ForkAware):
         self._flusher = Flusher(fs, root, config, page, gate)
         self.services = TimedServices(root)
         self._flush_service = FlushService(self._flusher, gate, config, self.services, self._break)
+        self.services.add(self._undo_rivals, interval_ms=1_000, first_ms=1_000)
         if was_created_here(root):
             self.services.add(self.clean, interval_ms=10_000, first_ms=60_000)
         at_fork(self)
@@ -209,8 +210,19 @@ class MessageStore(ForkAware):
             ) from error
 
     def _note_full_index(self) -> None:
-        for path in self._appender.index.take_full_files():
-            self._flusher.note_full_index(path)
+        index = self._appender.index
+        for path in index.full_files():
+            try:
+                self._flusher.note_full_index(path)
+            except FileNotFoundError:  # a Java broker is starting beside us: at the next put
+                return
+            index.noted()
+
+    def _undo_rivals(self) -> None:
+        rivals = self._session.rivals
+        if rivals.seen():
+            with self.gate():
+                rivals.undo()
 
     def flush(self) -> None:
         """Have the device hold everything that was put so far, queues and index too. Blocks."""
