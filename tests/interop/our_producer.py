@@ -21,6 +21,7 @@ from storage.model import Message
 QUEUES = 4
 """Queues of each producer's topic."""
 _WAIT_SECONDS = 30.0
+_PAUSE = 0.01  # between two puts, so that a test that takes long does not write gigabytes
 _BATCH = 5
 LARGEST_PUT = 60
 """Most messages that are stored and not yet acknowledged."""
@@ -106,10 +107,11 @@ def producing(root: Path, name: str, *, first: int = 0) -> Iterator[OurProducer]
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
+        producer = OurProducer(process, name)
         try:
-            yield OurProducer(process, name)
+            yield producer
         finally:
-            process.kill()
+            producer.kill()
 
 
 def _messages(name: str, first: int, count: int) -> list[Message]:
@@ -122,7 +124,7 @@ def _messages(name: str, first: int, count: int) -> list[Message]:
 def _produce(root: Path, name: str, sent: int, stopped: threading.Event) -> None:
     with EmbeddedBroker.open(root) as broker:
         for turn in itertools.count():
-            if stopped.is_set():
+            if stopped.wait(_PAUSE):
                 break
             queue_id = turn % QUEUES
             if turn % 3 == 0:

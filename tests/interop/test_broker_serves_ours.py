@@ -9,7 +9,7 @@ from storage.readonly import StoreView
 from tests.interop import answers
 from tests.interop.cluster import running_cluster
 from tests.interop.store_probe import Row, java_message
-from tests.support.cli import call
+from tests.support.cli import run
 from tests.support.java import Release
 
 pytestmark = pytest.mark.interop
@@ -21,15 +21,15 @@ _LINES = 300
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     root = tmp_path / "store"
-    assert call("store", "init", root, "--small").code == 0
+    assert run("store", "init", root, "--small").code == 0
     lines = "".join(
         f"key{i % 50} order-{i}\tline {i} \U0001f680 {'x' * i}\n" for i in range(_LINES)
     )
-    sent = call("-S", root, "produce", _TOPIC, "-K", "\t", "--tag", "even", stdin=lines.encode())
+    sent = run("-S", root, "produce", _TOPIC, "-K", "\t", "--tag", "even", stdin=lines.encode())
     assert sent.code == 0, sent.err
-    one = call("-S", root, "produce", _TOPIC, "--tag", "single", "-H", "a=b", stdin=b"one\n")
+    one = run("-S", root, "produce", _TOPIC, "--tag", "single", "-H", "a=b", stdin=b"one\n")
     assert one.code == 0, one.err
-    big = call("-S", root, "produce", _TOPIC, "-D", "", stdin=b"0123456789" * 5000)
+    big = run("-S", root, "produce", _TOPIC, "-D", "", stdin=b"0123456789" * 5000)
     assert big.code == 0, big.err
     return root
 
@@ -49,6 +49,10 @@ def test_a_broker_serves_what_the_shell_sent_and_the_shell_reads_what_the_broker
         assert _by_place(received) == _by_place(sent)
         [only] = cluster.consume(_TOPIC, "singles", 1, expression="single")
         assert only["properties"]["a"] == "b"
+        refused = run("-S", store, "produce", _TOPIC, stdin=b"beside the broker\n")
+        assert refused.code == 5
+        beside = run("-S", store, "consume", _TOPIC, "-e", "-o", "jsonl")
+        assert len(beside.lines) == len(sent)
         hits = cluster.query_by_key(_TOPIC, "key7")
         wanted = [row for row in sent if "key7" in row["properties"].get("KEYS", "").split()]
         assert _by_place(hits) == _by_place(wanted)
@@ -74,28 +78,28 @@ def test_a_broker_serves_what_the_shell_sent_and_the_shell_reads_what_the_broker
 
     _reads(store, _TOPIC, _LINES + 2 + 40)
     _reads(store, "new-topic", 1)
-    offsets = call("-S", store, "offset", "list", "-g", "readers", "-t", _TOPIC, "-o", "json")
+    offsets = run("-S", store, "offset", "list", "-g", "readers", "-t", _TOPIC, "-o", "json")
     assert {
         (row["topic"], row["queue_id"]): row["committed_offset"] for row in offsets.json()
     } == progress
-    found = call("-S", store, "message", "get", results[3]["msgId"], "-o", "json")
+    found = run("-S", store, "message", "get", results[3]["msgId"], "-o", "json")
     assert found.code == 0, found.err
     assert "from Java 3" in found.out
-    last = call("-S", store, "produce", _TOPIC, stdin=b"after the broker\n")
+    last = run("-S", store, "produce", _TOPIC, stdin=b"after the broker\n")
     assert last.code == 0, last.err
     _reads(store, _TOPIC, _LINES + 2 + 40 + 1)
-    assert call("-S", store, "store", "fsck").code == 0
+    assert run("-S", store, "store", "fsck").code == 0
 
 
 def _sizes(root: Path) -> list[str]:
     """Give what `store init` says a broker.conf must say, but for the paths."""
-    printed = call("store", "init", root.with_name("other"), "--small").lines
+    printed = run("store", "init", root.with_name("other"), "--small").lines
     return [line for line in printed if not line.startswith("storePath")]
 
 
 def _reads(root: Path, topic: str, count: int) -> None:
     """Check that the command line reads so many messages of a topic, each once."""
-    read = call("-S", root, "consume", topic, "-e", "-o", "jsonl")
+    read = run("-S", root, "consume", topic, "-e", "-o", "jsonl")
     assert read.code == 0, read.err
     rows = [json.loads(line) for line in read.lines]
     assert len({(row["queue_id"], row["queue_offset"]) for row in rows}) == len(rows) == count

@@ -72,6 +72,7 @@ def test_java_finds_the_same_messages_in_each_golden_store_as_when_it_was_made(
             assert given == {**given, **row}
 
 
+@pytest.mark.long
 def test_what_4_9_appends_and_closes_5_3_reads_byte_for_byte(
     probe49: StoreProbe, probe53: StoreProbe, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ def test_java_refuses_settings_it_does_not_know_and_stores_it_cannot_load(
         pass
 
 
+@pytest.mark.long
 def test_a_broker_serves_a_golden_store_to_a_push_consumer(java49: Release, tmp_path: Path) -> None:
     wanted = manifest("basic-4.9")
     root = extract("basic-4.9", tmp_path)
@@ -151,6 +153,7 @@ def test_a_broker_serves_a_golden_store_to_a_push_consumer(java49: Release, tmp_
         }
 
 
+@pytest.mark.long
 def test_a_broker_fails_beside_a_holder_of_the_lock_and_boots_without_one(
     java49: Release, tmp_path: Path
 ) -> None:

@@ -89,7 +89,13 @@ def test_java_and_we_take_turns_on_one_folder(
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.long)])
-@pytest.mark.parametrize(("name", "settings"), _CELLS)
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        _CELLS[0],
+        *(pytest.param(*cell.values, id=cell.id, marks=pytest.mark.long) for cell in _CELLS[1:]),
+    ],
+)
 def test_java_opens_what_killed_writers_left(
     settings: Settings, kills: int, probe: StoreProbe, tmp_path: Path
 ) -> None:

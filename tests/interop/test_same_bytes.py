@@ -26,7 +26,13 @@ _MIDDLE_FILES: Settings = {
 }
 
 
-@pytest.mark.parametrize("settings", [SMALL_FILES, _MIDDLE_FILES], ids=["small", "middle"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(SMALL_FILES, id="small"),
+        pytest.param(_MIDDLE_FILES, id="middle", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("encode", [prepare, pytest.param(encode_many, marks=pytest.mark.long)])
 def test_our_files_are_those_that_java_writes(
     encode, settings: Settings, probe49: StoreProbe, tmp_path: Path
