@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .append import Appender
-from .errors import StoreError, StoreNotWritableError
+from .errors import StoreBrokenError, StoreError, StoreNotWritableError
 from .format.names import ABORT, LOCK, OURS
 from .gate import Gate
 from .page import STATE_CLOSED, STATE_OPEN, SharedPage, Word
@@ -85,14 +85,13 @@ class Session:
             trusted = not first or not page.distrust(
                 log_file_size=config.mapped_file_size_commit_log
             )
-            if not (trusted and rivals.come_in(first=first)) and first:
+            if not (trusted and rivals.come_in(first=first) and self._resolve(first)) and first:
                 from .recovery import Recovery  # 8 ms that a plain start does not need
 
                 rivals.forget()
                 self.report = Recovery(fs, root, config, page, self.appender).run()
                 page.validate()
                 rivals.come_in(first=True)
-            self.appender.resolve()
             self.gate.page = page
             fs.touch(root / ABORT)
             fs.sync_dir(root)
@@ -100,6 +99,19 @@ class Session:
         except BaseException:
             self.appender.close()
             raise
+
+    def _resolve(self, first: bool) -> bool:
+        """Finish a dead writer's batch; False if its files are not as it left them.
+
+        Beside others that is an error: only a first-in may begin anew.
+        """
+        try:
+            self.appender.resolve()
+        except StoreBrokenError:
+            if first:
+                return False
+            raise
+        return True
 
     def leave(self, sync_all: Callable[[], None]) -> None:
         """Go out. The last one calls ``sync_all`` and marks the store cleanly closed.

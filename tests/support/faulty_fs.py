@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.watched_fs import Instant, WatchedFileSystem
 
 STORES = ("map", "torn map", "word")
-NEED_SPACE = ("write", "torn write", "reserve", "create", "rename", "make_dirs", "touch")
+NEED_SPACE = ("write", "torn write", "reserve", "create", "rename", "link", "make_dirs", "touch")
 SYNCS = ("sync", "sync_dir")
 
 

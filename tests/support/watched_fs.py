@@ -120,6 +120,10 @@ class WatchedFileSystem(FileSystem):
         self.at("unlink", path)
         super().unlink(path)
 
+    def link(self, source: Path, name: Path) -> None:
+        self.at("link", name)
+        super().link(source, name)
+
     def make_dirs(self, path: Path) -> None:
         self.at("make_dirs", path)
         super().make_dirs(path)

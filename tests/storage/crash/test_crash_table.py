@@ -149,6 +149,19 @@ def test_killed_after_a_new_file_has_its_name_it_is_gone_or_used(folder):
     assert after_the_next_writer(died) == [*BEFORE, *FILLING]
 
 
+def test_a_dead_batch_that_was_damaged_since_is_left_to_recovery(folder):
+    died = die(folder, "word", "LOG_END")
+    log = Path(died["root"]) / "commitlog" / f"{0:020d}"
+    with log.open("r+b") as file:
+        file.seek(died["start"] + 4)
+        file.write(b"\0\0\0\0")
+    with open_store(Path(died["root"]), clock=Ticking(START_MS + 1_000_000)) as store:
+        assert store.recovery is not None
+    found = inspect(Path(died["root"]), TINY)
+    assert found.problems == []
+    assert [record.id for record in found.records] == BEFORE
+
+
 # -- helpers --------------------------------------------------------------------------------
 
 
