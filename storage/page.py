@@ -67,7 +67,6 @@ class Word:
     FLUSHED_TO = 11  # the device has everything below
     FAILED = 12  # a sync failed: everybody refuses to write
     HOLDER_PID = 13
-    LAST_WRITER = 14  # token of the store object that appended last
     FILES_GENERATION = 15  # counts deletions of files
     LOG_MIN = 16
     NAMES_BYTES = 18  # how much of the names file counts: a line is a slot
@@ -75,7 +74,6 @@ class Word:
     INDEX_FILE = 20  # 17-digit name of the index file that is written now, 0 = none
     UNDO_INDEX_FILE = 21  # the index before the batch: file, header fields, count
     UNDO_INDEX_HEADER = 22  # six words: 22..27
-    LOGICS_TIMESTAMP = 28  # store time of the newest unit
     RIVALS = 29  # a Java broker tried to start beside us since the page was made
     INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
 
