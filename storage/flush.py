@@ -100,13 +100,14 @@ class Flusher:
         """
         words = self._page.words
         timestamp = words[Word.LAST_STORE_TIMESTAMP]
+        before = self._checkpoint.read()
         self.sync_log()
         with self._syncing:
             self._refuse_after_failure()
             self._sync_queues(timestamp)
             if words[Word.INDEX_FILE]:
-                self._sync_file(self._root / INDEX / f"{words[Word.INDEX_FILE]:017d}")
-        before = self._checkpoint.read()
+                newest = f"{words[Word.INDEX_FILE]:017d}"
+                self._sync_index_files(newest, before.index_msg_timestamp)
         self._write_checkpoint(
             before._replace(
                 physic_msg_timestamp=max(before.physic_msg_timestamp, timestamp),
@@ -121,18 +122,26 @@ class Flusher:
         synced one of them, so those that it did not speak for yet are synced first.
         """
         before = self._checkpoint.read()
-        end_timestamp = 0
-        for name in sorted(entry.name for entry in path.parent.iterdir()):
-            if not is_index_file_name(name) or name > path.name:
-                continue
-            with (path.parent / name).open("rb") as file:
-                header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE).ljust(40, b"\0"))
-            end_timestamp = header.end_timestamp
-            if end_timestamp >= before.index_msg_timestamp:
-                with self._syncing:
-                    self._sync_file(path.parent / name)
-        self._sync_folders({path.parent})
+        with self._syncing:
+            end_timestamp = self._sync_index_files(path.name, before.index_msg_timestamp)
         self._write_checkpoint(before._replace(index_msg_timestamp=end_timestamp))
+
+    def _sync_index_files(self, newest: str, vouched_timestamp: int) -> int:
+        """Sync the files up to ``newest`` that the checkpoint does not speak for yet.
+
+        Gives the store time of the last key of ``newest``.
+        """
+        folder = self._root / INDEX
+        end_timestamp = 0
+        for name in sorted(entry.name for entry in folder.iterdir()):
+            if is_index_file_name(name) and name <= newest:
+                with (folder / name).open("rb") as file:
+                    data = file.read(INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
+                end_timestamp = IndexHeader.unpack_from(data).end_timestamp
+                if end_timestamp >= vouched_timestamp or name == newest:
+                    self._sync_file(folder / name)
+        self._sync_folders({folder})
+        return end_timestamp
 
     def _write_checkpoint(self, data: CheckpointData) -> None:
         try:

@@ -147,6 +147,10 @@ class Gate:
 
     def close(self) -> None:
         """Close the descriptor: all locks go, in one step."""
+        if self._pending is not None:
+            # The thread that is still blocked in the kernel keeps the file, and with it this lock.
+            with suppress(OSError, ValueError):
+                self._file.unlock(JAVA_BYTE)
         self._file.close()
 
 
