@@ -314,7 +314,10 @@ def test_a_short_queue_file_is_never_written_over(root: Path) -> None:
         store.put(prepared(batch("two of four", 2, TOPIC)))
     path = sorted((root / "consumequeue" / TOPIC / "0").iterdir())[-1]
     os.truncate(path, 20)
-    with pytest.raises((CorruptFileError, StoreBrokenError), match=path.name), open_store(root) as s:
+    with (
+        pytest.raises((CorruptFileError, StoreBrokenError), match=path.name),
+        open_store(root) as s,
+    ):
         assert s.recovery is None
         s.put(prepared(batch("third", 1, TOPIC)))
     assert path.stat().st_size == 20
