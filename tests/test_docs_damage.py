@@ -314,10 +314,12 @@ def test_a_short_queue_file_is_never_written_over(root: Path) -> None:
         store.put(prepared(batch("two of four", 2, TOPIC)))
     path = sorted((root / "consumequeue" / TOPIC / "0").iterdir())[-1]
     os.truncate(path, 20)
-    with (
-        pytest.raises((CorruptFileError, StoreBrokenError), match=path.name),
-        open_store(root) as s,
-    ):
-        assert s.recovery is None
-        s.put(prepared(batch("third", 1, TOPIC)))
+    with pytest.raises((CorruptFileError, StoreBrokenError), match=path.name):
+        _put_without_recovery(root)
     assert path.stat().st_size == 20
+
+
+def _put_without_recovery(root: Path) -> None:
+    with open_store(root) as store:
+        assert store.recovery is None
+        store.put(prepared(batch("third", 1, TOPIC)))
