@@ -192,9 +192,16 @@ class IndexWriter:
         self._page.words[Word.INDEX_FILE] = int(names[-1]) if names else 0
 
     def newest_header(self) -> IndexHeader | None:
-        """Header of the file that takes the next keys, or None if there is no file."""
-        file = self._current()
-        return None if file is None else _header_of(file)
+        """Header of the file that takes the next keys, or None if there is no file.
+
+        Zeros if the file has none: somebody died making it, and recovery takes it away.
+        """
+        name = self._page.words[Word.INDEX_FILE]
+        if name == 0:
+            return None
+        with (self._directory / f"{name:017d}").open("rb") as file:
+            header = file.read(INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
+        return IndexHeader.unpack_from(header)
 
     def full_files(self) -> list[Path]:
         """The files that filled up and are ready to be synced, then noted (checkpoint).
@@ -202,8 +209,8 @@ class IndexWriter:
         Only once the next file has later keys: a Java broker that starts beside us would not
         delete a file that ends when the noted one does, but add keys to it, as we do.
         """
-        header = self.newest_header()
-        end_timestamp = 0 if header is None else header.end_timestamp
+        file = self._current()
+        end_timestamp = 0 if file is None else _header_of(file).end_timestamp
         full = [path for path, timestamp in self.full if timestamp < end_timestamp]
         if full:
             self._restore()

@@ -39,6 +39,17 @@ def test_an_empty_log_file_in_the_middle_is_damage(tmp_path: Path) -> None:
     assert empty.exists()
 
 
+def test_an_empty_index_file_is_removed(tmp_path: Path) -> None:
+    root = _store_of_a_dead_java_broker(tmp_path / "store")
+    empty = root / "index" / "29991231235959999"
+    empty.touch()
+    with MessageStore.open(root) as store:
+        assert not empty.exists()
+        store.put(prepared([Sample("more", "T")]))
+        assert [found.msg_id for found in store.view.find_unique("T", "kept")] == ["kept"]
+        assert [found.msg_id for found in store.view.find_unique("T", "more")] == ["more"]
+
+
 def test_an_empty_queue_file_is_made_whole(tmp_path: Path) -> None:
     root = _store_of_a_dead_java_broker(tmp_path / "store")
     empty = root / "consumequeue" / "T" / "0" / f"{TINY.mapped_file_size_consume_queue:020}"
