@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+from contextlib import suppress
 from pathlib import Path
 
 from storage.errors import StoreInUseError
@@ -114,7 +115,7 @@ class _Rival:
                 (inside / "java").touch()
                 os.pwrite(fd, b"lock", 0)
                 for other in inside.iterdir():
-                    if other.name != "java" and _lives(other.name):
+                    if other.name != "java" and _has_open(other.name, root / "lock"):
                         _complain(complaints, f"the rival is in beside {other.name}")
                 (inside / "java").unlink()
                 fcntl.lockf(fd, fcntl.LOCK_UN, 1, 0)
@@ -127,13 +128,14 @@ class _Rival:
         self._child.wait()
 
 
-def _lives(pid: str) -> bool:
-    """Whether the process runs: a killed one stays for a while, without its locks."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
+def _has_open(pid: str, lock: Path) -> bool:
+    """Whether the process has the lock file open: a dying one lets go of it before its lock."""
+    with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                if fd.readlink() == lock:
+                    return True
+    return False
 
 
 def _readable(fd: int) -> bool:
