@@ -104,12 +104,6 @@ class ConsumeQueueTable:
         self._fs.sync_dir(directory.parent)
         self._fs.sync_dir(self._root)
 
-    def close_queue(self, topic: str, queue_id: int) -> None:
-        """Close the maps of one queue (its files are about to go)."""
-        found = self.opened.pop((topic, queue_id), None)
-        if found is not None:
-            found.close()
-
     def close(self) -> None:
         """Close all maps."""
         while self.opened:

@@ -16,7 +16,6 @@ import os
 import struct
 import threading
 import weakref
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -150,19 +149,6 @@ class ProcessLock:
 
     def __exit__(self, *_: object) -> None:
         self._release()
-
-    def try_acquire(self) -> Callable[[], None] | None:
-        """Take the lock if it is free; gives the function that releases it, else None."""
-        if not self._threads.acquire(blocking=False):
-            return None
-        taken = False
-        try:
-            self._file = LockFile(self._path)
-            taken = self._file.try_lock(0)
-        finally:
-            if not taken:
-                self._release()
-        return self._release if taken else None
 
     def _release(self) -> None:
         if self._file is not None:

@@ -156,10 +156,6 @@ class MappedFileQueue:
         if self._second_names is not None:
             self._second_names.let_go(self.path(file_from_offset))
 
-    def open_files(self) -> list[MappedFile]:
-        """The files that are mapped now."""
-        return list(self.opened.values())
-
     def close(self) -> None:
         """Close all maps."""
         while self.opened:

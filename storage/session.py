@@ -142,10 +142,6 @@ class Session:
             page.close()
             gate.close()
 
-    def abandon(self) -> None:
-        """Close all descriptors without a word: in a forked child, or after a failed write."""
-        self.gate.close()
-
 
 def not_writable(root: Path, error: OSError) -> StoreError:
     """The error for a folder that the system does not let us write."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.format.hash_many import index_hashes_many
+from storage.format.head_matrix import HEAD_TYPES
 from storage.format.java_hash import tags_code, unsigned_java_hash
 from storage.format.layout import HEAD_SIZES, MESSAGE_MAGIC_V1
 from storage.format.properties import find_property
@@ -22,32 +23,6 @@ from storage.model import (
 from storage.read_files import ReadMap
 
 Longs = NDArray[np.int64]
-
-
-def _head(born: int, store: int) -> np.dtype[np.void]:
-    return np.dtype(
-        [
-            ("before", "V4"),
-            ("magic", ">i4"),
-            ("body_crc", ">i4"),
-            ("queue_id", ">i4"),
-            ("flag", ">i4"),
-            ("queue_offset", ">i8"),
-            ("physical_offset", ">i8"),
-            ("sys_flag", ">i4"),
-            ("born_timestamp", ">i8"),
-            ("born_host", f"V{born}"),
-            ("store_timestamp", ">i8"),
-            ("store_host", f"V{store}"),
-            ("reconsume_times", ">i4"),
-            ("prepared_transaction_offset", ">i8"),
-            ("body_length", ">i4"),
-        ]
-    )
-
-
-_HEADS: Final = tuple(_head(born, store) for store in (8, 20) for born in (8, 20))
-"""By the two IPv6 bits of sysFlag, as storage.format.layout.HEADS."""
 _SEPARATOR: Final = b"\x02"
 
 
@@ -194,7 +169,7 @@ def read_block(
 
 def _heads_at(file: ReadMap, positions: Longs, hosts: int) -> NDArray[Any]:
     """The fixed fields at many positions; ``hosts`` chooses the form."""
-    head = _HEADS[hosts]
+    head = HEAD_TYPES[hosts]
     # An item at every byte: taking some of them copies whole heads.
     count = max(0, file.length - head.itemsize + 1)
     every: NDArray[Any] = np.ndarray((count,), head, file.view, strides=(1,))

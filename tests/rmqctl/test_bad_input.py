@@ -19,6 +19,7 @@ from broker.embedded import EmbeddedBroker
 from storage.model import Message, MessageSysFlag
 from tests.support import golden
 from tests.support.cli import ROOT, run
+from tests.support.java_lock import java_lock
 
 COMPRESSED = MessageSysFlag.COMPRESSED_FLAG
 
@@ -205,28 +206,6 @@ def test_queues_in_rocksdb_are_named(made):
     with unchanged(made):
         for args in ALL:
             check(run(*args, stdin=b"x\n"), 1, "consume queues in RocksDB")
-
-
-@contextmanager
-def java_lock(root):
-    """Hold the store as a Java broker does: a POSIX lock on byte 0, in another process."""
-    script = (
-        "import fcntl, sys\n"
-        "f = open(sys.argv[1], 'r+b')\n"
-        "fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)\n"
-        "print('locked', flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, root / "lock"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as holder:
-        assert holder.stdin is not None
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"locked\n"
-        yield holder.pid
-        holder.stdin.close()
 
 
 def test_a_store_that_a_java_broker_holds_is_read_and_not_written(made):

@@ -2,9 +2,6 @@ import fcntl
 import json
 import re
 import shutil
-import subprocess
-import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,7 @@ from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support import golden
 from tests.support.cli import run
+from tests.support.java_lock import java_lock
 
 INFO_FIELDS = [
     *("path", "version", "clean_shutdown", "commitlog", "queues", "messages", "index_files"),
@@ -147,28 +145,6 @@ def test_info_names_the_writers(store):
         assert facts["clean_shutdown"] is False
         assert facts["java_locked"] is False
     assert info(store)["writers"] == []
-
-
-@contextmanager
-def java_lock(root):
-    """Hold the store as a Java broker does: a POSIX lock on byte 0, in another process."""
-    script = (
-        "import fcntl, sys\n"
-        "f = open(sys.argv[1], 'r+b')\n"
-        "fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)\n"
-        "print('locked', flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, root / "lock"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as holder:
-        assert holder.stdin is not None
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"locked\n"
-        yield
-        holder.stdin.close()
 
 
 def test_info_tells_a_java_broker(store):
