@@ -23,9 +23,9 @@ from storage.results import GetMessageStatus
 from .subscription import SUB_ALL
 
 if TYPE_CHECKING:
-    from storage.columns import ColumnBatch
     from storage.format.prepared import Ints
-    from storage.timesearch import Boundary
+    from storage.reading.columns import ColumnBatch
+    from storage.reading.timesearch import Boundary
 
 DEFAULT_TOPIC_QUEUE_NUMS = 4
 """Queues of a topic that is created by sending to it (defaultTopicQueueNums of producers)."""

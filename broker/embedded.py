@@ -42,14 +42,14 @@ from .shared_table import READ_ONLY
 from .topics import TopicManager
 
 if TYPE_CHECKING:
-    from storage.columns import ColumnBatch
     from storage.config import StoreConfig
     from storage.configs.subscription_groups import SubscriptionGroupConfig
     from storage.configs.topics import TopicConfig
     from storage.model import Message, MessageExt
+    from storage.reading.columns import ColumnBatch
+    from storage.reading.timesearch import Boundary
     from storage.readonly import StoreView
     from storage.store import MessageStore
-    from storage.timesearch import Boundary
 
 
 class EmbeddedBroker:

@@ -19,7 +19,7 @@ from .shared_table import Gate, SharedTable
 from .validation import check_group
 
 if TYPE_CHECKING:
-    from storage.fs import FileSystem
+    from storage.files.fs import FileSystem
 
     from .config import BrokerConfig
 

@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from storage.errors import StoreNotWritableError
 from storage.format.names import OURS
-from storage.locks import LockFile
+from storage.sharing.locks import LockFile
 
 from .errors import GroupInUseError
 from .validation import check_group

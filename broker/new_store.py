@@ -13,7 +13,7 @@ from .config import BrokerConfig
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
-    from storage.fs import FileSystem
+    from storage.files.fs import FileSystem
 
 
 def create_store(

@@ -13,8 +13,8 @@ from .errors import NoPermissionError
 from .subscription import parse_subscription
 
 if TYPE_CHECKING:
+    from storage.reading.tag_filter import TagFilter
     from storage.readonly import StoreView
-    from storage.tag_filter import TagFilter
 
     from .api import OffsetCommit
     from .arrivals import Arrivals

@@ -13,7 +13,6 @@ from storage.format.encode import ENCODE_MANY_FROM, prepare
 from storage.format.host import pack_host
 from storage.format.message_id import offset_msg_id
 from storage.format.sys_flag import MessageSysFlag
-from storage.light_queues import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LightPut
 from storage.model import (
     PROPERTY_INNER_MULTI_DISPATCH,
     RETRY_GROUP_TOPIC_PREFIX,
@@ -21,6 +20,7 @@ from storage.model import (
     MessageQueue,
 )
 from storage.results import PutMessageResult, PutMessageStatus
+from storage.writing.light_queues import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LightPut
 
 from .api import SendOptions, SendResult, SendStatus
 from .errors import (

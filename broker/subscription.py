@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.tag_filter import SUB_ALL as SUB_ALL, TagFilter
+from storage.reading.tag_filter import SUB_ALL as SUB_ALL, TagFilter
 
 from .errors import SubscriptionParseError
 

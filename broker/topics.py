@@ -27,7 +27,7 @@ from .validation import (
 )
 
 if TYPE_CHECKING:
-    from storage.fs import FileSystem
+    from storage.files.fs import FileSystem
 
     from .config import BrokerConfig
 

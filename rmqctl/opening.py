@@ -52,8 +52,8 @@ def topics_for_change(cli: "Cli") -> "Iterator[TopicManager]":
     """
     from broker.config import BrokerConfig
     from broker.topics import TopicManager
-    from storage.config_gate import config_gate
     from storage.readonly import StoreView
+    from storage.sharing.config_gate import config_gate
 
     _check_exists(cli)
     with StoreView.open(cli.store.path) as view:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .format.checkpoint import CheckpointData
 from .format.names import ABORT, CHECKPOINT, COMMITLOG, INDEX, is_index_file_name
-from .holders import find_holders
+from .sharing.holders import find_holders
 
 if TYPE_CHECKING:
     from .readonly import StoreView

@@ -15,7 +15,7 @@ from .errors import CorruptFileError, StoreVersionError
 from .format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX, LOCK, OURS
 
 if TYPE_CHECKING:
-    from .fs import FileSystem
+    from .files.fs import FileSystem
 
 CREATED: Final = "created"
 STORE_FILE: Final = "store.json"

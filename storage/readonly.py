@@ -2,8 +2,8 @@
 
 Works on a read-only mount, beside any number of rmqctl writers, beside a running Java broker and
 on what a dead one left. Where the store ends is asked of its shared page if it has one that can be
-trusted, else found in the files (``storage.bounds``); what is shown is what RocketMQ's recovery
-would serve, or more whole messages than that.
+trusted, else found in the files (``storage.reading.bounds``); what is shown is what RocketMQ's
+recovery would serve, or more whole messages than that.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from .detect import detect_config, not_covered, version_hint
-from .index_reader import IndexReader
-from .page import PageBounds
-from .query import FOREVER, carries_key, query_message
-from .queue_ext import ConsumeQueueExt
-from .queue_reader import QueueBounds, QueueReader
-from .read_files import StoreFiles
-from .reading import MessageReader, no_such_queue
-from .record_reader import QueueKey, RecordReader
-from .scan_bounds import ScanBounds
-from .timesearch import Boundary as Boundary, TimeSearch
+from .files.read_files import StoreFiles
+from .reading.index_reader import IndexReader
+from .reading.messages import MessageReader, no_such_queue
+from .reading.query import FOREVER, carries_key, query_message
+from .reading.queue_ext import ConsumeQueueExt
+from .reading.queue_reader import QueueBounds, QueueReader
+from .reading.record_reader import QueueKey, RecordReader
+from .reading.scan_bounds import ScanBounds
+from .reading.timesearch import Boundary as Boundary, TimeSearch
+from .sharing.page import PageBounds
 
 if TYPE_CHECKING:
-    from .bounds import Bounds
-    from .columns import ColumnBatch
     from .config import StoreConfig
     from .configs.consumer_offsets import OffsetTable
     from .configs.topics import TopicConfig
     from .model import MessageExt
+    from .reading.bounds import Bounds
+    from .reading.columns import ColumnBatch
+    from .reading.tag_filter import TagFilter
     from .results import GetMessageResult, QueryMessageResult
-    from .tag_filter import TagFilter
 
 _COLUMN_BYTES = 8 << 20
 _LOOK_FOR_PAGE_SECONDS = 0.5
@@ -196,7 +196,7 @@ class StoreView:
 
         At most ``count`` messages and about ``max_bytes`` bytes of records. Imports NumPy.
         """
-        from .columns import ColumnReader
+        from .reading.columns import ColumnReader
 
         queue = self._queue(topic, queue_id)
         bounds = self.queue_bounds(topic, queue_id)

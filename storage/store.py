@@ -1,7 +1,7 @@
 """The store as its writers see it: open, put, read, wait, flush, close. Wiring only.
 
 Reading goes through a :class:`storage.readonly.StoreView` with maps of its own; writing through
-the gate and the :class:`storage.append.Appender`. Durability: FORMAT.md and flush.py.
+the gate and the :class:`storage.writing.append.Appender`. Durability: FORMAT.md and flush.py.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from .bells import LONGEST_SLEEP_MS, Bell, Ringer
 from .config import FlushDiskType, StoreConfig
 from .errors import StoreBrokenError, StoreClosedError, StoreNotFoundError
-from .flush import Flusher, FlushService
+from .files.fs import FileSystem
 from .format.names import COMMITLOG
-from .fs import FileSystem
 from .layout import create_store, was_created_here
-from .locks import ForkAware, at_fork
-from .page import PageBounds, Word
 from .results import PutMessageResult, PutMessageStatus
-from .services import TimedServices
-from .session import Session, not_writable
+from .sharing.bells import LONGEST_SLEEP_MS, Bell, Ringer
+from .sharing.locks import ForkAware, at_fork
+from .sharing.page import PageBounds, Word
+from .sharing.services import TimedServices
+from .sharing.session import Session, not_writable
+from .writing.flush import Flusher, FlushService
 
 if TYPE_CHECKING:
     from .format.prepared import PreparedRecords
-    from .light_queues import LightPut
     from .readonly import StoreView
-    from .recovery import RecoveryReport
-    from .retention import Cleaned
+    from .recovery.store import RecoveryReport
+    from .writing.light_queues import LightPut
+    from .writing.retention import Cleaned
 
 
 def now_ms() -> int:
@@ -236,7 +236,7 @@ class MessageStore(ForkAware):
         Runs by itself every 10 s in one process of a store that rmqctl made (start_services).
         """
         self._check_usable()
-        from .retention import Retention
+        from .writing.retention import Retention
 
         session = self._session
         with self.gate():

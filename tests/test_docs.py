@@ -15,6 +15,7 @@ from rmqctl import exit_codes
 from storage.config import SMALL_STORE, StoreConfig
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.configs.sealed_json import seal
+from storage.files.fs import FileSystem
 from storage.format import cqext, layout
 from storage.format.checkpoint import CheckpointData
 from storage.format.encode import MessageInner, prepare
@@ -27,9 +28,8 @@ from storage.format.properties import encode_properties
 from storage.format.record import blank_record, encode_record
 from storage.format.sys_flag import MessageSysFlag
 from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK, StoreUnit
-from storage.fs import FileSystem
 from storage.layout import STORE_FILE, write_sizes
-from storage.page import MAX_WAITERS, PAGE_MAGIC, SLOTS, WAITER_FLAGS, WAITER_TOPICS, Word
+from storage.sharing.page import MAX_WAITERS, PAGE_MAGIC, SLOTS, WAITER_FLAGS, WAITER_TOPICS, Word
 from storage.store import MessageStore
 
 ROOT = Path(__file__).resolve().parent.parent

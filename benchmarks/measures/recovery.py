@@ -16,7 +16,7 @@ from benchmarks.report import Goal, Row
 from benchmarks.run import Run
 from benchmarks.workload import columns
 from storage.format.names import ABORT, OURS
-from storage.page import PAGE_NAME
+from storage.sharing.page import PAGE_NAME
 
 NAME = "recovery"
 _SECONDS_A_GIB = 1.2

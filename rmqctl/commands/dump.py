@@ -13,7 +13,7 @@ from rmqctl.output.view import Format
 from rmqctl.rows.dumps import ExtUnitDump, IndexEntryDump, PageQueueDump, RecordDump, UnitDump
 
 if TYPE_CHECKING:
-    from storage.read_files import ReadMap
+    from storage.files.read_files import ReadMap
 
 _OBJECTS = (Format.JSON, Format.YAML)
 _MOST_IN_ONE_OBJECT = 100_000

@@ -91,7 +91,7 @@ def spans(
 
 def _offset(broker: "EmbeddedBroker", topic: str, queue_id: int, point: Point) -> int:
     """The queue offset that a point means; outside of the queue it is the nearest in it."""
-    from storage.timesearch import Boundary
+    from storage.reading.timesearch import Boundary
 
     least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
     match point.bound:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.errors import CliError, NotFound
+from storage.files.read_files import ReadMap
 from storage.format.names import (
     ABORT,
     CHECKPOINT,
@@ -17,8 +18,7 @@ from storage.format.names import (
     is_index_file_name,
     parse_file_name,
 )
-from storage.page import PAGE_NAME
-from storage.read_files import ReadMap
+from storage.sharing.page import PAGE_NAME
 
 if TYPE_CHECKING:
     from rmqctl.context import Cli

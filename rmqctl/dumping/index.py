@@ -16,7 +16,7 @@ from storage.format.index import (
 from storage.index_sizes import find_index_sizes
 
 if TYPE_CHECKING:
-    from storage.read_files import ReadMap
+    from storage.files.read_files import ReadMap
 
 
 class IndexDump:

@@ -11,7 +11,7 @@ from storage.format.names import parse_file_name
 from storage.format.record import CheckKind, check_record, decode_record, read_head
 
 if TYPE_CHECKING:
-    from storage.read_files import ReadMap
+    from storage.files.read_files import ReadMap
 
 _MAGICS: Final = tuple(
     magic.to_bytes(4, "big", signed=True) for magic in (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from rmqctl.dumping.log import record_at, record_rows
 from rmqctl.errors import NotFound
 from rmqctl.rows.dumps import RecordDump
+from storage.files.read_files import StoreFiles
 from storage.format.names import file_name
-from storage.read_files import StoreFiles
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView

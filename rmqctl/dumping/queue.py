@@ -10,7 +10,7 @@ from storage.format.names import parse_file_name
 from storage.format.unit import CQ_STORE_UNIT_SIZE, StoreUnit, iter_units
 
 if TYPE_CHECKING:
-    from storage.read_files import ReadMap
+    from storage.files.read_files import ReadMap
 
 _EMPTY: Final = StoreUnit(0, 0, 0)
 

@@ -9,11 +9,11 @@ from rmqctl.exit_codes import DAMAGED
 from rmqctl.rows.dumps import CheckpointDump, PageDump, PageQueueDump
 from storage.configs.sealed_json import unseal
 from storage.errors import StoreError
+from storage.files.fs import FileSystem
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.errors import JsonError
 from storage.format.fastjson import loads
-from storage.fs import FileSystem
-from storage.page import (
+from storage.sharing.page import (
     MAX_WAITERS,
     PAGE_MAGIC,
     SLOT_SIZE,
@@ -101,7 +101,7 @@ def _page_queues(page: SharedPage) -> list[PageQueueDump]:
 
 
 def _page_problem(page: SharedPage) -> str | None:
-    from storage.page import Word
+    from storage.sharing.page import Word
 
     magic = page.words[Word.MAGIC]
     if magic == PAGE_MAGIC:

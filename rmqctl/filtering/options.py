@@ -110,7 +110,7 @@ def _tests(cli: Cli) -> list[Predicate]:
 
 def _tag_test(expression: str) -> list[Predicate]:
     """The client's comparison of the text; the broker compares hashes only."""
-    from storage.tag_filter import TagFilter
+    from storage.reading.tag_filter import TagFilter
 
     try:
         tags = TagFilter.parse(expression)

@@ -97,9 +97,9 @@ class _Found:
 
     def search(self, cli: "Cli", message_id: str) -> None:
         """Go through the log behind the last record that the index knows, or through all of it."""
-        from storage.index_reader import IndexReader
-        from storage.log_search import find_in_log
-        from storage.read_files import StoreFiles
+        from storage.files.read_files import StoreFiles
+        from storage.reading.index_reader import IndexReader
+        from storage.reading.log_search import find_in_log
 
         view = self._view
         index = IndexReader(view.root, view.config)

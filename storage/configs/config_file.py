@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from storage.errors import CorruptFileError, StoreNotWritableError
+from storage.files.fs import FileSystem
 from storage.format.fastjson import dumps, loads
-from storage.fs import FileSystem
 
 BAK_SUFFIX: Final = ".bak"
 TMP_SUFFIX: Final = ".tmp"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from storage.fs import FileSystem
+from storage.files.fs import FileSystem
 
 from .config_file import ConfigFile, FileIdent, JsonObject
 from .data_version import DataVersion

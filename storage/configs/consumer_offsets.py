@@ -11,8 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from storage.files.fs import FileSystem
 from storage.format.names import CONFIG
-from storage.fs import FileSystem
 from storage.model import LMQ_PREFIX
 
 from .config_file import ConfigFile, JsonObject, ident_of

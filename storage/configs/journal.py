@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from storage.errors import StoreNotWritableError
+from storage.files.fs import FileSystem
 from storage.format.names import OURS
-from storage.fs import FileSystem
-from storage.locks import ProcessLock
+from storage.sharing.locks import ProcessLock
 
 from .sealed_json import seal, unseal
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Final
 
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
+from storage.files.fs import FileSystem
 from storage.format.names import LOCK, OURS
-from storage.fs import FileSystem
-from storage.locks import ProcessLock
+from storage.sharing.locks import ProcessLock
 
 from .config_file import ConfigSource, FileIdent, LoadedConfig, ident_of, write_synced
 from .consumer_offsets import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from storage.files.fs import FileSystem
 from storage.format.names import CONFIG
-from storage.fs import FileSystem
 
 from .config_file import JsonObject
 from .config_table import ConfigTable, ConfigTableFile, flag, number

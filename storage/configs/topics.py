@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from storage.files.fs import FileSystem
 from storage.format.names import CONFIG
-from storage.fs import FileSystem
 from storage.model import (
     AUTO_CREATE_TOPIC_KEY_TOPIC,
     BENCHMARK_TOPIC,

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from storage.files.read_files import StoreFiles
 from storage.format.names import ABORT
-from storage.holders import find_holders
-from storage.queue_ext import ConsumeQueueExt
-from storage.queue_tail import written_units
-from storage.read_files import StoreFiles
-from storage.scan_bounds import ScanBounds
+from storage.reading.queue_ext import ConsumeQueueExt
+from storage.reading.queue_tail import written_units
+from storage.reading.scan_bounds import ScanBounds
+from storage.sharing.holders import find_holders
 
 from .findings import Finding, Report, Severity
 from .index import IndexCheck

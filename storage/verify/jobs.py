@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from storage.config import StoreConfig
-from storage.read_files import StoreFiles
+from storage.files.read_files import StoreFiles
 
 from .findings import Checked, Finding
 from .log import LogCheck

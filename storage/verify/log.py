@@ -10,14 +10,14 @@ import numpy as np
 from storage.format.layout import BLANK_SIZE, TWO_INTS
 from storage.format.names import COMMITLOG, file_name, parse_file_name
 from storage.format.record import CheckKind, RecordError, check_record, decode_record, read_head
-from storage.log_walk import LogWalk, Stretch, StretchKind
+from storage.reading.log_walk import LogWalk, Stretch, StretchKind
 
 from .findings import Checked, Code, Finding, Severity
 from .records import RecordBlock, TopicNames, read_block
 
 if TYPE_CHECKING:
+    from storage.files.read_files import FileRow
     from storage.model import MessageExt
-    from storage.read_files import FileRow
 
 Emit = Callable[[Finding], None]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.dispatch import read_request
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name
 from storage.format.sys_flag import MessageSysFlag
 from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK_SIZE
@@ -17,6 +16,7 @@ from storage.model import (
     PROPERTY_INNER_MULTI_DISPATCH,
     SCHEDULE_TOPIC,
 )
+from storage.writing.dispatch import read_request
 
 from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns
@@ -24,9 +24,9 @@ from .records import Longs, RecordBlock, TopicNames
 from .units import MAX_QUEUE_OFFSET, find_unit, units_at
 
 if TYPE_CHECKING:
+    from storage.files.read_files import FileRow, StoreFiles
     from storage.model import MessageExt
-    from storage.queue_ext import ConsumeQueueExt
-    from storage.read_files import FileRow, StoreFiles
+    from storage.reading.queue_ext import ConsumeQueueExt
 
 Emit = Callable[[Finding], None]
 QueueKey = tuple[str, int]

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.files.read_files import ReadMap
 from storage.format.hash_many import index_hashes_many
 from storage.format.head_matrix import HEAD_TYPES
 from storage.format.java_hash import tags_code, unsigned_java_hash
@@ -20,7 +21,6 @@ from storage.model import (
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from storage.read_files import ReadMap
 
 Longs = NDArray[np.int64]
 _SEPARATOR: Final = b"\x02"

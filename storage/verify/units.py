@@ -12,7 +12,7 @@ from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from .records import Longs
 
 if TYPE_CHECKING:
-    from storage.read_files import FileRow
+    from storage.files.read_files import FileRow
 
 UNIT: Final = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 MAX_QUEUE_OFFSET: Final = 1 << 56

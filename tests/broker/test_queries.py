@@ -8,7 +8,7 @@ from broker.api import MAX_TIMESTAMP, Broker
 from storage.configs.topics import TopicConfig
 from storage.format.message_id import parse_offset_msg_id
 from storage.model import Message
-from storage.timesearch import Boundary
+from storage.reading.timesearch import Boundary
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from broker.topics import TopicManager
 from storage.configs.journal import Journal
 from storage.configs.topics import TopicConfig, system_topics, topics_file
 from storage.errors import StoreNotWritableError
-from storage.fs import FileSystem
+from storage.files.fs import FileSystem
 from storage.model import Message
 
 BODY = b"x"

@@ -35,4 +35,7 @@ def test_nothing_heavy_is_imported(store, args):
 
 
 def test_changing_topics_imports_no_writer(store):
-    assert not modules_of("topic", "create", "u") & {"storage.append", "storage.recovery"}
+    assert not modules_of("topic", "create", "u") & {
+        "storage.writing.append",
+        "storage.recovery.store",
+    }

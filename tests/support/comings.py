@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from storage.errors import StoreInUseError
-from storage.fs import FileSystem
+from storage.files.fs import FileSystem
 from storage.store import MessageStore, now_ms
 from tests.support.crash import Acknowledge, Acknowledged, Child, inspect, missing
 from tests.support.samples import TINY, Sample, new_store, prepared

@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from storage.fs import FileSystem
+from storage.files.fs import FileSystem
 from tests.support.watched_fs import name_of
 
 SECTOR = 512

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from storage.errors import StoreClosedError
-from storage.locks import LockFile
+from storage.sharing.locks import LockFile
 from tests.support.samples import Sample, open_store, prepared
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy  # noqa: F401 - once, before the forks
 
 from storage.config import StoreConfig
-from storage.fs import FileSystem
+from storage.files.fs import FileSystem
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.store import MessageStore, now_ms
 from tests.support.crash import Acknowledge, Acknowledged, Child, Put, inspect, missing

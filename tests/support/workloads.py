@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from storage.config import StoreConfig
-from storage.fs import FileSystem
+from storage.files.fs import FileSystem
 from tests.support.crash import Acknowledge, Put
 from tests.support.samples import (
     SMALL,

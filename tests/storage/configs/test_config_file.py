@@ -13,8 +13,8 @@ from storage.configs.config_file import ConfigFile, ConfigSource
 from storage.configs.consumer_offsets import consumer_offset_file, decode_offsets, encode_offsets
 from storage.configs.topics import TopicConfig, TopicTable, topics_file
 from storage.errors import CorruptFileError, StoreNotWritableError
+from storage.files.fs import FileSystem
 from storage.format.fastjson import loads
-from storage.fs import FileSystem
 
 
 class FailingFileSystem(FileSystem):

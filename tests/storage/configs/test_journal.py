@@ -10,7 +10,7 @@ from storage.configs import journal as journal_module
 from storage.configs.journal import Journal
 from storage.configs.sealed_json import seal, unseal
 from storage.errors import StoreNotWritableError
-from storage.fs import FileSystem
+from storage.files.fs import FileSystem
 
 
 def test_entries_come_back_in_order_with_id_and_time(tmp_path):

@@ -13,8 +13,8 @@ from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
 from storage.configs.sealed_json import seal
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
+from storage.files.fs import FileSystem
 from storage.format.fastjson import dumps
-from storage.fs import FileSystem
 
 KEY = ("T@g", 0)
 OTHER = ("T@g", 1)

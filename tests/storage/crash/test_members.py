@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import GateTimeoutError, StoreInUseError, StoreVersionError
-from storage.locks import LockFile
+from storage.sharing.locks import LockFile
 from tests.support.crash import Acknowledged, inspect, missing
 from tests.support.puppet import Puppet, PuppetError
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared

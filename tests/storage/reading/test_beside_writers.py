@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from storage.page import PageBounds
+from storage.reading.scan_bounds import ScanBounds
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus as Status
-from storage.scan_bounds import ScanBounds
+from storage.sharing.page import PageBounds
 from tests.support.samples import SMALL, Sample, new_store, open_store, prepared
 
 

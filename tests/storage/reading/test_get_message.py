@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.reading.tag_filter import TagFilter
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus as Status
-from storage.tag_filter import TagFilter
 from tests.support.hand_made import TINY, HandMade
 
 ROOMY = TINY.with_(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=100_000)

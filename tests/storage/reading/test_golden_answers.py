@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from storage.model import MessageExt
+from storage.reading.tag_filter import TagFilter
 from storage.readonly import Boundary, StoreView
 from storage.results import GetMessageStatus
-from storage.tag_filter import TagFilter
 from tests.support import golden
 
 Row = dict[str, Any]

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from storage.holders import find_holders
 from storage.info import store_info
 from storage.readonly import StoreView
+from storage.sharing.holders import find_holders
 from tests.support.samples import SMALL, new_store, open_store
 
 HOLD = "import sys; print('held', flush=True); sys.stdin.read()"

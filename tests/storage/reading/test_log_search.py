@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from storage.detect import detect_config
-from storage.log_search import find_in_log
-from storage.read_files import FileRow, StoreFiles
+from storage.files.read_files import FileRow, StoreFiles
+from storage.reading.log_search import find_in_log
 from tests.support import golden
 
 Row = dict[str, Any]

@@ -20,7 +20,7 @@ WATCHED = """
 import fcntl, json, os, sys
 sys.path.insert(0, sys.argv[1])
 root = sys.argv[2]
-import mmap, numpy, storage.columns, storage.info, storage.verify
+import mmap, numpy, storage.reading.columns, storage.info, storage.verify
 from storage.readonly import Boundary, StoreView
 import isal.isal_zlib
 

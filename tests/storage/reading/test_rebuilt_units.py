@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.rebuilt_units import RebuiltUnits
+from storage.reading.rebuilt_units import RebuiltUnits
 
 
 def unit(number: int) -> bytes:

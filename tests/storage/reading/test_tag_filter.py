@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.tag_filter import TagFilter
+from storage.reading.tag_filter import TagFilter
 
 
 @pytest.mark.parametrize("expression", [None, "", "*", "  ", " * "])

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given, strategies as st
 
-from storage.dispatch import read_request
+from storage.files.read_files import StoreFiles
 from storage.format.record import scan_records
-from storage.read_files import StoreFiles
 from storage.verify.offset_runs import OffsetRuns
 from storage.verify.records import TopicNames, read_block
+from storage.writing.dispatch import read_request
 from tests.support.hand_made import TINY, HandMade
 
 ROOMY = TINY.with_(mapped_file_size_commit_log=1 << 16)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from storage.config import SMALL_STORE
-from storage.config_gate import config_gate
 from storage.errors import GateTimeoutError, StoreInUseError, StoreNotWritableError
+from storage.sharing.config_gate import config_gate
 from storage.store import MessageStore
 
 JAVA = """

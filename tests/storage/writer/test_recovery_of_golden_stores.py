@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.fs import FileSystem
+from storage.files.fs import FileSystem
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.verify import Severity, fsck

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.fs import FileSystem
+from storage.files.fs import FileSystem
 from storage.readonly import StoreView
-from storage.retention import HOUR_MS
 from storage.store import MessageStore
+from storage.writing.retention import HOUR_MS
 from tests.support.samples import START_MS, TINY, Sample, Ticking, batch, new_store, prepared
 
 CONFIG = TINY.with_(delete_when="", file_reserved_time_hours=2, disk_max_used_space_ratio=100)

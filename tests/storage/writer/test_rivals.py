@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from storage.fs import FileSystem
+from storage.files.fs import FileSystem
 from storage.model import MessageExt
 from storage.readonly import StoreView
 from storage.store import MessageStore

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from storage.bells import LONGEST_SLEEP_MS, Bell, Ringer, topic_word
-from storage.fs import FileSystem
-from storage.services import TimedServices
+from storage.files.fs import FileSystem
+from storage.sharing.bells import LONGEST_SLEEP_MS, Bell, Ringer, topic_word
+from storage.sharing.services import TimedServices
 from storage.store import MessageStore
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared
 

@@ -1,0 +1,1 @@
+"""The seam to the operating system, and files as arrays of bytes."""

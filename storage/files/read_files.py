@@ -1,0 +1,189 @@
+"""Files of a store, mapped for reading only.
+
+A reader maps files by itself and shares no map with the writer. Maps are dropped, never closed: a
+thread that still slices one keeps it alive, and a file that retention has deleted stays readable
+until its last reader lets go.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+import threading
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_name
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+
+MAX_MAPS: Final = 256
+"""Maps that one reader keeps, over all rows of files; each holds a file descriptor."""
+
+
+class ReadMap:
+    """One mapped file: ``map`` for slices that copy, ``view`` for looking without copying.
+
+    ``length`` may be below the row's file size if the file was cut short.
+    """
+
+    __slots__ = ("length", "map", "view")
+
+    def __init__(self, mapped: mmap.mmap) -> None:
+        self.map = mapped
+        self.view = memoryview(mapped)
+        self.length = len(mapped)
+
+
+class MapBudget:
+    """Bounds the number of open maps of all rows of one reader: the oldest goes first."""
+
+    def __init__(self, max_maps: int = MAX_MAPS) -> None:
+        self._max_maps = max_maps
+        self._opened: deque[tuple[dict[int, ReadMap], int]] = deque()
+        self.lock = threading.Lock()  # guards _opened and the opening of maps
+
+    def opened(self, maps: dict[int, ReadMap], key: int) -> None:
+        """Note a new map of a row; needs ``lock``."""
+        self._opened.append((maps, key))
+        if len(self._opened) > self._max_maps:
+            old_maps, old_key = self._opened.popleft()
+            old_maps.pop(old_key, None)
+
+
+class FileRow:
+    """Equally long files named after the offset of their first byte: the log, or one queue.
+
+    Thread-safe. A missing file is None; errors of the operating system other than a missing file
+    (no permission, a failing disk) are raised as OSError.
+    """
+
+    __slots__ = ("_budget", "_offsets", "directory", "file_size", "opened")
+
+    def __init__(self, budget: MapBudget, directory: str, file_size: int) -> None:
+        self._budget = budget
+        self.directory = directory
+        self.file_size = file_size
+        self.opened: dict[int, ReadMap] = {}
+        """The files that are mapped now; may change at any time."""
+        self._offsets: list[int] = []
+
+    def at(self, file_from_offset: int) -> ReadMap | None:
+        """The file that begins at this offset, or None if there is none or it is empty."""
+        found = self.opened.get(file_from_offset)
+        return found if found is not None else self._open(file_from_offset)
+
+    def offsets(self) -> list[int]:
+        """First offsets of the files, ascending, as they were listed last; names of another form
+        are left out.
+
+        Files that were added behind the last one since then may be missing, see :meth:`relist`.
+        """
+        return self._offsets or self.relist()
+
+    def relist(self) -> list[int]:
+        """List the folder anew and drop the maps of files that are gone."""
+        try:
+            with os.scandir(self.directory) as entries:
+                names = [entry.name for entry in entries if entry.is_file()]
+        except (FileNotFoundError, NotADirectoryError):
+            names = []
+        found = (parse_file_name(name) for name in names)
+        size = self.file_size
+        offsets = sorted(offset for offset in found if offset is not None and not offset % size)
+        for gone in set(self.opened).difference(offsets):
+            self.opened.pop(gone, None)
+        self._offsets = offsets
+        return offsets
+
+    def modified_ms(self, file_from_offset: int) -> int | None:
+        """When the file was last modified, by the file system's clock; None if it is missing."""
+        try:
+            return Path(self.path(file_from_offset)).stat().st_mtime_ns // 1_000_000
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def path(self, file_from_offset: int) -> str:
+        """Where the file that begins at this offset lies."""
+        return f"{self.directory}/{file_name(file_from_offset)}"
+
+    def _open(self, file_from_offset: int) -> ReadMap | None:
+        if file_from_offset < 0:
+            return None
+        budget = self._budget
+        with budget.lock:
+            found = self.opened.get(file_from_offset)
+            if found is not None:
+                return found
+            try:
+                # not to wait for the other end if it is a pipe
+                flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+                fd = os.open(self.path(file_from_offset), flags)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            try:
+                info = os.fstat(fd)
+                length = min(info.st_size, self.file_size)
+                if length == 0 or not stat.S_ISREG(info.st_mode):
+                    return None
+                found = ReadMap(mmap.mmap(fd, length, access=mmap.ACCESS_READ))
+            finally:
+                os.close(fd)
+            if length == self.file_size:  # a shorter one may still grow: look again next time
+                self.opened[file_from_offset] = found
+                budget.opened(self.opened, file_from_offset)
+        return found
+
+
+class StoreFiles:
+    """The log and the queues of one store as rows of files with one budget of maps."""
+
+    def __init__(self, root: Path, config: StoreConfig, max_maps: int = MAX_MAPS) -> None:
+        self._budget = MapBudget(max_maps)
+        self._queue_root = str(root / CONSUMEQUEUE)
+        self._queue_file_size = config.mapped_file_size_consume_queue
+        self._queues: dict[tuple[str, int], FileRow] = {}
+        self.root = root
+        self.log = FileRow(self._budget, str(root / COMMITLOG), config.mapped_file_size_commit_log)
+
+    def queue(self, topic: str, queue_id: int) -> FileRow | None:
+        """The files of a queue, whether there are any or not; None if no queue can be called so."""
+        found = self._queues.get((topic, queue_id))
+        if found is None and queue_id >= 0 and is_folder_name(topic):
+            path = f"{self._queue_root}/{topic}/{queue_id}"
+            found = FileRow(self._budget, path, self._queue_file_size)
+            found = self._queues.setdefault((topic, queue_id), found)
+        return found
+
+    def queue_folders(self) -> list[tuple[str, int]]:
+        """All (topic, queue id) that have a folder; folders of other names are left out."""
+        found = []
+        for topic in _folders(self._queue_root):
+            found += [
+                (topic, int(queue_id))
+                for queue_id in _folders(f"{self._queue_root}/{topic}")
+                if queue_id.isascii() and queue_id.isdigit() and str(int(queue_id)) == queue_id
+            ]
+        return sorted(found)
+
+    def relist(self) -> None:
+        """List all folders anew, after files were deleted."""
+        self.log.relist()
+        for row in list(self._queues.values()):
+            row.relist()
+
+
+def is_folder_name(topic: str) -> bool:
+    """Tell whether a topic can have a folder of its own below ``consumequeue``."""
+    return bool(topic) and topic not in (".", "..") and not {"/", "\0"}.intersection(topic)
+
+
+def _folders(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return [entry.name for entry in entries if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -1,0 +1,142 @@
+"""The key index for reading: which records may carry a key (IndexService.queryOffset).
+
+Only hashes are stored, so hits may belong to another key of the same hash; whoever needs the key
+itself compares it with the message.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.format.index import (
+    HASH_SLOT,
+    INDEX_ENTRY,
+    INDEX_HEADER_SIZE,
+    IndexHeader,
+    entry_position,
+    slot_position,
+)
+from storage.format.java_hash import key_hash
+from storage.format.names import INDEX, is_index_file_name
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+
+
+class QueryOffsetResult(NamedTuple):
+    """Commit log offsets, newest first, and where the newest index file ends."""
+
+    offsets: list[int]
+    index_last_update_timestamp: int
+    index_last_update_phyoffset: int
+
+
+class IndexReader:
+    """All index files of a store. Thread-safe; maps newly made files as they come."""
+
+    def __init__(self, root: Path, config: StoreConfig) -> None:
+        self._directory = root / INDEX
+        self._slots = config.max_hash_slot_num
+        self._entries = config.max_index_num
+        self._max_hits = config.max_msgs_num_batch
+        self._maps: dict[str, mmap.mmap] = {}
+
+    def names(self) -> list[str]:
+        """Names of the index files, oldest first."""
+        try:
+            names = [path.name for path in self._directory.iterdir() if path.is_file()]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(name for name in names if is_index_file_name(name))
+
+    def header(self, name: str) -> IndexHeader | None:
+        """The header of one file, None if the file is gone or too short for one."""
+        mapped = self._map(name)
+        if mapped is None or len(mapped) < INDEX_HEADER_SIZE:
+            return None
+        return IndexHeader.unpack_from(mapped[:INDEX_HEADER_SIZE])
+
+    def query(self, topic: str, key: str, max_num: int, begin: int, end: int) -> QueryOffsetResult:
+        """Find records of a topic by key hash and store time in ``begin`` .. ``end`` (ms).
+
+        Times of index entries are whole seconds from the file's first one, rounded down. At most
+        ``max_msgs_num_batch`` hits.
+        """
+        wanted = key_hash(topic, key)
+        max_num = min(max_num, self._max_hits)
+        hits: list[int] = []
+        timestamp = phy_offset = 0
+        for number, name in enumerate(reversed(self.names())):
+            header = self.header(name)
+            if header is None:
+                continue
+            if number == 0:
+                timestamp, phy_offset = header.end_timestamp, header.end_phy_offset
+            if _is_time_matched(header, begin, end):
+                self._walk_chain(name, header, wanted, max_num, begin, end, hits)
+            if header.begin_timestamp < begin or len(hits) >= max_num:
+                break
+        return QueryOffsetResult(hits, timestamp, phy_offset)
+
+    def _walk_chain(
+        self,
+        name: str,
+        header: IndexHeader,
+        wanted: int,
+        max_num: int,
+        begin: int,
+        end: int,
+        hits: list[int],
+    ) -> None:
+        """Follow one slot's chain from its newest entry back (IndexFile.selectPhyOffset)."""
+        mapped = self._map(name)
+        if mapped is None:
+            return
+        count = min(header.index_count, self._entries)
+        at = slot_position(wanted % self._slots)
+        if at + HASH_SLOT.size > len(mapped):
+            return
+        (number,) = HASH_SLOT.unpack_from(mapped, at)
+        if not 0 < number <= header.index_count or header.index_count <= 1:
+            return
+        while len(hits) < max_num:
+            at = entry_position(self._slots, number)
+            if number > count or at + INDEX_ENTRY.size > len(mapped):
+                return
+            entry_hash, offset, seconds, previous = INDEX_ENTRY.unpack_from(mapped, at)
+            if seconds < 0:
+                return
+            time = header.begin_timestamp + seconds * 1000
+            if entry_hash == wanted and begin <= time <= end:
+                hits.append(offset)
+            # An entry's predecessor was put before it; anything else is damage, maybe a circle.
+            if not 0 < previous < number or time < begin:
+                return
+            number = previous
+
+    def _map(self, name: str) -> mmap.mmap | None:
+        found = self._maps.get(name)
+        if found is None:
+            try:
+                fd = os.open(self._directory / name, os.O_RDONLY | os.O_CLOEXEC)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            try:
+                if not os.fstat(fd).st_size:
+                    return None
+                found = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+            finally:
+                os.close(fd)
+            if len(self._maps) >= 16:
+                self._maps.pop(next(iter(self._maps)), None)
+            self._maps[name] = found
+        return found
+
+
+def _is_time_matched(header: IndexHeader, begin: int, end: int) -> bool:
+    """Whether a file's range of times can hold something (IndexFile.isTimeMatched)."""
+    first, last = header.begin_timestamp, header.end_timestamp
+    return (begin < first and end > last) or first <= begin <= last or first <= end <= last

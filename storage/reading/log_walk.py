@@ -1,0 +1,193 @@
+"""Walking the log record by record, past damage where whole records follow.
+
+RocketMQ's recovery ends the log at the first thing that is no record. Here the walk goes on where
+that surely keeps whole messages: behind a record whose body alone is damaged, behind bytes that
+are no record if a record follows that knows its own place and is no older, and into the next file
+if it begins with such a record. So a lost blank record, or one bad byte, hides one message at
+most. Left-over bytes of an earlier, longer log are older than the log's end and are not followed.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.format.layout import BLANK_MAGIC, MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2
+from storage.format.record import CheckKind, check_record, read_head, scan_records
+
+if TYPE_CHECKING:
+    from storage.files.read_files import FileRow, ReadMap
+
+_CHUNK_RECORDS: Final = 1 << 15
+_SEARCH_STEP: Final = 1 << 20
+_MAGICS: Final = tuple(
+    magic.to_bytes(4, "big", signed=True)
+    for magic in (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2, BLANK_MAGIC)
+)
+
+
+class StretchKind(Enum):
+    """What a stretch of the log is."""
+
+    RECORDS = auto()
+    DAMAGED = auto()  # one record of known length that fails a check; whole records follow
+    LOST = auto()  # bytes in which no record can be told; whole records follow
+    BLANK = auto()  # the blank record and what is behind it to the file's end
+
+
+class Stretch(NamedTuple):
+    """A piece of one log file: ``start`` is its commit log offset, ``sizes`` sum to its length."""
+
+    kind: StretchKind
+    start: int
+    sizes: list[int]
+    reason: str = ""
+
+
+class LogWalk:
+    """One walk, from ``position`` on. ``position`` is always behind what was given out last.
+
+    ``limit`` None walks to the end of what is written; else nothing that ends behind it is given
+    out. ``search_all`` looks for records in all of a file behind damage; without it at most some
+    MiB, which is where the next record lies behind a single damaged one. ``last_record`` is the
+    offset of a record in front of ``position``, if one is known.
+    """
+
+    def __init__(
+        self,
+        log: FileRow,
+        position: int,
+        *,
+        limit: int | None = None,
+        check_crc: bool = True,
+        search_all: bool = False,
+        last_record: int | None = None,
+        max_record: int = (4 << 20) + (64 << 10),
+    ) -> None:
+        self.position = position
+        self._log = log
+        self._limit = limit
+        self._check_crc = check_crc
+        self._search_all = search_all
+        self._window = log.file_size if search_all else 2 * max_record
+        self._last_record = last_record
+        self.stop_reason = ""
+        """What lies at ``position`` after the walk has ended."""
+
+    def next(self) -> Stretch | None:
+        """Give the next stretch, None at the end. May be called again when the log has grown."""
+        if self._limit is not None and self.position >= self._limit:
+            return None
+        position = self.position % self._log.file_size
+        first = self.position - position
+        file = self._log.at(first)
+        if file is None:
+            return self._enter_next_file(first, position, "the file is missing")
+        limit = file.length
+        if self._limit is not None:
+            limit = min(limit, self._limit - first)
+        scan = scan_records(
+            file.view, position, limit, check_crc=self._check_crc, max_count=_CHUNK_RECORDS
+        )
+        if scan.sizes:
+            self._last_record = first + scan.end - scan.sizes[-1]
+            return self._give(StretchKind.RECORDS, scan.sizes)
+        if scan.stop is not None and scan.stop.kind is CheckKind.BLANK:
+            return self._give(StretchKind.BLANK, [self._log.file_size - position])
+        reason = scan.stop.reason if scan.stop is not None else ""
+        return self._pass_damage(file, first, position, limit, reason)
+
+    # -- beyond damage ------------------------------------------------------------------------
+
+    def _pass_damage(
+        self, file: ReadMap, first: int, position: int, limit: int, reason: str
+    ) -> Stretch | None:
+        view = file.view
+        found = check_record(view, position, limit, check_crc=False)
+        if found.kind is CheckKind.MESSAGE and self._goes_on(
+            file, first, position + found.size, limit
+        ):
+            if check_record(view, position, limit, self._check_crc).kind is CheckKind.MESSAGE:
+                return self.next()  # a writer has completed it meanwhile
+            self._last_record = first + position
+            return self._give(StretchKind.DAMAGED, [found.size], reason)
+        behind = self._search(file, first, position, limit)
+        if behind is not None:
+            if check_record(view, position, limit, self._check_crc).kind is CheckKind.MESSAGE:
+                return self.next()
+            return self._give(StretchKind.LOST, [behind - position], reason)
+        return self._enter_next_file(first, position, reason)
+
+    def _goes_on(self, file: ReadMap, first: int, position: int, limit: int) -> bool:
+        """Whether a whole record that knows its place, or a right blank record, lies here."""
+        found = check_record(file.view, position, limit)
+        if found.kind is CheckKind.BLANK:
+            return found.size == self._log.file_size - position
+        if found.kind is not CheckKind.MESSAGE:
+            return False
+        head = read_head(file.view, position)
+        return head.physical_offset == first + position and self._is_no_older(head.store_timestamp)
+
+    def _search(self, file: ReadMap, first: int, position: int, limit: int) -> int | None:
+        """Where the log goes on behind bytes that are no record, looking for magic codes."""
+        if not self._search_all and not any(file.map[position : position + 8]):
+            # Where nothing was written a search would read through a file of zeros. A zeroed
+            # stretch between records is passed with the help of the queues (see scan_bounds).
+            return None
+        end = min(limit, position + self._window)
+        start = position + 1
+        while start < end:
+            block = file.map[start : min(end, start + _SEARCH_STEP) + 3]
+            places = sorted({place for magic in _MAGICS for place in _find_all(block, magic)})
+            for place in places:
+                candidate = start + place - 4
+                if candidate > position and self._goes_on(file, first, candidate, limit):
+                    return candidate
+            start += _SEARCH_STEP
+        return None
+
+    def _enter_next_file(self, first: int, position: int, reason: str) -> Stretch | None:
+        """Go to the next file that there is, if it begins with a record that can follow."""
+        following = self._next_file(first)
+        if following is None or not self._follows(following):
+            self.stop_reason = reason
+            return None
+        return self._give(StretchKind.LOST, [following - first - position], reason)
+
+    def _next_file(self, first: int) -> int | None:
+        """Where the next file begins, or where the walk shall end if that comes before."""
+        following = first + self._log.file_size
+        if self._limit is not None and following >= self._limit:
+            return self._limit
+        if self._log.at(following) is not None:
+            return following
+        return next((offset for offset in self._log.relist() if offset > first), None)
+
+    def _follows(self, following: int) -> bool:
+        """Whether the file that begins at ``following`` begins with a record."""
+        if following == self._limit:
+            return True
+        file = self._log.at(following)
+        return file is not None and self._goes_on(file, following, 0, file.length)
+
+    def _is_no_older(self, timestamp: int) -> bool:
+        """Whether a record may stand behind the last one that was given out, by its time."""
+        if self._last_record is None:
+            return True
+        position = self._last_record % self._log.file_size
+        file = self._log.at(self._last_record - position)
+        return file is None or timestamp >= read_head(file.view, position).store_timestamp
+
+    def _give(self, kind: StretchKind, sizes: list[int], reason: str = "") -> Stretch:
+        stretch = Stretch(kind, self.position, sizes, reason)
+        self.position += sum(sizes)
+        return stretch
+
+
+def _find_all(block: bytes, pattern: bytes) -> list[int]:
+    found = []
+    at = block.find(pattern)
+    while at >= 0:
+        found.append(at)
+        at = block.find(pattern, at + 1)
+    return found

@@ -1,0 +1,131 @@
+"""Reading a run of messages from a queue: the rules of DefaultMessageStore.getMessage (4.9).
+
+They decide what a consumer sees at the edges: before the first message, behind the last one, where
+a file is missing, where retention has been, and how much one answer holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK_SIZE
+from storage.results import GetMessageResult, GetMessageStatus
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.files.read_files import FileRow
+    from storage.model import MessageExt
+
+    from .queue_ext import ConsumeQueueExt
+    from .queue_reader import QueueBounds, QueueReader
+    from .record_reader import RecordReader
+    from .tag_filter import TagFilter
+
+_FOUND: Final = GetMessageStatus.FOUND
+
+
+class MessageReader:
+    """Reads messages of any queue of one store."""
+
+    def __init__(
+        self, log: FileRow, records: RecordReader, ext: ConsumeQueueExt, config: StoreConfig
+    ) -> None:
+        self._log = log
+        self._records = records
+        self._ext = ext
+        self._max_bytes = config.max_transfer_bytes_in_memory
+        self._max_count = config.max_transfer_count_in_memory
+        self._scan_bytes = config.max_filter_message_size
+
+    def get_message(
+        self,
+        queue: QueueReader,
+        bounds: QueueBounds,
+        offset: int,
+        max_msg_nums: int,
+        tags: TagFilter | None,
+    ) -> GetMessageResult:
+        """Read up to ``max_msg_nums`` messages from ``offset`` on.
+
+        A read ends at the end of a queue file, after the store's limits of messages and bytes
+        (the first message always fits), and with a filter after some hundred units. RocketMQ's
+        smaller limits for messages that lie far behind in the log do not apply here. A record
+        that contradicts its unit is left out, as if it were being removed.
+        """
+        outside = status_outside(bounds, offset)
+        if outside is not None:
+            return outside
+        scan = max(self._scan_bytes, max_msg_nums * CQ_STORE_UNIT_SIZE) // CQ_STORE_UNIT_SIZE
+        units = queue.units(offset, min(scan, bounds.max_offset - offset))
+        if units is None:
+            return GetMessageResult(
+                GetMessageStatus.OFFSET_FOUND_NULL, queue.behind_gap(offset), *bounds, []
+            )
+        status = GetMessageStatus.NO_MATCHED_MESSAGE
+        messages: list[MessageExt] = []
+        total = 0
+        limit = min(max_msg_nums, self._max_count)
+        byte_limit = self._max_bytes
+        next_file = -1
+        number = -1
+        read = self._records.read
+        key = queue.key
+        for number, (place, size, code) in enumerate(CQ_STORE_UNIT.iter_unpack(units)):
+            if place < next_file:
+                continue
+            if total and (len(messages) >= limit or total + size > byte_limit):
+                break
+            if tags is not None and not self._matches(queue, tags, code):
+                status = GetMessageStatus.NO_MATCHED_MESSAGE
+                continue
+            message = read(place, size, key, offset + number)
+            if message is not None:
+                messages.append(message)
+                total += size
+                next_file = -1
+                continue
+            if not total:
+                status = GetMessageStatus.MESSAGE_WAS_REMOVING
+            if size != PRE_BLANK_SIZE:
+                next_file = self._behind_missing_file(place)
+        else:
+            number += 1
+        if messages:
+            status = _FOUND
+        return GetMessageResult(status, offset + number, *bounds, messages, total)
+
+    def _matches(self, queue: QueueReader, tags: TagFilter, code: int) -> bool:
+        if code <= MAX_EXT_ADDR:
+            resolved = self._ext.tags_code(queue.key.topic, queue.key.queue_id, code)
+            return resolved is None or tags.matches(resolved)
+        return tags.matches(code)
+
+    def _behind_missing_file(self, place: int) -> int:
+        """Where the next log file begins if the one of ``place`` is gone, else -1.
+
+        Units of a deleted file are passed over without looking at each (CommitLog.rollNextFile).
+        """
+        size = self._log.file_size
+        first = place - place % size
+        return first + size if self._log.at(first) is None else -1
+
+
+def status_outside(bounds: QueueBounds, offset: int) -> GetMessageResult | None:
+    """Answer for an offset at which the queue holds no message, None if it lies within."""
+    min_offset, max_offset = bounds
+    if min_offset <= offset < max_offset:
+        return None
+    if max_offset == 0:
+        status, following = GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0
+    elif offset < min_offset:
+        status, following = GetMessageStatus.OFFSET_TOO_SMALL, min_offset
+    elif offset == max_offset:
+        status, following = GetMessageStatus.OFFSET_OVERFLOW_ONE, offset
+    else:
+        status, following = GetMessageStatus.OFFSET_OVERFLOW_BADLY, max_offset
+    return GetMessageResult(status, following, min_offset, max_offset, [])
+
+
+def no_such_queue() -> GetMessageResult:
+    """Answer for what can not be a queue: a negative id, or a name that can be no folder."""
+    return GetMessageResult(GetMessageStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])

@@ -1,0 +1,164 @@
+"""One consume queue for reading: its bounds, its units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+
+from .record_reader import QueueKey
+
+if TYPE_CHECKING:
+    from storage.files.read_files import FileRow
+
+    from .bounds import Bounds
+    from .scan_bounds import ScanBounds
+
+_BLOCK_UNITS: Final = 1024
+
+
+class QueueBounds(NamedTuple):
+    """A queue's offsets at one moment: messages are at ``min_offset`` .. ``max_offset`` - 1."""
+
+    min_offset: int
+    max_offset: int
+
+
+class QueueReader:
+    """Reads the units of one queue. Thread-safe.
+
+    ``scan`` is given where units may have been rebuilt in memory instead of lying in the files.
+    """
+
+    __slots__ = ("_bounds", "_first_message", "_row", "_scan", "_units_per_file", "key")
+
+    def __init__(
+        self, key: QueueKey, row: FileRow, bounds: Bounds, scan: ScanBounds | None
+    ) -> None:
+        self.key = key
+        self._row = row
+        self._bounds = bounds
+        self._scan = scan
+        self._units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
+        # (files generation, log min, min offset): where retention has left the queue
+        self._first_message: tuple[int, int, int] | None = None
+
+    @property
+    def units_per_file(self) -> int:
+        """Units that one file holds."""
+        return self._units_per_file
+
+    def bounds(self, log_min: int, generation: int) -> QueueBounds:
+        """Min and max offset. ``log_min`` is the log's first offset, ``generation`` the bounds'."""
+        key = self.key
+        max_offset = self._bounds.next_offset(key.topic, key.queue_id)
+        known = self._first_message
+        if known is None or known[:2] != (generation, log_min) or known[2] > max_offset:
+            min_offset = self._find_first(log_min, max_offset)
+            if min_offset < max_offset:  # an empty queue may get its first message any time
+                self._first_message = (generation, log_min, min_offset)
+            return QueueBounds(min_offset, max_offset)
+        return QueueBounds(known[2], max_offset)
+
+    def units(self, queue_offset: int, count: int) -> bytes | None:
+        """Up to ``count`` units from ``queue_offset`` on, none from the next file; fewer may come.
+
+        None if the file that holds the first one is missing (ConsumeQueue.getIndexBuffer).
+        ``queue_offset`` lies within the bounds, and ``queue_offset + count`` at most at the end.
+        """
+        scan = self._scan
+        if scan is not None:
+            key = self.key
+            in_files = scan.file_units(key.topic, key.queue_id)
+            if queue_offset >= in_files:
+                return scan.rebuilt.read(key.topic, key.queue_id, queue_offset, count) or None
+            count = min(count, in_files - queue_offset)
+        position = queue_offset * CQ_STORE_UNIT_SIZE
+        within = position % self._row.file_size
+        file = self._row.at(position - within)
+        if file is None:
+            return None
+        end = min(within + count * CQ_STORE_UNIT_SIZE, self._row.file_size)
+        data = file.map[within:end]
+        short = len(data) % CQ_STORE_UNIT_SIZE
+        if short:  # the file was cut inside a unit
+            data = data[:-short]
+        return data or None
+
+    def unit(self, queue_offset: int) -> tuple[int, int, int] | None:
+        """One unit: commit log offset, size and tags code; None if its file is missing."""
+        data = self.units(queue_offset, 1)
+        if data is None:
+            return None
+        unit: tuple[int, int, int] = CQ_STORE_UNIT.unpack(data)
+        return unit
+
+    def behind_gap(self, queue_offset: int) -> int:
+        """Where to go on when the units at ``queue_offset`` are missing: the next file, or the
+        next rebuilt unit (ConsumeQueue.rollNextFile)."""
+        scan = self._scan
+        if scan is not None:
+            key = self.key
+            if queue_offset >= scan.file_units(key.topic, key.queue_id):
+                following = scan.rebuilt.next_run(key.topic, key.queue_id, queue_offset)
+                if following is not None:
+                    return following
+        return queue_offset + self._units_per_file - queue_offset % self._units_per_file
+
+    def segments(self) -> list[tuple[int, int]]:
+        """Files of the queue for the time search: (first queue offset, mtime in ms), ascending.
+
+        Rebuilt units count as one more file, just written.
+        """
+        found = []
+        for first in self._row.relist():
+            modified = self._row.modified_ms(first)
+            if modified is not None:
+                found.append((first // CQ_STORE_UNIT_SIZE, modified))
+        scan = self._scan
+        if scan is not None:
+            rebuilt = scan.rebuilt.first_offset(self.key.topic, self.key.queue_id)
+            if rebuilt is not None:
+                found.append((rebuilt, 1 << 62))
+        return found
+
+    # -- min offset ---------------------------------------------------------------------------
+
+    def _find_first(self, log_min: int, max_offset: int) -> int:
+        """First unit whose record is still in the log; ``max_offset`` if there is none.
+
+        ConsumeQueue.correctMinOffset looks at the first file only and then keeps the old value;
+        like 5.x this gives an empty range when every message has been deleted.
+        """
+        files = self._row.relist()
+        offset = files[0] // CQ_STORE_UNIT_SIZE if files else max_offset
+        scan = self._scan
+        if scan is not None:
+            rebuilt = scan.rebuilt.first_offset(self.key.topic, self.key.queue_id)
+            if rebuilt is not None:
+                offset = min(offset, rebuilt)
+        while offset < max_offset:
+            count = min(_BLOCK_UNITS, max_offset - offset)
+            data = self.units(offset, count)
+            if data is None:
+                offset = self.behind_gap(offset)
+                continue
+            if not _is_expired(data, 0, log_min):
+                return offset
+            if not _is_expired(data, len(data) - CQ_STORE_UNIT_SIZE, log_min):
+                return offset + _first_kept(data, log_min)
+            offset += len(data) // CQ_STORE_UNIT_SIZE
+        return max_offset
+
+
+def _is_expired(data: bytes, position: int, log_min: int) -> bool:
+    """Whether a unit's record has been deleted, or the unit is a filler."""
+    offset, size, _ = CQ_STORE_UNIT.unpack_from(data, position)
+    return bool(offset < log_min or size == PRE_BLANK_SIZE)
+
+
+def _first_kept(data: bytes, log_min: int) -> int:
+    for number, (offset, size, _) in enumerate(CQ_STORE_UNIT.iter_unpack(data)):
+        if offset >= log_min and size != PRE_BLANK_SIZE:
+            return number
+    return len(data) // CQ_STORE_UNIT_SIZE

@@ -1,0 +1,223 @@
+"""From a place in the log to a message, handed out only if nothing contradicts it.
+
+A unit of a consume queue says where a record lies and how long it is; the record says which topic,
+queue and queue offset it belongs to, where it lies itself, and the CRC of its body. A record that
+contradicts any of that is not handed out. The one lawful exception is multi-dispatch: a unit of a
+light queue names a record of another topic, and that record's properties name the queue.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from storage.format.crc import CRC_MASK, bulk_crc32
+from storage.format.layout import (
+    HEADS,
+    MESSAGE_MAGIC_V1,
+    MESSAGE_MAGIC_V2,
+    MIN_RECORD_SIZE,
+    TWO_INTS,
+    store_timestamp_position,
+)
+from storage.format.record import CheckKind, RecordError, check_record, decode_record, read_head
+from storage.model import (
+    LMQ_PREFIX,
+    PROPERTY_INNER_MULTI_DISPATCH,
+    PROPERTY_INNER_MULTI_QUEUE_OFFSET,
+    MessageExt,
+)
+
+if TYPE_CHECKING:
+    from storage.files.read_files import FileRow
+
+_HEAD: Final = HEADS[0]
+_HEAD_SIZE: Final = _HEAD.size
+_LONG: Final = Struct(">q")
+_IPV6: Final = 0x30
+_MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
+_SYS_FLAG_POSITION: Final = 36
+_USUAL_SIZE: Final = (4 << 20) + (64 << 10)
+"""Records up to this size (Java's limit) are copied at once; a larger claim is examined first."""
+
+
+class QueueKey:
+    """A queue as records name it, prepared for comparing."""
+
+    __slots__ = ("queue_id", "topic", "topic_field")
+
+    def __init__(self, topic: str, queue_id: int) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        name = topic.encode("utf-8", "surrogateescape")
+        # as a record of version 1 holds it; longer topics only occur in version 2
+        self.topic_field = bytes((len(name),)) + name if len(name) < 128 else None
+
+
+class RecordReader:
+    """Reads single records of a log. Thread-safe; takes no lock."""
+
+    def __init__(self, log: FileRow) -> None:
+        self._log = log
+        self._open_files = log.opened
+        self._file_size = log.file_size
+        self._crc_of = bulk_crc32()
+
+    def read(self, offset: int, size: int, key: QueueKey, queue_offset: int) -> MessageExt | None:
+        """Read the record that a unit of a queue points to, or None if it contradicts the unit.
+
+        Also None where the log's file is missing. Never reads more than the record can be.
+        """
+        position = offset % self._file_size
+        file = self._open_files.get(offset - position)
+        if file is None:
+            file = self._log.at(offset - position)
+        if file is None or not MIN_RECORD_SIZE <= size <= file.length - position:
+            return None
+        if size > _USUAL_SIZE and not self._claims(file.view, position, size):
+            return None
+        record = file.map[position : position + size]
+        field = key.topic_field
+        (
+            total,
+            magic,
+            body_crc,
+            queue_id,
+            flag,
+            own_queue_offset,
+            physical_offset,
+            sys_flag,
+            born_timestamp,
+            born_host,
+            store_timestamp,
+            store_host,
+            reconsume_times,
+            prepared_transaction_offset,
+            body_length,
+        ) = _HEAD.unpack_from(record)
+        if (
+            magic != MESSAGE_MAGIC_V1
+            or sys_flag & _IPV6
+            or body_length < 0
+            or own_queue_offset != queue_offset
+            or field is None
+            or not record.startswith(field, body_end := _HEAD_SIZE + body_length)
+        ):
+            return self._unusual(record, offset, key, queue_offset)
+        properties = body_end + len(field) + 2
+        body = record[_HEAD_SIZE:body_end]
+        if (
+            total != size
+            or physical_offset != offset
+            or queue_id != key.queue_id
+            or properties > size
+            or properties + (record[properties - 2] << 8 | record[properties - 1]) != size
+            or self._crc_of(body) & CRC_MASK != body_crc
+        ):
+            return None
+        message = MessageExt.__new__(MessageExt)
+        message.topic = key.topic
+        message.queue_id = queue_id
+        message.queue_offset = queue_offset
+        message.commitlog_offset = offset
+        message.store_size = size
+        message.body_crc = body_crc
+        message.flag = flag
+        message.sys_flag = sys_flag
+        message.born_timestamp = born_timestamp
+        message.born_host_bytes = born_host
+        message.store_timestamp = store_timestamp
+        message.store_host_bytes = store_host
+        message.reconsume_times = reconsume_times
+        message.prepared_transaction_offset = prepared_transaction_offset
+        message.stored_body = body
+        message.property_bytes = record[properties:]
+        message.version = 1
+        message._body = None
+        message._properties = None
+        return message
+
+    def look(self, offset: int, log_end: int) -> MessageExt | None:
+        """Read the record that begins at ``offset``, None if there is no whole one before
+        ``log_end`` (DefaultMessageStore.lookMessageByOffset)."""
+        position = offset % self._file_size
+        file = self._log.at(offset - position) if 0 <= offset < log_end else None
+        if file is None:
+            return None
+        limit = min(file.length, log_end - (offset - position))
+        found = check_record(file.view, position, limit, check_crc=True)
+        if found.kind is not CheckKind.MESSAGE:
+            return None
+        message = decode_record(file.map[position : position + found.size])
+        return message if message.commitlog_offset == offset else None
+
+    def store_timestamp(self, offset: int, size: int) -> int | None:
+        """Store time (ms) of a record that a unit points to, without reading the rest of it.
+
+        None if its file is missing, or size or magic contradict the unit
+        (CommitLog.pickupStoreTimestamp).
+        """
+        position = offset % self._file_size
+        file = self._log.at(offset - position)
+        if file is None or not MIN_RECORD_SIZE <= size <= file.length - position:
+            return None
+        if not self._claims(file.view, position, size):
+            return None
+        sys_flag = file.map[position + _SYS_FLAG_POSITION + 3]
+        at = position + store_timestamp_position(sys_flag)
+        timestamp: int = _LONG.unpack_from(file.view, at)[0]
+        return timestamp
+
+    def _claims(self, view: memoryview, position: int, size: int) -> bool:
+        """Whether a record of ``size`` bytes begins here, by its first two fields."""
+        total, magic = TWO_INTS.unpack_from(view, position)
+        return bool(total == size and magic in _MAGICS)
+
+    def _unusual(
+        self, record: bytes, offset: int, key: QueueKey, queue_offset: int
+    ) -> MessageExt | None:
+        """The same for version 2, IPv6 hosts and light queues, or for a record that is wrong."""
+        try:
+            message = decode_record(record, 0, len(record))
+        except RecordError:
+            return None
+        if message.commitlog_offset != offset:
+            return None
+        if self._crc_of(message.stored_body) & CRC_MASK != message.body_crc:
+            return None
+        own = (message.topic, message.queue_id, message.queue_offset)
+        if own == (key.topic, key.queue_id, queue_offset):
+            return message
+        return message if is_dispatched_to(message, key.topic, key.queue_id, queue_offset) else None
+
+
+def is_dispatched_to(message: MessageExt, topic: str, queue_id: int, queue_offset: int) -> bool:
+    """Tell whether multi-dispatch puts a message into this queue at this offset (MultiDispatch)."""
+    names = message.get_property(PROPERTY_INNER_MULTI_DISPATCH)
+    offsets = message.get_property(PROPERTY_INNER_MULTI_QUEUE_OFFSET)
+    if not names or not offsets:
+        return False
+    if queue_id != (0 if topic.startswith(LMQ_PREFIX) else message.queue_id):
+        return False
+    wanted = (topic, str(queue_offset))
+    return wanted in zip(names.split(","), offsets.split(","), strict=False)
+
+
+def names_queue(
+    view: memoryview, position: int, size: int, key: QueueKey, queue_offset: int
+) -> bool:
+    """Tell whether the whole record at ``position`` is this queue's, at this offset."""
+    head = read_head(view, position)
+    if (head.queue_id, head.queue_offset) == (key.queue_id, queue_offset):
+        at = position + head.head_size + max(0, head.body_length)
+        field = key.topic_field
+        if field is not None and view[at : at + len(field)] == field:
+            return True
+    try:
+        message = decode_record(view, position, size)
+    except RecordError:
+        return False
+    own = (message.topic, message.queue_id, message.queue_offset)
+    return own == (key.topic, key.queue_id, queue_offset) or is_dispatched_to(
+        message, key.topic, key.queue_id, queue_offset
+    )

@@ -1,0 +1,276 @@
+"""Bounds of a store that nobody keeps a page for: found in its files, as recovery would.
+
+The end of the log is looked for from the newest unit whose record is whole, so a healthy store of
+any size is opened by reading the last unit of every queue and a few records. Where a store was not
+closed cleanly (``abort`` is there: its broker runs, or died), the units from the checkpoint on are
+compared with the log: they must tile it without gaps. Records in a gap get their units back in
+memory (``rebuilt``). What the queues hold beyond the log's end is not shown.
+
+Later calls look only at what has been added since.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.format.checkpoint import CheckpointData
+from storage.format.delay import parse_delay_levels
+from storage.format.names import ABORT, CHECKPOINT
+from storage.format.record import CheckKind, RecordError, check_record, read_head
+from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.writing.dispatch import read_request
+
+from .log_walk import LogWalk, StretchKind
+from .queue_tail import written_units
+from .rebuilt_units import RebuiltUnits
+from .record_reader import QueueKey, names_queue
+from .unit_tiles import gaps_between_units
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.files.read_files import FileRow, StoreFiles
+
+_MAX_DISTRUSTED: Final = 10_000
+"""Units that may point at nothing whole before the log is read from its start instead."""
+_NO_UNIT: Final = bytes(CQ_STORE_UNIT_SIZE)
+
+
+class QueueTail:
+    """The end of one queue's files. ``next_offset`` counts units that are part of the store."""
+
+    __slots__ = ("key", "next_offset", "row")
+
+    def __init__(self, row: FileRow, key: QueueKey, next_offset: int) -> None:
+        self.row = row
+        self.key = key
+        self.next_offset = next_offset
+
+    def unit(self, queue_offset: int) -> tuple[int, int, int]:
+        """One unit of the files, zeros where there is none."""
+        position = queue_offset * CQ_STORE_UNIT_SIZE
+        within = position % self.row.file_size
+        file = self.row.at(position - within) if queue_offset >= 0 else None
+        if file is None or within + CQ_STORE_UNIT_SIZE > file.length:
+            return 0, 0, 0
+        unit: tuple[int, int, int] = CQ_STORE_UNIT.unpack_from(file.view, within)
+        return unit
+
+
+class ScanBounds:
+    """Implements :class:`.bounds.Bounds` from files alone. Thread-safe; never writes."""
+
+    def __init__(self, files: StoreFiles, config: StoreConfig) -> None:
+        self._files = files
+        self._log = files.log
+        self._log_folder = Path(files.log.directory)
+        self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
+        self._max_record = config.max_message_size + (64 << 10)
+        self._lock = threading.RLock()  # guards everything below
+        self._tails: dict[tuple[str, int], QueueTail] | None = None
+        self._walk = LogWalk(self._log, 0)
+        self.rebuilt = RebuiltUnits()
+        """Units that the files lack; complete after the first call of any method."""
+
+    # -- Bounds -------------------------------------------------------------------------------
+
+    def log_end(self) -> int:
+        """Commit log offset behind the last whole record."""
+        with self._lock:
+            self._known_tails()
+            self._follow_log()
+            return self._walk.position
+
+    def next_offset(self, topic: str, queue_id: int) -> int:
+        """Max offset of a queue (exclusive), rebuilt units included."""
+        with self._lock:
+            tail = self._known_tails().get((topic, queue_id)) or self._find_tail(topic, queue_id)
+            rebuilt = self.rebuilt.next_offset(topic, queue_id)
+            if tail is None:
+                return rebuilt
+            self._follow_queue(tail)
+            return max(tail.next_offset, rebuilt)
+
+    def file_units(self, topic: str, queue_id: int) -> int:
+        """Queue offset up to which the queue's files hold its units; behind it are rebuilt ones."""
+        tail = self._known_tails().get((topic, queue_id))
+        return 0 if tail is None else tail.next_offset
+
+    def queues(self) -> list[tuple[str, int]]:
+        """All queues that have a folder or rebuilt units."""
+        with self._lock:
+            self._known_tails()
+            return sorted({*self._files.queue_folders(), *self.rebuilt.queues()})
+
+    def files_generation(self) -> int:
+        """Changes whenever a log file is added or deleted."""
+        try:
+            return self._log_folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+    def close(self) -> None:
+        """Nothing to do: maps go with the last reader."""
+
+    # -- the first look -----------------------------------------------------------------------
+
+    def _known_tails(self) -> dict[tuple[str, int], QueueTail]:
+        if self._tails is None:
+            with self._lock:
+                if self._tails is None:
+                    self._tails = self._build()
+        return self._tails
+
+    def _build(self) -> dict[tuple[str, int], QueueTail]:
+        tails = {}
+        for topic, queue_id in self._files.queue_folders():
+            row = self._files.queue(topic, queue_id)
+            if row is not None:
+                tails[topic, queue_id] = QueueTail(
+                    row, QueueKey(topic, queue_id), written_units(row)
+                )
+        files = self._log.relist()
+        log_min = files[0] if files else 0
+        trusted, newest = self._trusted_end(list(tails.values()), log_min)
+        self._walk = LogWalk(self._log, trusted, max_record=self._max_record, last_record=newest)
+        while self._walk.next() is not None:
+            pass
+        log_end = self._walk.position
+        for tail in tails.values():
+            _cut(tail, log_end)
+        start = trusted
+        if (self._files.root / ABORT).exists():
+            start = min(trusted, self._recovery_start(files))
+        for gap_start, gap_end in gaps_between_units(
+            list(tails.values()), start, log_end, self._log.file_size
+        ):
+            self._rebuild(gap_start, gap_end, tails)
+        return tails
+
+    def _trusted_end(self, tails: list[QueueTail], log_min: int) -> tuple[int, int | None]:
+        """End of the newest record that a unit points to and that is whole, and its begin."""
+        newest = []
+        for number, tail in enumerate(tails):
+            if tail.next_offset:
+                newest.append((-tail.unit(tail.next_offset - 1)[0], number, tail.next_offset - 1))
+        heapq.heapify(newest)
+        for _ in range(_MAX_DISTRUSTED):
+            if not newest:
+                break
+            _, number, queue_offset = newest[0]
+            tail = tails[number]
+            offset, size, _ = tail.unit(queue_offset)
+            if offset < log_min:
+                break
+            if self._is_whole(offset, size, tail.key, queue_offset):
+                return offset + size, offset
+            if queue_offset:
+                before = queue_offset - 1
+                heapq.heapreplace(newest, (-tail.unit(before)[0], number, before))
+            else:
+                heapq.heappop(newest)
+        return log_min, None
+
+    def _is_whole(self, offset: int, size: int, key: QueueKey, queue_offset: int) -> bool:
+        position = offset % self._log.file_size
+        file = self._log.at(offset - position)
+        if file is None:
+            return False
+        found = check_record(file.view, position, file.length)
+        return (
+            found.kind is CheckKind.MESSAGE
+            and found.size == size
+            and read_head(file.view, position).physical_offset == offset
+            and names_queue(file.view, position, size, key, queue_offset)
+        )
+
+    def _recovery_start(self, files: list[int]) -> int:
+        """First byte of the file where RocketMQ's recovery would start after a crash.
+
+        The newest file whose first record is older than what the checkpoint vouches for
+        (CommitLog.recoverAbnormally, isMappedFileMatchedRecover).
+        """
+        try:
+            checkpoint = CheckpointData.unpack((self._files.root / CHECKPOINT).read_bytes())
+        except OSError:
+            checkpoint = CheckpointData()
+        for first in reversed(files):
+            file = self._log.at(first)
+            try:
+                head = read_head(file.view, 0) if file is not None else None
+            except RecordError:
+                head = None
+            if head is not None and 0 < head.store_timestamp <= checkpoint.min_timestamp:
+                return first
+        return files[0] if files else 0
+
+    def _rebuild(self, start: int, end: int, tails: dict[tuple[str, int], QueueTail]) -> None:
+        """Give the records in [start, end) their units, unless the queues' files have them."""
+        walk = LogWalk(self._log, start, limit=end, check_crc=False, max_record=self._max_record)
+        while (stretch := walk.next()) is not None:
+            if stretch.kind not in (StretchKind.RECORDS, StretchKind.DAMAGED):
+                continue
+            position = stretch.start % self._log.file_size
+            file = self._log.at(stretch.start - position)
+            if file is None:
+                return
+            for size in stretch.sizes:
+                request = read_request(file.view, position, size, self._delay_levels_ms)
+                unit = request.unit()
+                for topic, queue_id, queue_offset in request.units:
+                    tail = tails.get((topic, queue_id))
+                    known = 0 if tail is None else tail.next_offset
+                    self.rebuilt.add(topic, queue_id, queue_offset, unit, known)
+                position += size
+
+    # -- later looks --------------------------------------------------------------------------
+
+    def _find_tail(self, topic: str, queue_id: int) -> QueueTail | None:
+        """A queue whose folder came after the first look."""
+        row = self._files.queue(topic, queue_id)
+        if row is None or not row.relist():
+            return None
+        tail = QueueTail(row, QueueKey(topic, queue_id), row.offsets()[0] // CQ_STORE_UNIT_SIZE)
+        self._known_tails()[topic, queue_id] = tail
+        return tail
+
+    def _follow_log(self) -> None:
+        """Take in whole records that were appended since the last look."""
+        position = self._walk.position % self._log.file_size
+        file = self._log.at(self._walk.position - position)
+        if file is not None and any(file.map[position : position + 8]):
+            while self._walk.next() is not None:
+                pass
+
+    def _follow_queue(self, tail: QueueTail) -> None:
+        """Take in units that were added since, as far as their records are whole and theirs."""
+        following = tail.next_offset
+        while True:
+            offset, size, _ = tail.unit(following)
+            if size <= 0 or offset < 0:
+                break
+            if size == PRE_BLANK_SIZE:
+                following += 1
+                continue
+            if offset + size > self._walk.position:
+                self._follow_log()
+                if offset + size > self._walk.position:
+                    break
+            if not self._is_whole(offset, size, tail.key, following):
+                break
+            following += 1
+            tail.next_offset = following
+
+
+def _cut(tail: QueueTail, log_end: int) -> None:
+    """Leave out units at the end whose records are not whole before the log's end.
+
+    ConsumeQueue.truncateDirtyLogicFiles; a queue must not end with a filler either.
+    """
+    while tail.next_offset:
+        offset, size, _ = tail.unit(tail.next_offset - 1)
+        if offset >= 0 and 0 < size < PRE_BLANK_SIZE and offset + size <= log_end:
+            break
+        tail.next_offset -= 1

@@ -1,0 +1,139 @@
+"""From a time to a queue offset: RocketMQ 4.9's rule, and the two bounds of 5.x.
+
+The store time of a message is read from its record in the log; a queue keeps none.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from storage.format.unit import PRE_BLANK_SIZE
+
+if TYPE_CHECKING:
+    from .queue_reader import QueueBounds, QueueReader
+    from .record_reader import RecordReader
+
+_LOOK_ASIDE: Final = 1000
+"""Neighbours that are asked when a message's time can not be read."""
+
+
+class Boundary(StrEnum):
+    """Which message answers for a time that no message was stored at exactly."""
+
+    NEAREST49 = "nearest49"
+    """4.9: the nearest one, as ConsumeQueue.getOffsetInQueueByTime finds it; see TimeSearch."""
+    LOWER = "lower"
+    """The first message stored at or after the time; the max offset if there is none."""
+    UPPER = "upper"
+    """The last message stored at or before the time; the min offset if there is none."""
+
+
+class TimeSearch:
+    """Searches queues by store time (ms)."""
+
+    def __init__(self, records: RecordReader) -> None:
+        self._records = records
+
+    def offset(
+        self,
+        queue: QueueReader,
+        bounds: QueueBounds,
+        log_min: int,
+        timestamp: int,
+        boundary: Boundary,
+    ) -> int:
+        """Give the queue offset for ``timestamp``.
+
+        NEAREST49 picks one queue file by the files' modification times and bisects only that:
+        messages of other files are never considered, of several with the same time any may be
+        found, after the last message it gives that one (max - 1), for an empty queue, and when a
+        record it meets can not be read, 0.
+        """
+        if boundary is Boundary.NEAREST49:
+            return self._nearest(queue, bounds, log_min, timestamp)
+        if boundary is Boundary.LOWER:
+            return self._first_not_before(queue, bounds, timestamp)
+        behind = self._first_not_before(queue, bounds, timestamp + 1)
+        return max(bounds.min_offset, behind - 1)
+
+    def _nearest(
+        self, queue: QueueReader, bounds: QueueBounds, log_min: int, timestamp: int
+    ) -> int:
+        segments = [start for start in queue.segments() if start[0] < bounds.max_offset]
+        if not segments:
+            return 0
+        number = next(
+            (i for i, (_, modified) in enumerate(segments) if modified >= timestamp),
+            len(segments) - 1,
+        )
+        first = segments[number][0]
+        behind = bounds.max_offset
+        if number + 1 < len(segments):
+            behind = min(behind, segments[number + 1][0])
+        # Units within the file, as Java counts them; it divides such that -1 becomes 0.
+        low = max(0, bounds.min_offset - first)
+        high = behind - first - 1
+        left = right = -1
+        left_time = right_time = -1
+        while high >= low:
+            middle = (low + high) // 2
+            unit = queue.unit(first + middle)
+            place, size = unit[:2] if unit is not None else (0, 0)
+            if place < log_min:
+                low = middle + 1
+                left = middle
+                continue
+            found = self._records.store_timestamp(place, size)
+            if found is None or found < 0:
+                return 0
+            if found == timestamp:
+                return first + middle
+            if found > timestamp:
+                high = middle - 1
+                right, right_time = middle, found
+            else:
+                low = middle + 1
+                left, left_time = middle, found
+        if left_time == -1:
+            nearest = right
+        elif right_time == -1:
+            nearest = left
+        else:
+            is_right = abs(timestamp - left_time) > abs(timestamp - right_time)
+            nearest = right if is_right else left
+        return max(0, first + nearest)
+
+    def _first_not_before(self, queue: QueueReader, bounds: QueueBounds, timestamp: int) -> int:
+        low, high = bounds
+        while low < high:
+            middle = (low + high) // 2
+            at, found = self._readable_from(queue, middle, high)
+            if found is None:
+                high = middle  # nothing readable from here on: the answer lies before
+            elif found < timestamp:
+                low = at + 1
+            else:
+                high = middle
+        return self._skip_unreadable(queue, low, bounds.max_offset)
+
+    def _readable_from(self, queue: QueueReader, offset: int, end: int) -> tuple[int, int | None]:
+        """The first message from ``offset`` on whose time can be read, and that time."""
+        for _ in range(_LOOK_ASIDE):
+            if offset >= end:
+                break
+            unit = queue.unit(offset)
+            if unit is None:
+                offset = queue.behind_gap(offset)
+                continue
+            if unit[1] != PRE_BLANK_SIZE:
+                found = self._records.store_timestamp(*unit[:2])
+                if found is not None:
+                    return offset, found
+            offset += 1
+        return end, None
+
+    def _skip_unreadable(self, queue: QueueReader, offset: int, end: int) -> int:
+        """Pass messages that can not be read, but never to the end of the queue."""
+        at, found = self._readable_from(queue, offset, end)
+        return offset if found is None else at

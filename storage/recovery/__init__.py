@@ -1,0 +1,1 @@
+"""What the first writer does when it can not trust the shared page."""

@@ -1,0 +1,200 @@
+"""Keeping what is whole of the key index after an abnormal exit.
+
+RocketMQ deletes each index file that its checkpoint does not vouch for and adds the keys again that
+recovery meets; keys of older messages are lost (IndexService.load). But entries are written one
+behind the other into zeroed space, so the whole ones are a prefix, and slots follow from entries:
+the prefix is kept, the slots are made anew, and keys are added from the last kept record on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.format.index import (
+    INDEX_ENTRY_SIZE,
+    INDEX_HEADER_SIZE,
+    IndexHeader,
+    entry_position,
+    slot_position,
+)
+from storage.format.names import INDEX
+from storage.format.record import RecordError, read_head
+
+if TYPE_CHECKING:
+    from numpy import ndarray
+
+    from storage.config import StoreConfig
+    from storage.files.fs import FileSystem
+    from storage.files.mapped_file_queue import MappedFileQueue
+    from storage.writing.index import IndexWriter
+
+
+class IndexRecovery:
+    """Checks the files that the checkpoint does not vouch for; needs the gate."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        root: Path,
+        config: StoreConfig,
+        index: IndexWriter,
+        log: MappedFileQueue,
+    ) -> None:
+        self._fs = fs
+        self._folder = root / INDEX
+        self._slots = config.max_hash_slot_num
+        self._entries = config.max_index_num
+        self._size = config.index_file_size
+        self._index = index
+        self._log = log
+
+    def run(self, vouched_timestamp: int, log_end: int) -> tuple[int, list[str]]:
+        """Mend the files; gives the log offset of the first record that lacks keys, and notes.
+
+        The record that the index ends with may have lost some of its keys, so they go as well;
+        they may lie in several files. All records before that one have all their keys.
+        """
+        notes: list[str] = []
+        names = self._index.names()
+        last = self._count_vouched(names, vouched_timestamp)
+        while last < len(names) - 1 and self._keep_full(names[last], log_end):
+            last += 1
+        for later in names[last + 1 :]:
+            self._delete(later)
+            notes.append(f"{self._folder / later}: follows a damaged file, made anew")
+        for name in reversed(names[: last + 1]):
+            lacking, kept = self._cut(name, log_end, notes)
+            if kept:
+                return lacking, notes
+        return 0, notes
+
+    def _count_vouched(self, names: list[str], timestamp: int) -> int:
+        """How many files had filled up and were synced before the checkpoint said so.
+
+        Of several that end at that very time it may have been written for the first.
+        """
+        for number, name in enumerate(names):
+            with (self._folder / name).open("rb") as file:
+                header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE).ljust(40, b"\0"))
+            if header.next_entry < self._entries or header.end_timestamp > timestamp:
+                return number
+            if header.end_timestamp == timestamp:
+                return number + 1
+        return len(names)
+
+    def _keep_full(self, name: str, log_end: int) -> bool:
+        """Whether a file is full of whole entries; its slots are made anew then."""
+        path = self._folder / name
+        if path.stat().st_size != self._size:
+            return False
+        fd = self._fs.open(path, writable=True)
+        try:
+            header = IndexHeader.unpack_from(self._fs.read(fd, INDEX_HEADER_SIZE, 0))
+            entries = self._prefix(fd, header, log_end)
+            if len(entries) < self._entries - 1:
+                return False
+            self._rewrite(fd, header, entries)
+        finally:
+            self._fs.close(fd)
+        return True
+
+    def _cut(self, name: str, log_end: int, notes: list[str]) -> tuple[int, bool]:
+        """Take the last record's keys off a file; gives its offset and whether keys are left.
+
+        A file without keys is removed: the next key makes a new one.
+        """
+        path = self._folder / name
+        if path.stat().st_size != self._size:
+            self._delete(name)
+            notes.append(f"{path}: its length is not that of the store's index files, made anew")
+            return 0, False
+        fd = self._fs.open(path, writable=True)
+        try:
+            header = IndexHeader.unpack_from(self._fs.read(fd, INDEX_HEADER_SIZE, 0))
+            entries = self._prefix(fd, header, log_end)
+            if len(entries) < header.next_entry - 1:
+                count = f"{len(entries)} of {header.next_entry - 1}"
+                notes.append(f"{path}: kept {count} keys, the rest made anew")
+            last = int(entries["offset"][-1]) if len(entries) else 0
+            kept = entries[: int((entries["offset"] < last).sum())]
+            torn = self._holds_more(fd, len(entries))
+            if len(kept) and self._rewrite(fd, header, kept):
+                if torn:
+                    self._fs.sync(fd)
+                return last, True
+        finally:
+            self._fs.close(fd)
+        self._delete(name)
+        return last, False
+
+    def _delete(self, name: str) -> None:
+        """Remove a file for good: its keys must not come back when the log has grown over them."""
+        self._index.delete(name)
+        self._fs.sync_dir(self._folder)
+
+    def _prefix(self, fd: int, header: IndexHeader, log_end: int) -> ndarray:
+        """The whole entries of a file, from entry 1 on."""
+        import numpy as np
+
+        # The header may be older or newer on the device than the entries: look a window further.
+        count = min(self._entries - 1, header.next_entry - 1 + 65_536)
+        start = entry_position(self._slots, 1)
+        data = self._fs.read(fd, count * INDEX_ENTRY_SIZE, start)
+        entry = np.dtype([("hash", ">i4"), ("offset", ">i8"), ("diff", ">i4"), ("previous", ">i4")])
+        entries = np.frombuffer(data[: len(data) // entry.itemsize * entry.itemsize], entry)
+        offsets = entries["offset"].astype(np.int64)
+        numbers = np.arange(1, len(entries) + 1)
+        good = (offsets >= 0) & (offsets < log_end) & (entries["hash"] >= 0)
+        good &= (entries["previous"] >= 0) & (entries["previous"] < numbers)
+        good[1:] &= offsets[1:] >= offsets[:-1]
+        good &= (offsets > 0) | (entries["hash"] != 0)
+        return entries[: len(entries) if good.all() else int(good.argmin())]
+
+    def _holds_more(self, fd: int, count: int) -> bool:
+        """Whether there is anything behind the whole entries."""
+        behind = entry_position(self._slots, count + 1)
+        return any(
+            any(self._fs.read(fd, end - start, start))
+            for start, end in self._fs.data_ranges(fd, behind, self._size)
+        )
+
+    def _rewrite(self, fd: int, header: IndexHeader, kept: ndarray) -> bool:
+        """Make slots and header say exactly the kept entries, and zero what is behind them.
+
+        False if nobody knows when the first of them was stored.
+        """
+        import numpy as np
+
+        slots = np.zeros(self._slots, ">i4")
+        used = kept["hash"].astype(np.int64) % self._slots
+        slots[used] = np.arange(1, len(kept) + 1)  # the last one of a slot stays
+        first, last = int(kept["offset"][0]), int(kept["offset"][-1])
+        # The header may be that of the empty file, which carries the end of the file before.
+        begin = self._store_timestamp(first) or header.begin_timestamp
+        if begin <= 0:
+            return False
+        renewed = IndexHeader(
+            begin,
+            self._store_timestamp(last) or header.end_timestamp,
+            first,
+            last,
+            int(np.count_nonzero(slots)),
+            len(kept) + 1,
+        )
+        self._fs.write(fd, slots.tobytes(), slot_position(0))
+        behind = entry_position(self._slots, len(kept) + 1)
+        for start, end in self._fs.data_ranges(fd, behind, self._size):
+            self._fs.write(fd, bytes(end - start), start)
+        self._fs.write(fd, renewed.pack(), 0)
+        return True
+
+    def _store_timestamp(self, commitlog_offset: int) -> int | None:
+        file = self._log.find(commitlog_offset)
+        if file is None:
+            return None
+        try:
+            head = read_head(file.read(commitlog_offset - file.file_from_offset, 128))
+        except RecordError:
+            return None
+        return head.store_timestamp

@@ -1,0 +1,269 @@
+"""Finding where the commit log ends, and putting away what lies behind.
+
+The rules of CommitLog.load, recoverNormally and recoverAbnormally, but that damage does not end the
+log where whole records surely follow (FORMAT.md, "Damage and what recovery does"). After an
+abnormal exit bytes that are no record are the torn end, unless the checkpoint vouches for a record
+behind them: then they are damage, and are passed.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.errors import CorruptFileError
+from storage.files.read_files import FileRow, MapBudget
+from storage.format.names import COMMITLOG, OURS
+from storage.format.record import (
+    BLANK_SIZE,
+    MESSAGE_MAGIC_V1,
+    MESSAGE_MAGIC_V2,
+    RecordError,
+    blank_record,
+    read_head,
+)
+from storage.reading.log_walk import LogWalk, Stretch, StretchKind
+from storage.writing.dispatch import is_possible_topic, topic_of
+
+from .queues import SET_ASIDE
+
+if TYPE_CHECKING:
+    from storage.files.fs import FileSystem
+    from storage.files.mapped_file import MappedFile
+    from storage.files.mapped_file_queue import MappedFileQueue
+
+    from .unit_check import Runs
+
+
+class LogRecovery:
+    """The log of one store; needs the gate, with no other writer there. Offsets are bytes.
+
+    ``notes`` collects what was found; ``records`` counts what was walked.
+    """
+
+    def __init__(
+        self, fs: FileSystem, root: Path, log: MappedFileQueue, *, clean_shutdown: bool
+    ) -> None:
+        self._fs = fs
+        self._root = root
+        self._log = log
+        self._file_size = log.file_size
+        self._clean = clean_shutdown
+        self._row = FileRow(MapBudget(), str(root / COMMITLOG), log.file_size)
+        self._last_record: int | None = None
+        self.records = 0
+        self.notes: list[str] = []
+        self.files = self._load()
+
+    def _load(self) -> list[int]:
+        files = self._log.offsets()
+        if files and (last := self._log.path(files[-1])).stat().st_size == 0:
+            # A Java broker died between making the file and giving it its length.
+            self._log.delete(files.pop())
+            self.notes.append(f"{last}: it is empty, removed")
+        for offset in files:
+            path = self._log.path(offset)
+            size = path.stat().st_size
+            if size != self._file_size:
+                raise CorruptFileError(
+                    path, size, f"its length is {size}, that of the store's files {self._file_size}"
+                )
+        for before, after in pairwise(files):
+            if after != before + self._file_size:
+                folder = self._root / COMMITLOG
+                raise CorruptFileError(folder, before, f"the file behind {before:020d} is missing")
+        return files
+
+    def start_file(self, min_timestamp: int) -> int:
+        """Number of the file that the walk begins with: CommitLog.isMappedFileMatchedRecover."""
+        if self._clean:
+            return max(0, len(self.files) - 3)
+        for number in range(len(self.files) - 1, -1, -1):
+            timestamp = self._timestamp_at(self.files[number])
+            if timestamp is not None and 0 < timestamp <= min_timestamp:
+                return number
+        return 0
+
+    def _timestamp_at(self, offset: int) -> int | None:
+        """Store time of the record at an offset, None if there is none."""
+        file = self._log.find(offset)
+        if file is None:
+            return None
+        try:
+            head = read_head(file.read(offset - file.file_from_offset, 128))
+        except RecordError:
+            return None
+        return head.store_timestamp if head.magic in (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2) else None
+
+    # -- the walk -----------------------------------------------------------------------------
+
+    def walk(self, start: int, vouched_timestamp: int) -> tuple[Runs, int]:
+        """Check record after record, CRCs too, from file number ``start``.
+
+        Gives runs of records (offset of the first, all sizes) and the end of the log.
+        ``vouched_timestamp`` is the store time up to which the checkpoint says that the device
+        has everything.
+        """
+        runs: Runs = []
+        walk = LogWalk(self._row, self.files[start] if self.files else 0)
+        end = walk.position
+        while (stretch := walk.next() or self._search_farther(walk)) is not None:
+            if stretch.kind is not StretchKind.BLANK and not self._take(
+                stretch, runs, vouched_timestamp
+            ):
+                break
+            end = stretch.start + sum(stretch.sizes)
+            if walk.position != end:
+                walk = self._walk_from(end)
+        return runs, end if self._clean else self._cut_torn(runs, end)
+
+    def _search_farther(self, ended: LogWalk) -> Stretch | None:
+        """Look behind the end in all that its file holds, if it holds anything there."""
+        file = self._log.find(ended.position)
+        position = ended.position % self._file_size
+        if file is None or not _last_used(self._fs, file, position):
+            return None
+        return self._walk_from(ended.position).next()
+
+    def _walk_from(self, position: int) -> LogWalk:
+        return LogWalk(self._row, position, search_all=True, last_record=self._last_record)
+
+    def _take(self, stretch: Stretch, runs: Runs, vouched_timestamp: int) -> bool:
+        """Note a stretch; False if the log ends in front of it."""
+        behind = stretch.start + sum(stretch.sizes)
+        if stretch.kind is StretchKind.RECORDS or (
+            stretch.kind is StretchKind.DAMAGED and self._topic_is_possible(stretch)
+        ):
+            runs.append((stretch.start, stretch.sizes))
+            self.records += len(stretch.sizes)
+            self._last_record = behind - stretch.sizes[-1]
+            if stretch.kind is StretchKind.DAMAGED:
+                self._note(stretch, f"{stretch.reason}; kept, whole records follow")
+            return True
+        if behind % self._file_size == 0:
+            self._bridge(stretch)
+            return True
+        following = self._timestamp_at(behind)
+        if not self._clean and (following is None or following > vouched_timestamp):
+            return False
+        self._note(stretch, f"{stretch.reason}; {behind - stretch.start} bytes passed")
+        return True
+
+    def _topic_is_possible(self, stretch: Stretch) -> bool:
+        file = self._log.find(stretch.start)
+        assert file is not None
+        record = file.read(stretch.start - file.file_from_offset, stretch.sizes[0])
+        return is_possible_topic(topic_of(record, 0))
+
+    def _bridge(self, stretch: Stretch) -> None:
+        """Write the blank record that a file lost, also over the first bytes of what is no record.
+
+        Without it a Java broker would end the log here and delete what follows.
+        """
+        file = self._log.find(stretch.start)
+        assert file is not None
+        position = stretch.start - file.file_from_offset
+        remaining = file.size - position
+        lost = any(file.read(position, remaining))
+        if remaining >= BLANK_SIZE:
+            file.write(position, blank_record(remaining))
+        what = f"{remaining} bytes that are no records are left out"
+        self._note(stretch, what if lost else "blank record written again")
+
+    def _cut_torn(self, runs: Runs, end: int) -> int:
+        """Take records off the end whose topic no message can have: they were being written."""
+        while runs:
+            offset, sizes = runs[-1]
+            place = offset + sum(sizes[:-1])
+            torn = Stretch(StretchKind.DAMAGED, place, sizes[-1:])
+            if self._topic_is_possible(torn):
+                break
+            self._note(torn, "torn, no message has its topic")
+            end = place
+            sizes.pop()
+            if not sizes:
+                runs.pop()
+        return end
+
+    def _note(self, stretch: Stretch, what: str) -> None:
+        first = stretch.start - stretch.start % self._file_size
+        self.notes.append(f"{self._log.path(first)} byte {stretch.start - first}: {what}")
+
+    # -- behind the end -----------------------------------------------------------------------
+
+    def clear_behind(self, end: int) -> None:
+        """Zero the rest of the file of ``end`` and take away the files behind it.
+
+        Files made ahead hold nothing and are removed, as Java does; others, and what is zeroed if
+        there is a record in it, are kept in ``rmqctl/set-aside``.
+        """
+        for first in self.files:
+            if first + self._file_size <= end:
+                continue
+            file = self._log.at(first)
+            assert file is not None
+            position = max(0, end - first)
+            used = _last_used(self._fs, file, position)
+            if first >= end and used:
+                path = file.path
+                self._log.forget(first)
+                self._fs.rename(path, self._place_aside(path.name))
+                self._fs.sync_dir(path.parent)
+                self.notes.append(f"{path}: behind the log's end, moved to {SET_ASIDE}")
+            elif first >= end:
+                self._log.delete(first)
+                self._fs.sync_dir(self._log.directory)
+            elif used:
+                if self._holds_record(first + position):
+                    self._copy_aside(file, position, used)
+                self.notes.append(
+                    f"{file.path} byte {position}: {used - position} bytes behind the end zeroed"
+                )
+                file.write(position, bytes(used - position))
+                file.sync()
+
+    def _holds_record(self, position: int) -> bool:
+        """Whether a whole record lies at or somewhere behind a position in its file."""
+        walk = LogWalk(self._row, position, search_all=True)
+        while (stretch := walk.next()) is not None:
+            if stretch.start // self._file_size != position // self._file_size:
+                return False
+            if stretch.kind is StretchKind.RECORDS:
+                return True
+        return False
+
+    def _copy_aside(self, file: MappedFile, position: int, used: int) -> None:
+        target = self._place_aside(f"{file.file_from_offset + position:020d}")
+        fd = self._fs.open(target, writable=True, create=True)
+        try:
+            self._fs.write(fd, file.read(position, used - position), 0)
+            self._fs.sync(fd)
+        finally:
+            self._fs.close(fd)
+        self._fs.sync_dir(target.parent)
+        self.notes.append(f"{file.path} byte {position}: records behind the end, kept as {target}")
+
+    def _place_aside(self, name: str) -> Path:
+        folder = self._root / OURS / SET_ASIDE
+        self._fs.make_dirs(folder)
+        number = 0
+        while (target := folder / f"{name}.{number}").exists():
+            number += 1
+        return target
+
+
+def _last_used(fs: FileSystem, file: MappedFile, start: int) -> int:
+    """Position behind the last byte that is not zero, or 0 if there is none from ``start`` on.
+
+    Looks only where the file has data, 1 MiB at a time, from the end.
+    """
+    step = 1 << 20
+    for first, end in reversed(fs.data_ranges(file.fd, start, file.size)):
+        while end > first:
+            begin = max(first, end - step)
+            block = file.read(begin, end - begin).rstrip(b"\0")
+            if block:
+                return begin + len(block)
+            end = begin
+    return 0

@@ -1,0 +1,162 @@
+"""Writing units and keys again that recovery finds missing (ReputMessageService)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from storage.files.read_files import FileRow, MapBudget
+from storage.format.record import read_head
+from storage.format.unit import PRE_BLANK
+from storage.reading.log_walk import LogWalk, StretchKind
+from storage.sharing.page import Word
+from storage.writing.dispatch import DispatchRequest, read_request
+
+from .unit_check import Runs, records_to_dispatch
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.files.mapped_file_queue import MappedFileQueue
+    from storage.sharing.page import SharedPage
+    from storage.writing.append import Appender
+
+    from .queues import QueueRecovery
+    from .store import RecoveryReport
+
+MOST_LOST: Final = 1_000_000
+"""Queue offsets that fillers may stand for: a larger gap is no gap but a damaged record."""
+
+
+class Redispatch:
+    """Compares the records of a walk with the queues and the index, and writes what they lack."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        appender: Appender,
+        page: SharedPage,
+        queues: QueueRecovery,
+        log: MappedFileQueue,
+        report: RecoveryReport,
+    ) -> None:
+        self._config = config
+        self._appender = appender
+        self._page = page
+        self._queues = queues
+        self._log = log
+        self._report = report
+        self._row = FileRow(MapBudget(), str(log.directory), log.file_size)
+        self._gaps: set[tuple[str, int]] = set()
+        self._indexed = -1  # the record whose keys the kept index ends with
+        self._from_log_start = False  # a queue's first record seen is its first in the log
+
+    def run(self, walked: Runs, keys_from: int | None) -> None:
+        """Bring queues and index up to the log's end.
+
+        ``keys_from`` is the first record that lacks keys, None = the index has not been looked at.
+        """
+        report = self._report
+        if not self._config.message_index_enable:
+            keys_from = None
+        elif keys_from is None:
+            keys_from = self._keys_from()
+        else:
+            keys_from = max(report.log_min, keys_from)
+        begin = walked[0][0] if walked else report.log_end
+        self._from_log_start = begin == report.log_min
+        self._pass(records_to_dispatch(walked, self._queues, self._log), self._put_units)
+        if self._gaps:
+            self._fill_gaps()
+        if keys_from is not None:
+            self._pass(self._records_between(keys_from, report.log_end), self._put_keys)
+        self._note_newest_timestamp(walked)
+
+    def _keys_from(self) -> int:
+        """Log offset of the first record that may lack keys after a clean exit.
+
+        RocketMQ adds keys only for what the queues lack too.
+        """
+        log_min, log_end = self._report.log_min, self._report.log_end
+        header = self._appender.index.newest_header()
+        start = log_min
+        if header is not None and header.index_count > 1:
+            start = max(log_min, header.end_phy_offset)
+            self._indexed = header.end_phy_offset
+        return max(start, min(log_end, self._queues.max_physic_offset()))
+
+    def _note_newest_timestamp(self, walked: Runs) -> None:
+        """Store times must not go back: remember that of the last record."""
+        words = self._page.words
+        for offset, sizes in reversed(walked):
+            place = offset + sum(sizes[:-1])
+            file = self._log.find(place)
+            if file is not None:
+                head = read_head(file.read(place - file.file_from_offset, 128))
+                words[Word.LAST_STORE_TIMESTAMP] = head.store_timestamp
+                return
+
+    def _pass(
+        self,
+        runs: Iterable[tuple[int, list[int]]],
+        put: Callable[[DispatchRequest, int], None],
+    ) -> None:
+        levels = self._appender.delay_levels_ms
+        for offset, sizes in runs:
+            file = self._log.find(offset)
+            assert file is not None
+            position = offset - file.file_from_offset
+            with memoryview(file.map) as view:
+                for size in sizes:
+                    request = read_request(view, position, size, levels)
+                    put(request, file.file_from_offset + position)
+                    position += size
+
+    def _put_units(self, request: DispatchRequest, _place: int) -> None:
+        page = self._page
+        for topic, queue_id, queue_offset in request.units:
+            slot = page.slot(topic, queue_id)
+            following = 0 if slot is None else page.next_offset(slot)
+            if queue_offset < following:
+                continue
+            lost = 0
+            if queue_offset > following and (following or not self._from_log_start):
+                lost = queue_offset - following
+                self._gaps.add((topic, queue_id))
+                if not self._from_log_start or lost > MOST_LOST:
+                    continue
+            if slot is None:
+                slot = page.add_slot(topic, queue_id)
+            units = PRE_BLANK * lost + request.unit()
+            self._appender.queues.put(
+                topic, queue_id, queue_offset - lost, units, request.store_timestamp
+            )
+            page.set_next_offset(slot, queue_offset + 1)
+            self._report.units_written += 1
+
+    def _put_keys(self, request: DispatchRequest, place: int) -> None:
+        """Add the keys of one record; the one that the kept index ends with is there already."""
+        if place != self._indexed and request.key_hashes:
+            places = [request.commitlog_offset] * len(request.key_hashes)
+            self._appender.index.put(request.key_hashes, places, request.store_timestamp)
+            self._report.keys_written += len(request.key_hashes)
+
+    def _records_between(self, start: int, end: int) -> Iterator[tuple[int, list[int]]]:
+        """Runs of records between two log offsets; damage is passed."""
+        walk = LogWalk(self._row, start, limit=end, check_crc=False, search_all=True)
+        while (stretch := walk.next()) is not None:
+            if stretch.kind in (StretchKind.RECORDS, StretchKind.DAMAGED):
+                yield stretch.start, stretch.sizes
+
+    def _fill_gaps(self) -> None:
+        """Queues that lack units from before the walk: read the log from its start for them.
+
+        Where the log lacks the messages too, fillers keep the queue offsets of those behind:
+        readers pass over them (ConsumeQueue.fillPreBlank makes such units).
+        """
+        gaps, self._gaps = self._gaps, set()
+        self._from_log_start = True
+        self._report.notes.append(f"{len(gaps)} queues rebuilt from the start of the log")
+        everything = self._records_between(self._report.log_min, self._report.log_end)
+        self._pass(everything, self._put_units)
+        for topic, queue_id in sorted(self._gaps):
+            self._report.notes.append(f"{topic} queue {queue_id}: messages are missing in the log")

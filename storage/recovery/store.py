@@ -1,0 +1,113 @@
+"""What the first writer does when it can not trust the shared page: find where the store ends.
+
+The rules are those of RocketMQ's load and recover (CommitLog.recoverNormally and
+recoverAbnormally, ConsumeQueue.recover and truncateDirtyLogicFiles, IndexService.load), with these
+differences, all of which keep more whole messages (FORMAT.md, "Damage and what recovery does"):
+
+* damage does not end the log where whole records surely follow (log.py);
+* units that are missing are written again, also on a clean start and also for whole queues;
+* index files are mended, not deleted (index.py).
+
+What lies behind the end is zeroed, so that no left-over record is ever taken for a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.format.names import ABORT
+from storage.sharing.page import STATE_CLOSED, Word
+from storage.writing.checkpoint import StoreCheckpoint
+
+from .index import IndexRecovery
+from .log import LogRecovery
+from .queues import QueueRecovery
+from .redispatch import Redispatch
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.files.fs import FileSystem
+    from storage.sharing.page import SharedPage
+    from storage.writing.append import Appender
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What a recovery found and did. Offsets are commit log bytes."""
+
+    clean_shutdown: bool
+    log_min: int = 0
+    log_end: int = 0
+    records: int = 0
+    units_written: int = 0
+    keys_written: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+class Recovery:
+    """One recovery of one store. Needs the gate, with no other writer there."""
+
+    def __init__(
+        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage, appender: Appender
+    ) -> None:
+        self._fs = fs
+        self._root = root
+        self._config = config
+        self._page = page
+        self._appender = appender
+        self._log = appender.log
+        self._report = RecoveryReport(not (root / ABORT).exists())
+
+    def run(self) -> RecoveryReport:
+        """Find the end, mend what is derived, and fill the page; its magic stays 0.
+
+        Raises CorruptFileError for files that RocketMQ refuses to load too, and OSError.
+        """
+        report = self._report
+        page = self._page
+        page.invalidate()
+        log = LogRecovery(self._fs, self._root, self._log, clean_shutdown=report.clean_shutdown)
+        files = log.files
+        if report.clean_shutdown:
+            # Whoever dies in here leaves a store that was not closed cleanly: units are there and
+            # keys are not, and after a clean exit keys are added only for what the queues lack.
+            self._fs.touch(self._root / ABORT)
+            self._fs.sync_dir(self._root)
+        checkpoint = StoreCheckpoint(self._fs, self._root).read()
+        start = log.start_file(checkpoint.min_timestamp)
+        queues = QueueRecovery(self._fs, self._root, self._config)
+        queues.load(None if report.clean_shutdown else files[start] if files else 0)
+        walked, report.log_end = log.walk(start, checkpoint.physic_msg_timestamp)
+        report.log_min = files[0] if files else 0
+        log.clear_behind(report.log_end)
+        report.records = log.records
+        report.notes += queues.notes + log.notes
+        queues.truncate(report.log_end)
+        words = page.words
+        words[Word.LOG_END] = report.log_end
+        words[Word.LOG_MIN] = report.log_min
+        words[Word.FLUSHED_TO] = report.log_end if report.clean_shutdown else report.log_min
+        for topic, queue_id, following in queues.next_offsets():
+            slot = page.add_slot(topic, queue_id)
+            page.set_next_offset(slot, following)
+            if report.clean_shutdown:
+                page.set_synced_offset(slot, following)
+        index = self._appender.index
+        keys_from = None
+        index.use_newest()
+        newest = index.newest_header()
+        cut = newest is not None and newest.end_phy_offset >= report.log_end
+        if not report.clean_shutdown or cut:
+            mending = IndexRecovery(self._fs, self._root, self._config, index, self._log)
+            keys_from, notes = mending.run(checkpoint.index_msg_timestamp, report.log_end)
+            report.notes += notes
+        index.use_newest()
+        redispatch = Redispatch(self._config, self._appender, page, queues, self._log, report)
+        redispatch.run(walked, keys_from)
+        words[Word.LAST_STORE_TIMESTAMP] = max(
+            words[Word.LAST_STORE_TIMESTAMP], checkpoint.physic_msg_timestamp
+        )
+        words[Word.STATE] = STATE_CLOSED
+        return report

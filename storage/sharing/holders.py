@@ -1,0 +1,78 @@
+"""Who has a store open, without touching any of its locks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from storage.format.names import LOCK
+
+from .locks import LockFile
+
+_JAVA_BYTE: Final = 0
+
+
+class Holders(NamedTuple):
+    """``writers`` are the pids of rmqctl processes that have the store open for writing, as far as
+    this user may see them; ``java_locked`` that a Java broker holds it."""
+
+    writers: tuple[int, ...]
+    java_locked: bool
+
+    def describe(self) -> str:
+        """Name them in words, "" if there are none."""
+        if self.java_locked:
+            return "a Java broker"
+        return f"rmqctl (pid {', '.join(map(str, self.writers))})" if self.writers else ""
+
+
+def find_holders(root: Path) -> Holders:
+    """Look who holds byte 0 of the store's lock file. Takes some milliseconds where anybody does.
+
+    The kernel gives the pid of a POSIX lock (Java's) and none for rmqctl's locks, whose owners are
+    found by looking through ``/proc``.
+    """
+    path = root / LOCK
+    try:
+        file = LockFile(path, create=False, writable=False)
+    except OSError:
+        return Holders((), java_locked=False)
+    try:
+        holder = file.holder(_JAVA_BYTE)
+    except OSError:  # a system without these locks
+        return Holders((), java_locked=False)
+    finally:
+        file.close()
+    if holder is None:
+        return Holders((), java_locked=False)
+    if holder.pid is not None:
+        return Holders((), java_locked=True)
+    return Holders(tuple(_processes_with_lock(path)), java_locked=False)
+
+
+def _processes_with_lock(path: Path) -> list[int]:
+    try:
+        wanted = path.stat()
+        pids = [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
+    except OSError:
+        return []
+    return sorted(pid for pid in pids if _has_lock(pid, wanted))
+
+
+def _has_lock(pid: int, wanted: os.stat_result) -> bool:
+    folder = Path(f"/proc/{pid}/fd")
+    try:
+        descriptors = [path.name for path in folder.iterdir()]
+    except OSError:  # gone, or another user's
+        return False
+    for name in descriptors:
+        try:
+            found = (folder / name).stat()
+            if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+                info = Path(f"/proc/{pid}/fdinfo/{name}").read_text()
+                if any(line.startswith("lock:") for line in info.splitlines()):
+                    return True
+        except OSError:
+            continue
+    return False

@@ -1,0 +1,78 @@
+"""Timed services of a store: one process at a time runs them, another takes over when it dies.
+
+The proof of being the one is a lock on ``rmqctl/services.lock`` that the kernel releases. RocketMQ
+runs the same work in threads of the broker (cleaning, delayed delivery, offset persisting).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from storage.errors import RocketMQError
+from storage.format.names import OURS
+
+from .locks import LockFile
+
+SERVICES_LOCK: Final = "services.lock"
+Clock = Callable[[], float]
+
+
+class _Service:
+    __slots__ = ("due", "interval", "run")
+
+    def __init__(self, run: Callable[[], object], interval: float, due: float) -> None:
+        self.run = run
+        self.interval = interval
+        self.due = due
+
+
+class TimedServices:
+    """A set of services and the lock that says who runs them. Driven by one thread's ticks."""
+
+    def __init__(self, root: Path, *, monotonic: Clock = time.monotonic) -> None:
+        self._path = root / OURS / SERVICES_LOCK
+        self._monotonic = monotonic
+        self._services: list[_Service] = []
+        self._lock: LockFile | None = None
+        self._elected = False
+        self.failures: list[tuple[float, RocketMQError | OSError]] = []
+        """What the last failing rounds raised, newest last, at most 10: for status displays."""
+
+    def add(self, run: Callable[[], object], *, interval_ms: int, first_ms: int) -> None:
+        """Have ``run`` called every ``interval_ms`` while this process is the elected one."""
+        due = self._monotonic() + first_ms / 1000
+        self._services.append(_Service(run, interval_ms / 1000, due))
+
+    @property
+    def elected(self) -> bool:
+        """Whether this process runs the services now."""
+        return self._elected
+
+    def tick(self) -> None:
+        """Try to become the one; run what is due. A failing service does not stop the others."""
+        if not self._services:
+            return
+        if self._lock is None:
+            self._lock = LockFile(self._path)
+        if not self._elected:
+            self._elected = self._lock.try_lock(0)
+        if not self._elected:
+            return
+        now = self._monotonic()
+        for service in self._services:
+            if now >= service.due:
+                service.due = now + service.interval
+                try:
+                    service.run()
+                except (RocketMQError, OSError) as error:
+                    self.failures = [*self.failures[-9:], (now, error)]
+
+    def close(self) -> None:
+        """Let another process take over."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        self._elected = False

@@ -1,0 +1,308 @@
+"""Appending under the gate: records, their units, their keys, and what a death in between leaves.
+
+Every batch goes through the same stages, noted in the shared page (ARCHITECTURE.md, "One folder,
+many processes" has the crash table):
+
+    FROM, TO, index undo -> stage 1 -> records -> stage 2 -> units -> keys -> next offsets, LOG_END
+    -> stage 0
+
+Whoever holds the gate next resolves first: in stage 1 nothing of [FROM, TO) was acknowledged or
+has units, so it is zeroed; in stage 2 the records are whole, so units and keys are written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from storage.errors import StoreBrokenError
+from storage.files.mapped_file_queue import MappedFileQueue
+from storage.format.delay import parse_delay_levels
+from storage.format.names import COMMITLOG, OURS
+from storage.format.prepared_one import PreparedOne
+from storage.format.record import BLANK_SIZE, blank_record
+from storage.results import PutMessageResult, PutMessageStatus
+from storage.sharing.page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
+
+from .append_one import OneAppender
+from .consumequeue import ConsumeQueueTable
+from .index import IndexWriter
+from .light_queues import LightPut, record_for_light_queues
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from storage.config import StoreConfig
+    from storage.files.fs import FileSystem
+    from storage.files.mapped_file import MappedFile
+    from storage.format.prepared import Ints, PreparedRecords
+
+Queue = tuple[str, int]
+"""Topic and queue id."""
+
+LOG_WINDOW: Final = 16 << 20
+"""Bytes of blocks reserved ahead in a commit log file."""
+_COPY_LIMIT: Final = 16 << 10
+"""Batches up to this size are stored through the map, larger ones through the descriptor."""
+
+
+class Appender:
+    """Writes the three kinds of files of a store. All methods need the gate.
+
+    ``store_timestamp`` never goes back within a log, whatever the clock does.
+    """
+
+    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage) -> None:
+        self._fs = fs
+        self._root = root
+        self._config = config
+        self._page = page
+        self._file_size = config.mapped_file_size_commit_log
+        self.log = MappedFileQueue(
+            fs,
+            root / COMMITLOG,
+            self._file_size,
+            writable=True,
+            staging=root / OURS,
+            max_open=4,
+        )
+        self.queues = ConsumeQueueTable(fs, root, config)
+        self.index = IndexWriter(fs, root, config, page)
+        self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
+        self._one = OneAppender(config, page, self.log, self.queues, self.index)
+
+    # -- appending ----------------------------------------------------------------------------
+
+    def append(
+        self, records: PreparedRecords | LightPut, now_ms: int, *, whole: bool = False
+    ) -> PutMessageResult:
+        """Append the records in order; ``whole`` keeps them in one file (a RocketMQ batch).
+
+        The result says SERVICE_NOT_AVAILABLE, with nothing stored, when the disk is nearly full,
+        and MESSAGE_ILLEGAL when a record can not fit into a file. Raises OSError or
+        StoreBrokenError; the caller then calls :meth:`resolve`.
+        """
+        words = self._page.words
+        if words[Word.FAILED] or words[Word.STAGE]:
+            self._get_ready()
+        if type(records) is PreparedOne:
+            done = self._one.append(records, now_ms)
+            if done is not None:
+                return done
+        elif isinstance(records, LightPut):
+            return self._append_light(records, now_ms)
+        largest = len(records.image) if whole else records.largest()
+        refusal = self._refusal(len(records.image), largest)
+        if refusal is not None:
+            return refusal
+        timestamp = max(now_ms, words[Word.LAST_STORE_TIMESTAMP])
+        places: list[Ints] = []
+        queue_offsets: list[Ints] = []
+        rest: PreparedRecords | None = records
+        while rest is not None:
+            end = words[Word.LOG_END]
+            part, later = rest.split(self._room(end))
+            if not len(part) or (whole and later is not None):
+                self._roll(end)
+                continue
+            queue_offsets.append(self._append_part(part, end, timestamp))
+            places.append(_shifted(part.starts, end))
+            rest = later
+        if len(places) == 1:
+            return PutMessageResult(PutMessageStatus.PUT_OK, places[0], queue_offsets[0], timestamp)
+        return PutMessageResult(
+            PutMessageStatus.PUT_OK,
+            [place for part_places in places for place in part_places],
+            [offset for part_offsets in queue_offsets for offset in part_offsets],
+            timestamp,
+        )
+
+    def _append_light(self, put: LightPut, now_ms: int) -> PutMessageResult:
+        """Append one record to its queue and to light queues, whose offsets it names."""
+        page = self._page
+        words = page.words
+        message, light = put.message, put.queues[1:]
+        offsets = ",".join(str(page.next_offset(self._slot(*queue))) for queue in light)
+        record = record_for_light_queues(message, offsets)
+        refusal = self._refusal(len(record.image), len(record.image))
+        if refusal is not None:
+            return refusal
+        if len(record.image) > self._room(words[Word.LOG_END]):
+            self._roll(words[Word.LOG_END])
+        end = words[Word.LOG_END]
+        timestamp = max(now_ms, words[Word.LAST_STORE_TIMESTAMP])
+        queue_offsets = self._append_part(record, end, timestamp, light)
+        return PutMessageResult(PutMessageStatus.PUT_OK, (end,), queue_offsets, timestamp)
+
+    def _get_ready(self) -> None:
+        if self._page.words[Word.FAILED]:
+            raise StoreBrokenError(
+                f"a sync of {self._root} failed earlier; end all its writers and open it anew"
+            )
+        self.resolve()
+
+    def _room(self, end: int) -> int:
+        """Bytes that records may still take in the file of ``end``."""
+        return self._file_size - end % self._file_size - BLANK_SIZE
+
+    def _append_part(
+        self, part: PreparedRecords, end: int, timestamp: int, light: Sequence[Queue] = ()
+    ) -> Ints:
+        """Append records that fit into the file of ``end``; gives their queue offsets.
+
+        ``light`` are further queues that the only record of ``part`` goes to.
+        """
+        page = self._page
+        size = len(part.image)
+        position = end % self._file_size
+        file = self._file_of(end)
+        if file is not None:
+            file.reserve(position + size, LOG_WINDOW)
+        slots = [self._slot(topic, queue_id) for topic, queue_id in part.queues]
+        next_offsets = [page.next_offset(slot) for slot in slots]
+        light_slots = [self._slot(topic, queue_id) for topic, queue_id in light]
+        own_offsets = part.place(end, next_offsets, timestamp)
+        words = page.words
+
+        words[Word.FROM] = end
+        words[Word.TO] = end + size
+        self.index.begin()
+        words[Word.STAGE] = STAGE_RECORDS
+        if file is None:
+            # Not synced before the end of the previous file is: a power loss would leave a hole.
+            self.log.create(end, LOG_WINDOW, 0, part.image, sync_content=False)
+        elif size <= _COPY_LIMIT:
+            file.map[position : position + size] = part.image
+        else:
+            file.write(position, part.image)
+        words[Word.STAGE] = STAGE_DISPATCH
+        counts = [0] * len(slots)
+        for number, count, block in part.units(end, timestamp):
+            topic, queue_id = part.queues[number]
+            self.queues.put(topic, queue_id, next_offsets[number], block, timestamp)
+            counts[number] = count
+            for (topic, queue_id), slot in zip(light, light_slots, strict=True):
+                self.queues.put(topic, queue_id, page.next_offset(slot), block, timestamp)
+        if len(part.key_hashes):
+            self._put_keys(part, end, timestamp)
+        for slot, first, count in zip(slots, next_offsets, counts, strict=True):
+            page.set_next_offset(slot, first + count)
+        for slot in light_slots:
+            page.set_next_offset(slot, page.next_offset(slot) + 1)
+        words[Word.LAST_STORE_TIMESTAMP] = timestamp
+        words[Word.LOG_END] = end + size
+        words[Word.STAGE] = STAGE_NONE
+        return own_offsets
+
+    def _slot(self, topic: str, queue_id: int) -> int:
+        slot = self._page.slot(topic, queue_id)
+        return self._page.add_slot(topic, queue_id) if slot is None else slot
+
+    def _put_keys(self, part: PreparedRecords, end: int, timestamp: int) -> None:
+        if not self._config.message_index_enable:
+            return
+        counts = part.key_counts
+        if len(part.starts) == 1:
+            places: Ints = [part.starts[0] + end] * len(part.key_hashes)
+        else:
+            places = _repeated(_shifted(part.starts, end), counts)
+        self.index.put(part.key_hashes, places, timestamp)
+
+    def _roll(self, end: int) -> None:
+        """End the file with the blank record; the next append makes the next file."""
+        words = self._page.words
+        remaining = self._file_size - end % self._file_size
+        file = self._file_of(end)
+        assert file is not None  # a file that is still to be made has room
+        position = end - file.file_from_offset
+        file.reserve(position + BLANK_SIZE, LOG_WINDOW)
+        words[Word.FROM] = end
+        words[Word.TO] = end + BLANK_SIZE
+        self.index.begin()
+        words[Word.STAGE] = STAGE_RECORDS
+        file.map[position : position + BLANK_SIZE] = blank_record(remaining)
+        words[Word.STAGE] = STAGE_DISPATCH
+        words[Word.LOG_END] = end + remaining
+        words[Word.STAGE] = STAGE_NONE
+
+    def _file_of(self, end: int) -> MappedFile | None:
+        """The file that the log ends in, or None if it ends with the previous one.
+
+        A log file is made with its first records in it: a Java broker that starts to load the
+        store, before it fails on our lock, deletes files at the log's end that hold nothing.
+        """
+        file = self.log.find(end)
+        if file is not None and file.deleted:
+            self.log.forget(file.file_from_offset)
+            raise StoreBrokenError(
+                f"{file.path} was deleted while it was being written; "
+                "end all writers and open the store anew"
+            )
+        if file is None and end % self._file_size:
+            raise StoreBrokenError(
+                f"{self.log.path(end - end % self._file_size)}, the last commit log file, is "
+                "missing; end all writers and open the store anew"
+            )
+        return file
+
+    def _refusal(self, size: int, largest: int) -> PutMessageResult | None:
+        """Refuse what fits into no file, and everything on a nearly full disk.
+
+        The disk is asked once for each window of the log.
+        """
+        if largest + BLANK_SIZE > self._file_size:
+            return PutMessageResult(
+                PutMessageStatus.MESSAGE_ILLEGAL,
+                reason=f"{largest} bytes do not fit into a commit log file of "
+                f"{self._file_size} bytes",
+            )
+        end = self._page.words[Word.LOG_END]
+        if end + size <= self._one.checked_space_to:
+            return None
+        free = self._fs.free_bytes(self._root)
+        least = self._config.min_free_bytes
+        if free - size < least:
+            return PutMessageResult(
+                PutMessageStatus.SERVICE_NOT_AVAILABLE,
+                reason=f"only {free >> 20} MiB are free below {self._root}, and writes are refused "
+                f"below {least >> 20} MiB; free some space",
+            )
+        self._one.checked_space_to = end + size + LOG_WINDOW
+        return None
+
+    # -- resolving ----------------------------------------------------------------------------
+
+    def resolve(self) -> None:
+        """Finish or undo what a dead writer, or an error in this one, left half done.
+
+        A death in here leaves the stage as it is, so the next one does the same again.
+        """
+        if self._page.words[Word.STAGE]:
+            from .resolve import Resolver
+
+            Resolver(self._config, self._page, self.log, self.queues, self.index).run()
+
+    def close(self) -> None:
+        """Close all maps."""
+        self.log.close()
+        self.queues.close()
+        self.index.close()
+
+
+def _shifted(starts: Ints, by: int) -> Ints:
+    if isinstance(starts, (list, tuple)):
+        return [start + by for start in starts]
+    return cast("NDArray[np.int64]", starts) + by
+
+
+def _repeated(places: Ints, counts: Ints | int) -> Ints:
+    """Each place as often as its record has keys."""
+    if not isinstance(places, (list, tuple)):
+        import numpy as np
+
+        return np.repeat(cast("NDArray[np.int64]", places), counts)
+    if isinstance(counts, int):
+        return [place for place in places for _ in range(counts)]
+    return [place for place, count in zip(places, counts, strict=True) for _ in range(count)]

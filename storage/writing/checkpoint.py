@@ -1,0 +1,42 @@
+"""The checkpoint file: up to which store time the log, the queues and the index are on the device.
+
+Written only after the syncs that it speaks of (org.apache.rocketmq.store.StoreCheckpoint).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
+from storage.format.names import CHECKPOINT
+
+if TYPE_CHECKING:
+    from storage.files.fs import FileSystem
+
+
+class StoreCheckpoint:
+    """Reads and writes ``<store>/checkpoint``. Writing needs the gate."""
+
+    def __init__(self, fs: FileSystem, root: Path) -> None:
+        self._fs = fs
+        self._path = root / CHECKPOINT
+
+    def read(self) -> CheckpointData:
+        """What the file says; zeros if it is missing or short, as in RocketMQ."""
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        return CheckpointData.unpack(data.ljust(CHECKPOINT_SIZE, b"\0"))
+
+    def write(self, data: CheckpointData) -> None:
+        """Replace the fields; on the device when this returns. Bytes behind them are kept."""
+        fd = self._fs.open(self._path, writable=True, create=True)
+        try:
+            if self._fs.size(fd) < CHECKPOINT_SIZE:
+                self._fs.set_length(fd, CHECKPOINT_SIZE)
+            self._fs.write(fd, data.pack(), 0)
+            self._fs.sync(fd)
+        finally:
+            self._fs.close(fd)

@@ -1,0 +1,110 @@
+"""Writing consume queues: rows of 20-byte units, one row for each (topic, queue).
+
+A file of units is created with its first unit already in it: Java takes an all-zero file behind a
+full one for one bogus unit (FORMAT.md, "Consume queue"). Units are written under the gate only.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.files.mapped_file_queue import MappedFileQueue
+from storage.format.names import CONSUMEQUEUE, OURS
+from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
+from storage.sharing.second_names import SecondNames
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.files.fs import FileSystem
+
+_WINDOW: Final = 64 << 10
+"""Bytes of blocks reserved ahead in a queue file: 3,276 units."""
+_MAX_OPEN_QUEUES: Final = 256
+_COPY_LIMIT: Final = 4096
+"""Blocks up to this size are stored through the map, larger ones through the descriptor."""
+
+
+class ConsumeQueueTable:
+    """All consume queues of a store, opened when first written; guarded by the gate."""
+
+    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig) -> None:
+        self._fs = fs
+        self._root = root / CONSUMEQUEUE
+        self._staging = root / OURS
+        self._file_size = config.mapped_file_size_consume_queue
+        self._second_names = SecondNames(fs, root)
+        self.opened: OrderedDict[tuple[str, int], MappedFileQueue] = OrderedDict()
+        """The queues written lately, by (topic, queue id)."""
+
+    def files(self, topic: str, queue_id: int) -> MappedFileQueue:
+        """The files of one queue, whether there are any or not."""
+        key = (topic, queue_id)
+        found = self.opened.get(key)
+        if found is None:
+            found = MappedFileQueue(
+                self._fs,
+                self._root / topic / str(queue_id),
+                self._file_size,
+                writable=True,
+                staging=self._staging,
+                max_open=1,
+                second_names=self._second_names,
+            )
+            self.opened[key] = found
+            if len(self.opened) > _MAX_OPEN_QUEUES:
+                self.opened.popitem(last=False)[1].close()
+        return found
+
+    def put(self, topic: str, queue_id: int, first: int, units: bytes, timestamp: int) -> None:
+        """Write the units of queue offsets ``first``.. ; the same bytes again change nothing.
+
+        ``timestamp`` is the store time of the last one (ms). Raises OSError; then part of them
+        may be written, and the batch must be resolved.
+        """
+        files = self.files(topic, queue_id)
+        offset = first * CQ_STORE_UNIT_SIZE
+        start = 0
+        while start < len(units):
+            position = offset % self._file_size
+            end = start + min(len(units) - start, self._file_size - position)
+            block = units[start:end]
+            file = files.find(offset)
+            if file is None and position and self._second_names.restore(files.directory):
+                file = files.find(offset)
+            if file is None:
+                self._create(files, offset, block, timestamp)
+            else:
+                file.reserve(position + len(block), _WINDOW)
+                if len(block) <= _COPY_LIMIT:
+                    file.map[position : position + len(block)] = block
+                else:
+                    file.write(position, block)
+            offset += len(block)
+            start = end
+
+    def _create(self, files: MappedFileQueue, offset: int, block: bytes, timestamp: int) -> None:
+        """Make the file that begins with, or holds, the first unit of ``block``."""
+        position = offset % self._file_size
+        if position and not files.offsets():
+            # A queue that begins in the middle of a file: ConsumeQueue.fillPreBlank.
+            block = PRE_BLANK * (position // CQ_STORE_UNIT_SIZE) + block
+            position = 0
+        if not files.directory.exists():
+            self._make_directory(files.directory)
+        full = offset - self._file_size
+        if position == 0 and full >= 0 and files.path(full).exists():
+            # Java's time search picks a file by this time; stores to a map do not keep it.
+            self._fs.set_modified(files.path(full), timestamp)
+        files.create(offset - offset % self._file_size, _WINDOW, position, block)
+
+    def _make_directory(self, directory: Path) -> None:
+        self._fs.make_dirs(directory)
+        self._fs.sync_dir(directory.parent)
+        self._fs.sync_dir(self._root)
+
+    def close(self) -> None:
+        """Close all maps."""
+        while self.opened:
+            self.opened.popitem()[1].close()

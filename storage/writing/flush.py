@@ -1,0 +1,273 @@
+"""Having the device hold what was written.
+
+ASYNC_FLUSH: a background thread syncs the log every 500 ms, and queues and checkpoint every 60 s.
+SYNC_FLUSH: a put returns after a sync that covers it; one sync serves all threads that wait
+(org.apache.rocketmq.store.CommitLog.GroupCommitService). A failed sync is never tried again and
+called good: the page says FAILED and every process refuses to write.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.errors import GateTimeoutError, StoreBrokenError, StoreError
+from storage.format.checkpoint import CheckpointData
+from storage.format.index import INDEX_HEADER_SIZE, IndexHeader
+from storage.format.names import (
+    CHECKPOINT,
+    COMMITLOG,
+    CONSUMEQUEUE,
+    INDEX,
+    file_name,
+    is_index_file_name,
+)
+from storage.format.unit import CQ_STORE_UNIT_SIZE
+from storage.results import PutMessageStatus
+from storage.sharing.page import SharedPage, Word
+from storage.sharing.services import TimedServices
+
+from .checkpoint import StoreCheckpoint
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.files.fs import FileSystem
+    from storage.sharing.gate import Gate
+
+
+class Flusher:
+    """Syncs a store's files by name, with descriptors of its own, beside those who append."""
+
+    def __init__(
+        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage, gate: Gate
+    ) -> None:
+        self._fs = fs
+        self._root = root
+        self._config = config
+        self._page = page
+        self._gate = gate
+        self._checkpoint = StoreCheckpoint(fs, root)
+        self._syncing = threading.Lock()  # one sync at a time; the others wait for its result
+
+    # -- the log ------------------------------------------------------------------------------
+
+    def sync_put(self, end: int) -> PutMessageStatus:
+        """Return when the device has the log up to ``end``.
+
+        FLUSH_DISK_TIMEOUT if that takes longer than syncFlushTimeout (the message is stored). The
+        thread that syncs itself answers when the device does, which may be later than that.
+        Raises StoreBrokenError when the sync fails: then nobody knows.
+        """
+        start = time.monotonic()
+        limit = self._config.sync_flush_timeout_ms / 1000
+        if not self._syncing.acquire(timeout=limit):
+            return PutMessageStatus.FLUSH_DISK_TIMEOUT
+        try:
+            if self._page.words[Word.FLUSHED_TO] < end:
+                self._sync_log()
+        finally:
+            self._syncing.release()
+        if time.monotonic() - start > limit:
+            return PutMessageStatus.FLUSH_DISK_TIMEOUT
+        return PutMessageStatus.PUT_OK
+
+    def sync_log(self) -> None:
+        """Have the device hold the log as far as it goes now. Blocks."""
+        with self._syncing:
+            if self._page.words[Word.FLUSHED_TO] < self._page.words[Word.LOG_END]:
+                self._sync_log()
+
+    def _sync_log(self) -> None:
+        words = self._page.words
+        start, end = words[Word.FLUSHED_TO], words[Word.LOG_END]
+        self._refuse_after_failure()
+        size = self._config.mapped_file_size_commit_log
+        files = range(start - start % size, end, size)
+        for first in files:
+            self._sync_file(self._root / COMMITLOG / file_name(first))
+        if files and files[-1] >= start:  # made since: its maker may have died before syncing it
+            self._sync_folders({self._root / COMMITLOG})
+        words[Word.FLUSHED_TO] = end
+
+    # -- everything ---------------------------------------------------------------------------
+
+    def sync_all(self) -> None:
+        """Have the device hold log, queues and index, then write the checkpoint. Needs the gate.
+
+        Only queues that grew since their last sync are touched.
+        """
+        words = self._page.words
+        timestamp = words[Word.LAST_STORE_TIMESTAMP]
+        before = self._checkpoint.read()
+        self.sync_log()
+        with self._syncing:
+            self._refuse_after_failure()
+            self._sync_queues(timestamp)
+            if words[Word.INDEX_FILE]:
+                newest = f"{words[Word.INDEX_FILE]:017d}"
+                self._sync_index_files(newest, before.index_msg_timestamp)
+        self._write_checkpoint(
+            before._replace(
+                physic_msg_timestamp=max(before.physic_msg_timestamp, timestamp),
+                logics_msg_timestamp=max(before.logics_msg_timestamp, timestamp),
+            )
+        )
+
+    def note_full_index(self, path: Path) -> None:
+        """Sync an index file that has filled up and say so in the checkpoint. Needs the gate.
+
+        The checkpoint then speaks for all older files too, and a writer may have died before it
+        synced one of them, so those that it did not speak for yet are synced first.
+        """
+        before = self._checkpoint.read()
+        with self._syncing:
+            end_timestamp = self._sync_index_files(path.name, before.index_msg_timestamp)
+        self._write_checkpoint(before._replace(index_msg_timestamp=end_timestamp))
+
+    def _sync_index_files(self, newest: str, vouched_timestamp: int) -> int:
+        """Sync the files up to ``newest`` that the checkpoint does not speak for yet.
+
+        Gives the store time of the last key of ``newest``.
+        """
+        folder = self._root / INDEX
+        end_timestamp = 0
+        for name in sorted(entry.name for entry in folder.iterdir()):
+            if is_index_file_name(name) and name <= newest:
+                with (folder / name).open("rb") as file:
+                    data = file.read(INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
+                end_timestamp = IndexHeader.unpack_from(data).end_timestamp
+                if end_timestamp >= vouched_timestamp or name == newest:
+                    self._sync_file(folder / name)
+        self._sync_folders({folder})
+        return end_timestamp
+
+    def _write_checkpoint(self, data: CheckpointData) -> None:
+        try:
+            self._checkpoint.write(data)
+        except OSError as error:
+            raise self._failed(self._root / CHECKPOINT, error) from error
+
+    def _sync_queues(self, timestamp: int) -> None:
+        size = self._config.mapped_file_size_consume_queue
+        folders: set[Path] = set()
+        for slot, (topic, queue_id) in enumerate(self._page.queues()):
+            following = self._page.next_offset(slot)
+            synced = self._page.synced_offset(slot)
+            if following <= synced:
+                continue
+            start = synced * CQ_STORE_UNIT_SIZE
+            end = following * CQ_STORE_UNIT_SIZE
+            folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
+            files = range(start - start % size, end, size)
+            for first in files:
+                self._sync_file(folder / file_name(first))
+            if files[-1] >= start:
+                folders.add(folder)
+            if synced == 0:
+                folders |= {folder.parent, folder.parent.parent}
+            # 4.9's time search wants the file's time to be at or after its last unit's.
+            newest = folder / file_name((end - 1) // size * size)
+            try:
+                self._fs.set_modified(newest, timestamp)
+            except FileNotFoundError:
+                continue  # the topic was deleted meanwhile
+            except OSError as error:
+                raise self._failed(newest, error) from error
+            self._page.set_synced_offset(slot, following)
+        self._sync_folders(folders)
+
+    def _sync_file(self, path: Path) -> None:
+        try:
+            fd = self._fs.open(path, writable=False)
+        except FileNotFoundError:
+            return  # retention deleted it meanwhile
+        try:
+            self._fs.sync(fd)
+        except OSError as error:
+            raise self._failed(path, error) from error
+        finally:
+            self._fs.close(fd)
+
+    def _sync_folders(self, folders: set[Path]) -> None:
+        for path in sorted(folders):
+            try:
+                self._fs.sync_dir(path)
+            except FileNotFoundError:  # the topic was deleted meanwhile
+                continue
+            except OSError as error:
+                raise self._failed(path, error) from error
+
+    def _failed(self, path: Path, error: OSError) -> StoreBrokenError:
+        """Have all processes refuse to write, since nobody knows what is on the device."""
+        self._page.words[Word.FAILED] = 1
+        return StoreBrokenError(
+            f"the device did not take {path} ({error.strerror}); what was acknowledged before "
+            "is safe, end all writers of the store and open it anew"
+        )
+
+    def _refuse_after_failure(self) -> None:
+        if self._page.words[Word.FAILED]:
+            raise StoreBrokenError(
+                f"a sync of {self._root} failed earlier; end all its writers and open it anew"
+            )
+
+
+class FlushService:
+    """The background thread of a long-lived writer; ends when a sync fails.
+
+    It also gives the store's timed services their turn.
+    """
+
+    def __init__(
+        self,
+        flusher: Flusher,
+        gate: Gate,
+        config: StoreConfig,
+        services: TimedServices,
+        on_error: Callable[[], None],
+    ) -> None:
+        self._flusher = flusher
+        self._gate = gate
+        self._interval = config.flush_interval_commit_log_ms / 1000
+        self._thorough = config.flush_consume_queue_thorough_interval_ms / 1000
+        self._services = services
+        self._on_error = on_error
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.started = False
+        self._last_thorough = time.monotonic()
+
+    def start(self) -> None:
+        """Begin, unless it has."""
+        self.started = True
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="flush", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def tick(self) -> None:
+        """One round: sync the log, every minute everything, then the timed services."""
+        self._services.tick()
+        self._flusher.sync_log()
+        if time.monotonic() - self._last_thorough >= self._thorough:
+            with self._gate.held():
+                self._flusher.sync_all()
+            self._last_thorough = time.monotonic()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval):
+            try:
+                self.tick()
+            except GateTimeoutError:
+                continue  # somebody is stopped or very busy; nothing is lost by waiting
+            except (StoreError, OSError):
+                self._on_error()
+                return

@@ -1,0 +1,294 @@
+"""Writing the key index: hash files as org.apache.rocketmq.store.index.IndexService makes them.
+
+Adding a key is not idempotent, so a batch notes the header it found in the shared page first, and
+whoever finishes a dead writer's batch takes the index back to that before adding again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from storage.files.fs import WORD
+from storage.files.mapped_file import MappedFile
+from storage.format.index import (
+    HASH_SLOT,
+    HASH_SLOT_SIZE,
+    INDEX_ENTRY,
+    INDEX_ENTRY_SIZE,
+    INDEX_HEADER,
+    INDEX_HEADER_SIZE,
+    IndexHeader,
+    IndexPuts,
+    entry_position,
+    following_header,
+    put_keys,
+    slot_position,
+)
+from storage.format.names import INDEX, OURS, index_file_name, is_index_file_name
+from storage.sharing.page import Word
+from storage.sharing.second_names import SecondNames
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.files.fs import FileSystem
+    from storage.format.prepared import Ints
+    from storage.sharing.page import SharedPage
+
+_WINDOW: Final = 4 << 20
+"""Bytes of blocks reserved ahead among the entries."""
+MANY: Final = 48
+"""Number of keys from which NumPy pays."""
+_UNDO: Final = Word.UNDO_INDEX_HEADER * WORD
+_UNDO_HEADER: Final = Struct("=6q")
+
+
+class IndexWriter:
+    """The index files of a store; guarded by the gate. The newest one takes the keys."""
+
+    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage) -> None:
+        self._fs = fs
+        self._root = root
+        self._directory = root / INDEX
+        self._slots = config.max_hash_slot_num
+        self._entries = config.max_index_num
+        self._size = config.index_file_size
+        self._page = page
+        self._file: MappedFile | None = None
+        self.full: list[tuple[Path, int]] = []
+        """Files that filled up and are not synced yet, and the store times of their last keys."""
+        self._second_names = SecondNames(fs, root)
+
+    # -- batches ------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Note in the page where the index stands, for :meth:`take_back`. Before stage 1."""
+        page = self._page
+        file = self._current()
+        page.words[Word.UNDO_INDEX_FILE] = 0 if file is None else file.file_from_offset
+        if file is not None:
+            header = INDEX_HEADER.unpack_from(file.map)
+            page.map[_UNDO : _UNDO + _UNDO_HEADER.size] = _UNDO_HEADER.pack(*header)
+
+    def put(self, hashes: Ints, offsets: Ints, timestamp: int) -> None:
+        """Add key ``hashes[i]`` of the record at ``offsets[i]``, all stored at ``timestamp`` ms.
+
+        Raises OSError; then the batch must be resolved.
+        """
+        start = 0
+        while start < len(hashes):
+            file = self._current()
+            header = None if file is None else _header_of(file)
+            if file is None or header is None or header.next_entry >= self._entries:
+                file = self._roll(header, timestamp)
+                header = _header_of(file)
+            end = min(len(hashes), start + self._entries - header.next_entry)
+            self._put_into(file, header, hashes[start:end], offsets[start:end], timestamp)
+            start = end
+
+    def _put_into(
+        self,
+        file: MappedFile,
+        header: IndexHeader,
+        hashes: Ints,
+        offsets: Ints,
+        timestamp: int,
+    ) -> None:
+        """Add keys to a file that has room for them: entries first, then slots, then the header."""
+        mapped = file.map
+        count = len(hashes)
+        file.reserve(entry_position(self._slots, header.next_entry + count), _WINDOW)
+        if count < MANY:
+
+            def read_slot(slot: int) -> int:
+                at = slot_position(slot)
+                return int(HASH_SLOT.unpack(mapped[at : at + HASH_SLOT_SIZE])[0])
+
+            timestamps = (timestamp,) * count
+            few, places = [int(h) for h in hashes], [int(o) for o in offsets]
+            puts = put_keys(header, self._slots, read_slot, few, places, timestamps)
+            at = entry_position(self._slots, puts.first_entry)
+            mapped[at : at + len(puts.entries)] = puts.entries
+            for slot, value in zip(puts.slots, puts.slot_values, strict=True):
+                at = slot_position(slot)
+                mapped[at : at + HASH_SLOT_SIZE] = HASH_SLOT.pack(value)
+        else:
+            puts = self._put_many(file, header, hashes, offsets, timestamp)
+        mapped[:INDEX_HEADER_SIZE] = puts.header.pack()
+
+    def _put_many(
+        self,
+        file: MappedFile,
+        header: IndexHeader,
+        hashes: Ints,
+        offsets: Ints,
+        timestamp: int,
+    ) -> IndexPuts:
+        import numpy as np
+
+        from storage.format.index_many import put_many_keys
+
+        end = slot_position(self._slots)
+        with memoryview(file.map) as whole, whole[INDEX_HEADER_SIZE:end] as slots:
+            puts = put_many_keys(header, slots, hashes, offsets, timestamp)
+            file.write(entry_position(self._slots, puts.first_entry), puts.entries)
+            table = np.frombuffer(slots, ">i4")
+            table[puts.slots] = puts.slot_values
+            del table  # a view would keep the map from being closed
+        return puts
+
+    # -- resolving ----------------------------------------------------------------------------
+
+    def take_back(self, keys: int) -> None:
+        """Undo what a dead batch of at most ``keys`` keys added since its :meth:`begin`."""
+        words = self._page.words
+        keep = words[Word.UNDO_INDEX_FILE]
+        for name in self.names():
+            if int(name) > keep:
+                self.delete(name)
+        words[Word.INDEX_FILE] = keep
+        file = self._current()
+        if file is None:
+            return
+        header = IndexHeader(*(words[Word.UNDO_INDEX_HEADER + i] for i in range(6)))
+        mapped = file.map
+        first = header.next_entry
+        beyond = min(first + keys, self._entries)
+        for number in range(beyond - 1, first - 1, -1):
+            at = entry_position(self._slots, number)
+            entry = INDEX_ENTRY.unpack(mapped[at : at + INDEX_ENTRY_SIZE])
+            key_hash, previous = entry[0], entry[3]
+            if key_hash < 0:
+                continue  # torn: its slot was not stored yet
+            at = slot_position(key_hash % self._slots)
+            if HASH_SLOT.unpack(mapped[at : at + HASH_SLOT_SIZE])[0] == number:
+                mapped[at : at + HASH_SLOT_SIZE] = HASH_SLOT.pack(previous)
+        mapped[:INDEX_HEADER_SIZE] = header.pack()
+        start, end = entry_position(self._slots, first), entry_position(self._slots, beyond)
+        file.reserve(end, _WINDOW)
+        file.write(start, bytes(end - start))
+
+    # -- files --------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Names of the index files, oldest first."""
+        try:
+            names = [path.name for path in self._directory.iterdir()]
+        except FileNotFoundError:
+            return []
+        return sorted((name for name in names if is_index_file_name(name)), key=int)
+
+    def delete(self, name: str) -> None:
+        """Remove one file."""
+        self._drop()
+        self._fs.unlink(self._directory / name)
+        self._second_names.let_go(self._directory / name)
+
+    def use_newest(self) -> None:
+        """Find the file that takes the next keys and name it in the page (after recovery)."""
+        self._drop()
+        names = self.names()
+        self._page.words[Word.INDEX_FILE] = int(names[-1]) if names else 0
+
+    def newest_header(self) -> IndexHeader | None:
+        """Header of the file that takes the next keys, or None if there is no file.
+
+        Zeros if the file has none: somebody died making it, and recovery takes it away.
+        """
+        name = self._page.words[Word.INDEX_FILE]
+        if name == 0:
+            return None
+        with (self._directory / f"{name:017d}").open("rb") as file:
+            header = file.read(INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
+        return IndexHeader.unpack_from(header)
+
+    def full_files(self) -> list[Path]:
+        """The files that filled up and are ready to be synced, then noted (checkpoint).
+
+        Only once the next file has later keys: a Java broker that starts beside us would not
+        delete a file that ends when the noted one does, but add keys to it, as we do.
+        """
+        file = self._current()
+        end_timestamp = 0 if file is None else _header_of(file).end_timestamp
+        full = [path for path, timestamp in self.full if timestamp < end_timestamp]
+        if full:
+            self._restore()
+        return full
+
+    def noted(self) -> None:
+        """The checkpoint speaks for the first of ``full_files`` now."""
+        del self.full[0]
+
+    def sync(self) -> None:
+        """Have the device hold the newest file."""
+        file = self._current()
+        if file is not None:
+            file.sync()
+
+    def close(self) -> None:
+        """Close the map."""
+        self._drop()
+
+    def _current(self) -> MappedFile | None:
+        name = self._page.words[Word.INDEX_FILE]
+        if name == 0:
+            return None
+        file = self._file
+        if file is None or file.file_from_offset != name:
+            self._drop()
+            path = self._directory / f"{name:017d}"
+            try:
+                file = MappedFile(self._fs, path, self._size, name, writable=True)
+            except FileNotFoundError:
+                if not self._restore():
+                    raise
+                file = MappedFile(self._fs, path, self._size, name, writable=True)
+            file.reserve_range(0, slot_position(self._slots))  # Java leaves holes here
+            self._file = file
+        return file
+
+    def _roll(self, previous: IndexHeader | None, now_ms: int) -> MappedFile:
+        """Make the next file; it begins where the full one ended (IndexFile's constructor)."""
+        name = int(index_file_name(now_ms))
+        if previous is not None:
+            assert self._file is not None
+            self.full.append((self._file.path, previous.end_timestamp))
+            name = max(name, self._file.file_from_offset + 1)
+        self._fs.make_dirs(self._directory)
+        temporary = self._root / OURS / "new-index"
+        fd = self._fs.open(temporary, writable=True, create=True)
+        try:
+            self._fs.set_length(fd, 0)
+            self._fs.set_length(fd, self._size)
+            first = min(self._size, slot_position(self._slots) + (1 << 20))
+            self._fs.reserve(fd, 0, first)
+            if previous is not None:
+                self._fs.write(fd, following_header(previous).pack(), 0)
+            self._fs.sync(fd)
+        finally:
+            self._fs.close(fd)
+        path = self._directory / f"{name:017d}"
+        if not self._second_names.keep(temporary, path):
+            self._page.words[Word.INDEX_BASE] = name
+        self._fs.rename(temporary, path)
+        self._fs.sync_dir(self._directory)
+        self._page.words[Word.INDEX_FILE] = name
+        file = self._current()
+        assert file is not None
+        return file
+
+    def _restore(self) -> bool:
+        restored = self._second_names.restore(self._directory)
+        if restored:
+            self._page.words[Word.RIVALS] = 1
+        return bool(restored)
+
+    def _drop(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _header_of(file: MappedFile) -> IndexHeader:
+    return IndexHeader.unpack_from(file.map[:INDEX_HEADER_SIZE])

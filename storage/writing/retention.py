@@ -1,0 +1,128 @@
+"""Deleting old files (DefaultMessageStore.CleanCommitLogService and CleanConsumeQueueService).
+
+The oldest commit log files go when their time is over; queue and index files follow when nothing
+in them points into the log any more. The last file of each kind always stays. Runs only on stores
+that rmqctl made, in one process at a time, or when a command asks for it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.format.index import INDEX_HEADER_SIZE, IndexHeader
+from storage.format.names import COMMITLOG, CONSUMEQUEUE, INDEX
+from storage.format.unit import CQ_STORE_UNIT_SIZE, StoreUnit
+from storage.sharing.page import SharedPage, Word
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.files.fs import FileSystem
+
+    from .append import Appender
+
+HOUR_MS: Final = 3_600_000
+FILES_PER_RUN: Final = 10
+"""RocketMQ deletes at most this many log files in one run (deleteFilesBatchMax)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """Names of the files that a run deleted, relative to the store."""
+
+    log_files: tuple[str, ...] = ()
+    queue_files: tuple[str, ...] = ()
+    index_files: tuple[str, ...] = ()
+
+
+class Retention:
+    """Decides and deletes. Methods need the gate."""
+
+    def __init__(
+        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage, appender: Appender
+    ) -> None:
+        self._fs = fs
+        self._root = root
+        self._config = config
+        self._page = page
+        self._appender = appender
+
+    def run(self, now_ms: int, *, manual: bool = False) -> Cleaned:
+        """Delete what is due at ``now_ms``; ``manual`` does not wait for deleteWhen's hour.
+
+        A death in between leaves files that the next run deletes. Raises OSError.
+        """
+        log_files = self._expired_log_files(now_ms, manual=manual)
+        words = self._page.words
+        if log_files:
+            # Readers stop looking below the new minimum before the files go.
+            words[Word.LOG_MIN] = log_files[-1] + self._config.mapped_file_size_commit_log
+            words[Word.FILES_GENERATION] = words[Word.FILES_GENERATION] + 1
+            for first in log_files:
+                self._appender.log.delete(first)
+            self._fs.sync_dir(self._root / COMMITLOG)
+        log_min = words[Word.LOG_MIN]
+        cleaned = Cleaned(
+            tuple(f"{COMMITLOG}/{first:020d}" for first in log_files),
+            tuple(self._delete_queue_files(log_min)),
+            tuple(self._delete_index_files(log_min)),
+        )
+        if cleaned.log_files or cleaned.queue_files or cleaned.index_files:
+            words[Word.FILES_GENERATION] = words[Word.FILES_GENERATION] + 1
+        return cleaned
+
+    def _expired_log_files(self, now_ms: int, *, manual: bool) -> list[int]:
+        """First offsets of the log files that may go now, oldest first."""
+        config = self._config
+        usage = shutil.disk_usage(self._root)
+        used = 1 - usage.free / usage.total
+        hours = {int(hour) for hour in config.delete_when.split(";") if hour.strip()}
+        force = config.clean_file_forcibly_enable and used > config.disk_space_clean_forcibly_ratio
+        if not (
+            manual
+            or force
+            or datetime.fromtimestamp(now_ms / 1000).hour in hours
+            or used * 100 > config.disk_max_used_space_ratio
+        ):
+            return []
+        expired = []
+        reserved_ms = config.file_reserved_time_hours * HOUR_MS
+        for first in self._appender.log.offsets()[:-1][:FILES_PER_RUN]:
+            modified = self._appender.log.path(first).stat().st_mtime_ns // 1_000_000
+            behind = first + config.mapped_file_size_commit_log
+            due = force or now_ms >= modified + reserved_ms
+            if not due or behind > self._page.words[Word.LOG_END]:
+                break
+            expired.append(first)
+        return expired
+
+    def _delete_queue_files(self, log_min: int) -> list[str]:
+        """Leading files whose last unit points below the log, of every queue."""
+        deleted = []
+        file_size = self._config.mapped_file_size_consume_queue
+        for topic, queue_id in self._page.queues():
+            files = self._appender.queues.files(topic, queue_id)
+            for first in files.offsets()[:-1]:
+                with files.path(first).open("rb") as file:
+                    file.seek(file_size - CQ_STORE_UNIT_SIZE)
+                    last = file.read(CQ_STORE_UNIT_SIZE)
+                if StoreUnit.unpack_from(last).commitlog_offset >= log_min:
+                    break
+                files.delete(first)
+                deleted.append(f"{CONSUMEQUEUE}/{topic}/{queue_id}/{first:020d}")
+        return deleted
+
+    def _delete_index_files(self, log_min: int) -> list[str]:
+        """Leading index files whose newest key points below the log."""
+        deleted = []
+        for name in self._appender.index.names()[:-1]:
+            with (self._root / INDEX / name).open("rb") as file:
+                header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE))
+            if header.end_phy_offset >= log_min:
+                break
+            self._appender.index.delete(name)
+            deleted.append(f"{INDEX}/{name}")
+        return deleted
