@@ -17,24 +17,15 @@ from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
 
-from .api import (
-    DEFAULT_SEND,
-    MAX_TIMESTAMP,
-    ColumnSendResult,
-    OffsetCommit,
-    OffsetQuery,
-    PullRequest,
-    PullResult,
-    QueryResult,
-    SendOptions,
-    SendResult,
-)
 from .arrivals import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, polling
 from .config import BrokerConfig
 from .errors import NoPermissionError
 from .groups import GroupManager
 from .membership import SoleMember
 from .message_builder import MessageBuilder
+from .port.progress import OffsetCommit, OffsetQuery
+from .port.reading import MAX_TIMESTAMP, PullRequest, PullResult, QueryResult
+from .port.sending import DEFAULT_SEND, ColumnSendResult, SendOptions, SendResult
 from .progress import ConsumerOffsetManager, memory_bytes, offset_query
 from .pull import Puller
 from .send_column import ColumnSender

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
 from storage.configs.progress_table import ProgressTable, QueueProgress
 
-from .api import OffsetCommit, OffsetQuery
 from .errors import BrokerSystemError, NoPermissionError
+from .port.progress import OffsetCommit, OffsetQuery
 from .shared_table import READ_ONLY
 from .validation import check_group, check_topic
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from storage.results import GetMessageResult, GetMessageStatus
 
-from .api import PullRequest, PullResult, PullStatus
 from .errors import NoPermissionError
+from .port.reading import PullRequest, PullResult, PullStatus
 from .subscription import parse_subscription
 
 if TYPE_CHECKING:
     from storage.reading.tag_filter import TagFilter
     from storage.readonly import StoreView
 
-    from .api import OffsetCommit
     from .arrivals import Arrivals
     from .groups import GroupManager
+    from .port.progress import OffsetCommit
     from .topics import TopicManager
 
 _STATUS: Final = {

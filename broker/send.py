@@ -22,7 +22,6 @@ from storage.model import (
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.writing.light_queues import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LightPut
 
-from .api import SendOptions, SendResult, SendStatus
 from .errors import (
     BrokerSystemError,
     MessageIllegalError,
@@ -31,6 +30,7 @@ from .errors import (
     error_of,
 )
 from .message_builder import MessageBuilder, Origin
+from .port.sending import SendOptions, SendResult, SendStatus
 from .shared_table import READ_ONLY
 
 if TYPE_CHECKING:

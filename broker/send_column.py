@@ -12,8 +12,8 @@ from storage.errors import InvalidMessageError
 from storage.format.encode import ENCODE_MANY_FROM, MessageInner
 from storage.model import PROPERTY_KEYS, PROPERTY_TAGS, SCHEDULE_TOPIC, split_keys
 
-from .api import ColumnSendResult, SendOptions
 from .errors import MessageIllegalError
+from .port.sending import ColumnSendResult, SendOptions
 from .send import Sender, prepared
 from .validation import check_body_size, check_properties
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from storage.model import RETRY_GROUP_TOPIC_PREFIX
 
+from .port.progress import ConsumeFromWhere
+
 if TYPE_CHECKING:
-    from .api import Broker, OffsetQuery
-
-
-class ConsumeFromWhere(StrEnum):
-    """What a group without progress wants; one with progress goes on from there."""
-
-    CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
-    CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
-    CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+    from .api import Broker
+    from .port.progress import OffsetQuery
 
 
 def compute_pull_from_where(

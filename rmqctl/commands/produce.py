@@ -215,7 +215,7 @@ def _check(defaults: "Defaults") -> None:
 
 def _check_queue(broker: "Broker", defaults: "Defaults") -> None:
     """Refuse a queue that the topic does not have, before an unknown topic is created."""
-    from broker.api import DEFAULT_TOPIC_QUEUE_NUMS
+    from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS
 
     queue_id = defaults.queue_id
     if queue_id is None:

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from broker.api import PullRequest
+from broker.port.reading import PullRequest
 
 if TYPE_CHECKING:
     from broker.api import Broker

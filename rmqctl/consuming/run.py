@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.api import OffsetCommit
+from broker.port.progress import OffsetCommit
 from rmqctl import exit_codes
 from rmqctl.consuming.cursor import COLUMN, Cursor, Fetcher
 from rmqctl.consuming.merge import Round

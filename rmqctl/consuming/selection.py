@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.start_position import ConsumeFromWhere, compute_pull_from_where
+from broker.port.progress import ConsumeFromWhere
+from broker.start_position import compute_pull_from_where
 from rmqctl.errors import NotFound, Refused, UsageProblem
 from rmqctl.text.positions import END, Bound, Point, Position
 

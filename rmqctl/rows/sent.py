@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 if TYPE_CHECKING:
-    from broker.api import ColumnSendResult
+    from broker.port.sending import ColumnSendResult
 
 
 class SentRow(NamedTuple):

@@ -11,8 +11,8 @@ from rmqctl.sending.sources import Portion, Source
 from rmqctl.text.durations import format_duration, format_size
 
 if TYPE_CHECKING:
-    from broker.api import ColumnSendResult
     from broker.embedded import EmbeddedBroker
+    from broker.port.sending import ColumnSendResult
     from rmqctl.sending.pace import Pace
 
 BATCH_BYTES: Final = 1 << 20

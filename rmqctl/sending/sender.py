@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.api import DEFAULT_TOPIC_QUEUE_NUMS, SendStatus
 from broker.errors import MessageIllegalError
+from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS, SendStatus
 from rmqctl.sending.parsers import Outgoing
 from storage.model import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_KEYS, PROPERTY_TAGS
 
 if TYPE_CHECKING:
-    from broker.api import Broker, ColumnSendResult
+    from broker.api import Broker
+    from broker.port.sending import ColumnSendResult
 
 
 class InvalidRecordError(Exception):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from broker.api import PullRequest
 from broker.config import BrokerConfig
 from broker.errors import (
     BrokerSystemError,
@@ -12,6 +11,7 @@ from broker.errors import (
     NoPermissionError,
     SubscriptionGroupNotExistError,
 )
+from broker.port.reading import PullRequest
 from storage.configs.journal import Journal
 from storage.configs.subscription_groups import (
     SubscriptionGroupConfig,

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.api import OffsetCommit, PullRequest, PullStatus
+from broker.port.progress import OffsetCommit
+from broker.port.reading import PullRequest, PullStatus
 from storage.configs.topics import TopicConfig
 
 PROJECT = Path(__file__).parents[2]

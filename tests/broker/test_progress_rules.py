@@ -6,11 +6,13 @@ import json
 
 import pytest
 
-from broker.api import Broker, OffsetCommit, OffsetQuery, PullRequest
+from broker.api import Broker
 from broker.config import BrokerConfig
 from broker.errors import BrokerSystemError, InvalidNameError
+from broker.port.progress import ConsumeFromWhere, OffsetCommit, OffsetQuery
+from broker.port.reading import PullRequest
 from broker.progress import is_young
-from broker.start_position import ConsumeFromWhere, compute_pull_from_where
+from broker.start_position import compute_pull_from_where
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.journal import Journal
 from storage.configs.topics import TopicConfig

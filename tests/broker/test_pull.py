@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from broker.api import OffsetCommit, PullRequest, PullStatus
 from broker.config import BrokerConfig
 from broker.errors import ResponseCode, SubscriptionParseError
+from broker.port.progress import OffsetCommit
+from broker.port.reading import PullRequest, PullStatus
 from broker.pull import pull_status
 from broker.subscription import parse_subscription
 from storage.configs.topics import TopicConfig

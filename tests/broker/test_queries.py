@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.api import MAX_TIMESTAMP, Broker
+from broker.api import Broker
+from broker.port.reading import MAX_TIMESTAMP
 from storage.configs.topics import TopicConfig
 from storage.format.message_id import parse_offset_msg_id
 from storage.model import Message

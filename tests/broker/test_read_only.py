@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.api import Broker, OffsetCommit, PullRequest
+from broker.api import Broker
 from broker.embedded import EmbeddedBroker
 from broker.errors import NoPermissionError
+from broker.port.progress import OffsetCommit
+from broker.port.reading import PullRequest
 from broker.pull import pull_status
 from storage.config import SMALL_STORE
 from storage.configs.subscription_groups import SubscriptionGroupConfig

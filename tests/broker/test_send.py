@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from broker.api import DEFAULT_SEND, Broker, PullRequest, SendOptions, SendStatus
+from broker.api import Broker
 from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
 from broker.errors import BrokerError, MessageIllegalError, NoPermissionError, ResponseCode
 from broker.message_builder import MessageBuilder
+from broker.port.reading import PullRequest
+from broker.port.sending import DEFAULT_SEND, SendOptions, SendStatus
 from broker.send import Sender, compress_body
 from storage.config import SMALL_STORE, FlushDiskType
 from storage.configs.topics import TopicConfig

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.api import DEFAULT_SEND, PullRequest
 from broker.config import BrokerConfig
 from broker.errors import (
     BrokerSystemError,
@@ -17,6 +16,8 @@ from broker.errors import (
     ResponseCode,
     TopicNotExistError,
 )
+from broker.port.reading import PullRequest
+from broker.port.sending import DEFAULT_SEND
 from broker.shared_table import Gate
 from broker.topics import TopicManager
 from storage.configs.journal import Journal

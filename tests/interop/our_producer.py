@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from broker.api import OffsetCommit
 from broker.embedded import EmbeddedBroker
+from broker.port.progress import OffsetCommit
 from storage.model import Message
 
 QUEUES = 4

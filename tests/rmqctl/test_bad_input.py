@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from broker.api import SendOptions
 from broker.embedded import EmbeddedBroker
+from broker.port.sending import SendOptions
 from storage.model import Message, MessageSysFlag
 from tests.support import golden
 from tests.support.cli import ROOT, run

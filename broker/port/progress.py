@@ -1,0 +1,62 @@
+"""Progress: how far a group is in a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+
+class ConsumeFromWhere(StrEnum):
+    """What a group without progress wants; one with progress goes on from there."""
+
+    CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
+    CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
+    CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+class OffsetCommit(NamedTuple):
+    """Progress of a group in a queue: the next offset to consume.
+
+    ``generation`` is the one that ``query_consumer_offset`` gave; see OffsetQuery.
+    """
+
+    topic: str
+    queue_id: int
+    offset: int
+    generation: int = 0
+
+
+class OffsetQuery(NamedTuple):
+    """What a broker knows about a group's progress in a queue.
+
+    ``offset`` None: nothing (QUERY_NOT_FOUND), the client decides where to begin. ``stored`` is
+    False for an offset that the broker made up by the rule of young queues. ``generation`` counts
+    deliberate moves (resets); a commit that names an older one is dropped.
+    """
+
+    offset: int | None
+    generation: int = 0
+    stored: bool = True
+
+
+class Progress(Protocol):
+    """Committed offsets."""
+
+    def query_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
+        """How far a group is in a queue (QUERY_CONSUMER_OFFSET)."""
+        ...
+
+    def update_consumer_offsets(
+        self, group: str, commits: Sequence[OffsetCommit]
+    ) -> list[OffsetQuery]:
+        """Commit progress, and give what holds now (UPDATE_CONSUMER_OFFSET).
+
+        Merged, never overwritten: within a generation the larger offset stays. A result of a newer
+        generation means that the progress was moved: go on from its offset.
+        """
+        ...
+
+    def consumer_offsets(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
+        """All committed offsets: (group, topic) to queue id to offset (GET_ALL_CONSUMER_OFFSET)."""
+        ...

@@ -1,0 +1,35 @@
+"""Retrying: giving messages back that a consumer could not consume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+
+class SendBackRequest(NamedTuple):
+    """One message given back (ConsumerSendMsgBackRequestHeader); its body stays where it is.
+
+    ``commitlog_offset`` says which stored instance it is. ``delay_level`` -1: to the dead letters,
+    0: the broker decides (3 + attempts so far), else that level. ``max_reconsume_times`` None: the
+    group's. ``failure`` are user properties that tell why, see broker.failure_reason.
+    """
+
+    group: str
+    origin_topic: str
+    commitlog_offset: int
+    origin_msg_id: str
+    delay_level: int = 0
+    max_reconsume_times: int | None = None
+    failure: Mapping[str, str] = {}
+
+
+class Retrying(Protocol):
+    """Giving messages back."""
+
+    def send_message_back(self, request: SendBackRequest) -> None:
+        """Store the message for its next attempt, or as a dead letter (CONSUMER_SEND_MSG_BACK).
+
+        When this returns it is stored. Raises SubscriptionGroupNotExistError, NoPermissionError,
+        and BrokerSystemError if it can not be read or stored.
+        """
+        ...
