@@ -1,0 +1,161 @@
+"""Errors of the client.
+
+RocketMQError
+  ClientError                     the client could not do what it was asked
+    ClientStateError              not started, started twice, or shut down
+      GroupRegisteredError        the client runs a producer or consumer of this group already
+    ClientConfigError             a setting out of its range, or missing (also a ValueError)
+    RouteNotFoundError            no broker has a queue of the topic for this
+    BrokerNotExistError           no broker of that name is known (any more)
+    RemotingError                 no answer came: nobody knows whether the broker did it
+      RemotingTimeoutError        no answer in time
+    SendFailedError               all attempts to send failed, the last one is the cause
+      SendTimeoutError            the time of the whole send was used up (also a TimeoutError)
+    TooManyAsyncSendsError        the queue of asynchronous sends is full
+
+Beside them a client raises what its broker answers (broker.errors). A broker in this process has
+no connection to break: the StoreErrors of its store take the place of RemotingErrors, see
+``UNANSWERED``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final
+
+from storage.errors import RocketMQError, StoreError
+
+
+class ClientErrorCode(IntEnum):
+    """Codes of errors that no broker sent (org.apache.rocketmq.client.common.ClientErrorCode)."""
+
+    CONNECT_BROKER_EXCEPTION = 10001
+    ACCESS_BROKER_TIMEOUT = 10002
+    BROKER_NOT_EXIST_EXCEPTION = 10003
+    NO_NAME_SERVER_EXCEPTION = 10004
+    NOT_FOUND_TOPIC_EXCEPTION = 10005
+
+
+class ClientError(RocketMQError):
+    """The client could not do what it was asked; ``code`` is RocketMQ's, None if it has none."""
+
+    code: ClientErrorCode | None = None
+
+
+class ClientStateError(ClientError):
+    """A producer or consumer is not in the state for this: CREATE_JUST, RUNNING, ..."""
+
+
+class GroupRegisteredError(ClientStateError):
+    """This client runs a producer, or a consumer, of the group already."""
+
+    def __init__(self, kind: str, group: str, client_id: str) -> None:
+        super().__init__(
+            f"the {kind} group {group} has been created before in client {client_id}; "
+            "use another group, or another instance_name"
+        )
+        self.group = group
+
+
+class ClientConfigError(ClientError, ValueError):
+    """A setting is out of its range, or a required one is missing."""
+
+
+class RouteNotFoundError(ClientError):
+    """No broker has a queue of the topic that may be written, or read."""
+
+    code = ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION
+
+    def __init__(self, topic: str, why: str = "create it, or let a broker create topics") -> None:
+        super().__init__(f"no route info of topic {topic}: {why}")
+        self.topic = topic
+
+
+class BrokerNotExistError(ClientError):
+    """No broker of that name is known, or not any more."""
+
+    code = ClientErrorCode.BROKER_NOT_EXIST_EXCEPTION
+
+    def __init__(self, broker_name: str, known: Sequence[str] = ()) -> None:
+        names = ", ".join(known) or "none"
+        super().__init__(f"there is no broker {broker_name}; the client knows {names}")
+        self.broker_name = broker_name
+
+
+class RemotingError(ClientError):
+    """No answer came from a broker: what was asked may have been done, or not."""
+
+    code = ClientErrorCode.CONNECT_BROKER_EXCEPTION
+
+
+class RemotingTimeoutError(RemotingError, TimeoutError):
+    """No answer came in time."""
+
+    code = ClientErrorCode.ACCESS_BROKER_TIMEOUT
+
+
+UNANSWERED: Final = (RemotingError, StoreError, OSError)
+"""What a call of a broker raises when it gave no answer (RemotingException)."""
+
+
+class SendFailedError(ClientError):
+    """Every attempt to send failed; the last failure is the cause.
+
+    A message may be stored all the same, if an attempt ended without an answer. ``brokers_sent``
+    names the broker of each attempt, ``cost_ms`` is the time of all of them.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        brokers_sent: Sequence[str],
+        cost_ms: int,
+        cause: Exception,
+        code: ClientErrorCode | None = None,
+    ) -> None:
+        times = len(brokers_sent)
+        super().__init__(
+            f"send [{times}] times, still failed, cost [{cost_ms}]ms, topic: {topic}, "
+            f"brokers sent: {', '.join(brokers_sent) or 'none'}; the last one said: {cause}"
+        )
+        self.topic = topic
+        self.brokers_sent = tuple(brokers_sent)
+        self.cost_ms = cost_ms
+        self.code = code
+
+
+class SendTimeoutError(SendFailedError, TimeoutError):
+    """The time for the whole send was used up before an attempt succeeded.
+
+    ``brokers_sent`` is empty if not even one attempt was made.
+    """
+
+    code = ClientErrorCode.ACCESS_BROKER_TIMEOUT
+
+    def __init__(
+        self,
+        topic: str,
+        timeout_ms: int,
+        brokers_sent: Sequence[str],
+        cost_ms: int,
+        cause: Exception | None = None,
+    ) -> None:
+        tried = f"after attempts at {', '.join(brokers_sent)}" if brokers_sent else "before any try"
+        last = f"; the last one said: {cause}" if cause else ""
+        ClientError.__init__(
+            self,
+            f"sending to topic {topic} took {cost_ms} ms of {timeout_ms} ms allowed, {tried}{last}",
+        )
+        self.topic = topic
+        self.timeout_ms = timeout_ms
+        self.brokers_sent = tuple(brokers_sent)
+        self.cost_ms = cost_ms
+
+
+class TooManyAsyncSendsError(ClientError):
+    """The queue of asynchronous sends is full; wait for callbacks before sending more."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"{limit} asynchronous sends wait already; wait for some of them to end")
+        self.limit = limit
