@@ -1,0 +1,174 @@
+"""Time as the client sees it: a clock and timers, both handed in.
+
+RocketMQ's client has ScheduledExecutorServices of one thread each; :class:`ThreadScheduler` is one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+logger = logging.getLogger("rmqctl.client")
+
+Action = Callable[[], object]
+
+
+class Clock(Protocol):
+    """Wall-clock time."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        """See Clock.now_ms."""
+        return time.time_ns() // 1_000_000
+
+
+SYSTEM_CLOCK: Final = SystemClock()
+
+
+class Cancellable(Protocol):
+    """Something that was scheduled."""
+
+    def cancel(self) -> None:
+        """Do not run it any more; what runs right now is not interrupted. Twice is fine."""
+        ...
+
+
+class Scheduler(Protocol):
+    """Timers. Actions run one after the other, so a slow one delays the others.
+
+    An action that raises is logged; a periodic one goes on. Safe for threads.
+    """
+
+    def call_later(self, delay_ms: int, action: Action) -> Cancellable:
+        """Run ``action`` once. After ``shutdown`` it is never run, and nothing is raised."""
+        ...
+
+    def call_every(self, first_ms: int, period_ms: int, action: Action) -> Cancellable:
+        """Run ``action`` after ``first_ms`` and then each ``period_ms``; missed runs are left
+        out."""
+        ...
+
+    def shutdown(self) -> None:
+        """Run nothing any more. Waits a moment for an action that is running. Twice is fine."""
+        ...
+
+
+class Timer:
+    """One scheduled action. ``period_ms`` None: it runs once."""
+
+    __slots__ = ("_cancelled", "action", "period_ms")
+
+    def __init__(self, action: Action, period_ms: int | None = None) -> None:
+        if period_ms is not None and period_ms <= 0:
+            raise ValueError(f"the period of a timer is {period_ms} ms; it must be 1 or more")
+        self.action = action
+        self.period_ms = period_ms
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it runs no more."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """See Cancellable.cancel."""
+        self._cancelled = True
+
+    def run(self) -> None:
+        """Run the action unless it was cancelled; what it raises is logged."""
+        if self._cancelled:
+            return
+        try:
+            self.action()
+        except Exception:
+            logger.exception("a timer failed: action=%r", self.action)
+
+
+_SHUTDOWN_WAIT_S: Final = 1.0
+
+
+class ThreadScheduler:
+    """A Scheduler with one daemon thread, started at first use.
+
+    It sleeps exactly until the next action is due, and for ever if there is none.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Condition()  # guards all below
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._order = itertools.count()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+
+    def call_later(self, delay_ms: int, action: Action) -> Cancellable:
+        """See Scheduler.call_later."""
+        return self._add(delay_ms, Timer(action))
+
+    def call_every(self, first_ms: int, period_ms: int, action: Action) -> Cancellable:
+        """See Scheduler.call_every."""
+        return self._add(first_ms, Timer(action, period_ms))
+
+    def shutdown(self) -> None:
+        """See Scheduler.shutdown."""
+        with self._lock:
+            self._stopped = True
+            self._heap.clear()
+            thread = self._thread
+            self._lock.notify()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_SHUTDOWN_WAIT_S)
+
+    def _add(self, delay_ms: int, timer: Timer) -> Timer:
+        with self._lock:
+            if self._stopped:
+                timer.cancel()
+                return timer
+            self._push(time.monotonic() + delay_ms / 1000, timer)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            elif self._heap[0][2] is timer:
+                self._lock.notify()  # the thread sleeps until something later
+        return timer
+
+    def _push(self, due: float, timer: Timer) -> None:
+        heapq.heappush(self._heap, (due, next(self._order), timer))
+
+    def _run(self) -> None:
+        while (timer := self._next()) is not None:
+            timer.run()
+
+    def _next(self) -> Timer | None:
+        """Wait for the next action that is due; None after ``shutdown``."""
+        with self._lock:
+            while not self._stopped:
+                if not self._heap:
+                    self._lock.wait()
+                    continue
+                due, _, timer = self._heap[0]
+                now = time.monotonic()
+                if timer.cancelled:
+                    heapq.heappop(self._heap)
+                elif due > now:
+                    self._lock.wait(due - now)
+                else:
+                    heapq.heappop(self._heap)
+                    if timer.period_ms is not None:
+                        period = timer.period_ms / 1000
+                        missed = (now - due) // period
+                        self._push(due + (missed + 1) * period, timer)
+                    return timer
+        return None

@@ -1,0 +1,73 @@
+"""client.timing: what is due runs, in order, and nothing else."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from client.timing import ThreadScheduler
+from tests.support.manual_time import ManualClock, ManualScheduler
+
+pytestmark = pytest.mark.timeout(30)
+
+
+def test_actions_run_in_the_order_of_their_times() -> None:
+    scheduler = ThreadScheduler("timers")
+    ran: list[str] = []
+    done = threading.Event()
+    scheduler.call_later(40, done.set)
+    scheduler.call_later(20, lambda: ran.append("second"))
+    scheduler.call_later(0, lambda: ran.append("first"))
+    assert done.wait(10)
+    assert ran == ["first", "second"]
+    scheduler.shutdown()
+
+
+def test_a_failing_action_is_logged_and_stops_neither_itself_nor_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scheduler = ThreadScheduler("timers")
+    twice = threading.Semaphore(0)
+
+    def fail() -> None:
+        twice.release()
+        raise RuntimeError("broken")
+
+    scheduler.call_every(0, 1, fail)
+    assert twice.acquire(timeout=10)
+    assert twice.acquire(timeout=10)
+    scheduler.shutdown()
+    assert "a timer failed" in caplog.text
+
+
+def test_nothing_runs_after_a_cancel_or_a_shutdown() -> None:
+    scheduler = ThreadScheduler("timers")
+    ran: list[str] = []
+    scheduler.call_later(5, lambda: ran.append("cancelled")).cancel()
+    after = threading.Event()
+    scheduler.call_later(10, after.set)
+    assert after.wait(10)
+    scheduler.shutdown()
+    scheduler.call_later(0, lambda: ran.append("too late"))
+    assert ran == []
+    assert not any(thread.name == "timers" for thread in threading.enumerate())
+
+
+def test_no_thread_is_started_before_the_first_use() -> None:
+    ThreadScheduler("unused timers")
+    assert not any(thread.name == "unused timers" for thread in threading.enumerate())
+
+
+def test_the_manual_scheduler_stands_at_each_timers_own_time() -> None:
+    clock = ManualClock(1000)
+    scheduler = ManualScheduler(clock)
+    seen: list[tuple[str, int]] = []
+    scheduler.call_every(10, 20, lambda: seen.append(("tick", clock.now_ms())))
+    scheduler.call_later(
+        30, lambda: scheduler.call_later(5, lambda: seen.append(("x", clock.now_ms())))
+    )
+    scheduler.advance(50)
+    assert seen == [("tick", 1010), ("tick", 1030), ("x", 1035), ("tick", 1050)]
+    assert clock.now_ms() == 1050
+    assert scheduler.pending_ms == [20]
