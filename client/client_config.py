@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final
 
+from .errors import ClientConfigError
+
 DEFAULT_INSTANCE_NAME: Final = "DEFAULT"
 
 
@@ -46,7 +48,7 @@ class ClientConfig:
             "pull_time_delay_mills_when_exception",
         ):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} Out of range [1, ...]")
+                raise ClientConfigError(f"{name} Out of range [1, ...]")
 
     @property
     def client_id(self) -> str:

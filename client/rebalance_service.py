@@ -1,0 +1,63 @@
+"""The one thread that divides queues for all consumers of an instance (RebalanceService of 4.9)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+logger = logging.getLogger("rmqctl.client.rebalance")
+_SHUTDOWN_WAIT_S: Final = 1.0
+
+
+class RebalanceService:
+    """Runs ``do_rebalance`` each ``interval_ms``, and at once after ``wakeup``.
+
+    Wake-ups while a round runs lead to one more round, however many they were.
+    """
+
+    def __init__(self, name: str, interval_ms: int, do_rebalance: Callable[[], None]) -> None:
+        self._name = name
+        self._interval_s = interval_ms / 1000
+        self._do_rebalance = do_rebalance
+        self._wanted = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+
+    def wakeup(self) -> None:
+        """Have a round soon; does not wait for it. May be called from anywhere."""
+        self._wanted.set()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody asked for a round that has not begun."""
+        return self._wanted.is_set()
+
+    def run_once(self) -> None:
+        """Do one round; the thread does no more. What it raises is logged."""
+        self._wanted.clear()
+        try:
+            self._do_rebalance()
+        except Exception:
+            logger.exception("a rebalance failed")
+
+    def start(self) -> None:
+        """Start the thread. Twice is fine."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+
+    def shutdown(self) -> None:
+        """Do no more rounds; waits a moment for one that runs. Twice is fine."""
+        self._stopped = True
+        self._wanted.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_SHUTDOWN_WAIT_S)
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait(self._interval_s)
+            if self._stopped:
+                return
+            self.run_once()
