@@ -120,7 +120,8 @@ class Routes:
 
     def refresh(self) -> set[str]:
         """Ask all brokers again for the topics in use; gives those whose queues have changed."""
-        brokers, routes, expected = self._brokers, self._routes, self._expected
+        expected = self._expected  # before the routes: each of them has one
+        brokers, routes = self._brokers, self._routes
         fresh = {topic: _ask(topic, brokers, route.found) for topic, route in routes.items()}
         kept = {
             topic: tuple(queue for queue in queues if queue.broker_name in brokers)

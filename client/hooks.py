@@ -1,0 +1,184 @@
+"""Hooks: what users may have called around sending, consuming and ending a transaction.
+
+Hooks are objects with the methods below. Contexts are theirs to read; ``trace_context`` carries
+something from before to after. Whatever a hook raises is logged and swallowed, but for
+``CheckForbiddenHook``, which is there to refuse. (org.apache.rocketmq.client.hook)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from broker.port.sending import SendResult
+    from broker.port.transactions import LocalTransactionState
+    from storage.model import Message, MessageExt, MessageQueue
+
+_Context = TypeVar("_Context")
+
+_LOG: Final = logging.getLogger("rmqctl.client.hooks")
+
+CONSUME_CONTEXT_TYPE: Final = "ConsumeContextType"
+"""Key in ``ConsumeMessageContext.props`` of a ConsumeReturnType's name (MixAll)."""
+
+
+class CommunicationMode(Enum):
+    """How a request is made: with an answer, with one later, or without."""
+
+    SYNC = "SYNC"
+    ASYNC = "ASYNC"
+    ONEWAY = "ONEWAY"
+
+
+class MessageType(IntEnum):
+    """What kind of message is sent (org.apache.rocketmq.common.message.MessageType)."""
+
+    Normal_Msg = 0
+    Trans_Msg_Half = 1
+    Trans_msg_Commit = 2
+    Delay_Msg = 3
+
+
+class ConsumeReturnType(IntEnum):
+    """How a listener came back (ConsumeReturnType)."""
+
+    SUCCESS = 0
+    TIME_OUT = 1
+    """It took longer than the consume timeout."""
+    EXCEPTION = 2
+    """It raised."""
+    RETURNNULL = 3
+    FAILED = 4
+    """It said RECONSUME_LATER, or SUSPEND_CURRENT_QUEUE_A_MOMENT."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SendMessageContext:
+    """One attempt to send. Of a batch, ``message`` is the first and ``batch`` are all.
+
+    ``body_length`` is what goes to the broker: packed, or a batch's encoding. Afterwards there is
+    a result or an error; neither if the message was sent one-way.
+    """
+
+    producer_group: str
+    message: Message
+    message_queue: MessageQueue
+    communication_mode: CommunicationMode
+    client_id: str = ""
+    body_length: int = 0
+    batch: Sequence[Message] = ()
+    message_type: MessageType = MessageType.Normal_Msg
+    send_result: SendResult | None = None
+    error: Exception | None = None
+    trace_context: Any = None
+
+
+@dataclass(slots=True, kw_only=True)
+class CheckForbiddenContext:
+    """A message that is about to be sent."""
+
+    group: str
+    message: Message
+    message_queue: MessageQueue
+    communication_mode: CommunicationMode
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumeMessageContext:
+    """One call of a listener. ``success`` and ``status`` (its answer's name) are set afterwards.
+
+    ``props`` holds CONSUME_CONTEXT_TYPE then.
+    """
+
+    consumer_group: str
+    messages: Sequence[MessageExt]
+    message_queue: MessageQueue
+    success: bool = False
+    status: str = ""
+    props: dict[str, str] = field(default_factory=dict)
+    trace_context: Any = None
+
+
+@dataclass(slots=True, kw_only=True)
+class FilterMessageContext:
+    """Messages that a pull brought; a hook may take some out of ``messages``."""
+
+    consumer_group: str
+    messages: list[MessageExt]
+    message_queue: MessageQueue
+
+
+@dataclass(slots=True, kw_only=True)
+class EndTransactionContext:
+    """A transaction that ends now; ``store_host`` is ``ip:port`` of its half message's broker."""
+
+    producer_group: str
+    message: Message
+    broker_name: str
+    store_host: str
+    msg_id: str
+    transaction_id: str
+    transaction_state: LocalTransactionState
+    from_transaction_check: bool = False
+    client_id: str = ""
+
+
+class SendMessageHook(Protocol):
+    """Called around each attempt to send."""
+
+    def send_message_before(self, context: SendMessageContext) -> None:
+        """See what is to be sent; properties that are added to it go with it."""
+        ...
+
+    def send_message_after(self, context: SendMessageContext) -> None:
+        """See what became of it."""
+        ...
+
+
+class CheckForbiddenHook(Protocol):
+    """Called before each attempt to send; may refuse it."""
+
+    def check_forbidden(self, context: CheckForbiddenContext) -> None:
+        """Raise a ClientError to refuse; the producer may try another queue then."""
+        ...
+
+
+class ConsumeMessageHook(Protocol):
+    """Called around each call of a listener."""
+
+    def consume_message_before(self, context: ConsumeMessageContext) -> None:
+        """See what is to be consumed."""
+        ...
+
+    def consume_message_after(self, context: ConsumeMessageContext) -> None:
+        """See how it went."""
+        ...
+
+
+class FilterMessageHook(Protocol):
+    """Called with what a pull brought, after the subscription's own filter."""
+
+    def filter_message(self, context: FilterMessageContext) -> None:
+        """Take messages out of ``context.messages``; they count as consumed."""
+        ...
+
+
+class EndTransactionHook(Protocol):
+    """Called when a transaction ends."""
+
+    def end_transaction(self, context: EndTransactionContext) -> None:
+        """See how it ends."""
+        ...
+
+
+def call_hooks(hooks: Iterable[Callable[[_Context], None]], context: _Context) -> None:
+    """Call bound methods of hooks in their order; what one raises is logged, the next is called."""
+    for hook in hooks:
+        try:
+            hook(context)
+        except Exception:
+            _LOG.warning("a hook failed: hook=%r", hook, exc_info=True)
