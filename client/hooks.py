@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _Context = TypeVar("_Context")
 
-_LOG: Final = logging.getLogger("rmqctl.client.hooks")
+logger: Final = logging.getLogger("rmqctl.client.hooks")
 
 CONSUME_CONTEXT_TYPE: Final = "ConsumeContextType"
 """Key in ``ConsumeMessageContext.props`` of a ConsumeReturnType's name (MixAll)."""
@@ -181,4 +181,4 @@ def call_hooks(hooks: Iterable[Callable[[_Context], None]], context: _Context) -
         try:
             hook(context)
         except Exception:
-            _LOG.warning("a hook failed: hook=%r", hook, exc_info=True)
+            logger.exception("a hook failed: hook=%r", hook)

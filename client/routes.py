@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker.api import Broker
     from storage.configs.topics import TopicConfig
 
-_LOG: Final = logging.getLogger("rmqctl.client.routes")
+logger: Final = logging.getLogger("rmqctl.client.routes")
 
 
 class _Route(NamedTuple):
@@ -157,7 +157,7 @@ def _ask(topic: str, brokers: Mapping[str, Broker], known: Mapping[str, TopicCon
         try:
             config = broker.topic(topic)
         except (*UNANSWERED, BrokerError) as error:
-            _LOG.warning("broker %s does not say what topic %s is: %s", name, topic, error)
+            logger.warning("broker %s does not say what topic %s is: %s", name, topic, error)
             config = known.get(name)
         if config is not None:
             found[name] = config
