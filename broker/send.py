@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import InvalidMessageError
-from storage.format.compress import COMPRESS_OVER_BYTES, compress
 from storage.format.encode import ENCODE_MANY_FROM, prepare
 from storage.format.host import pack_host
 from storage.format.message_id import offset_msg_id
-from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_INNER_MULTI_DISPATCH,
     RETRY_GROUP_TOPIC_PREFIX,
@@ -50,17 +48,6 @@ _REFUSED: Final = {
     PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: ResponseCode.MESSAGE_ILLEGAL,
     PutMessageStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
 }
-
-
-def compress_body(body: bytes, over_bytes: int = COMPRESS_OVER_BYTES) -> tuple[bytes, int]:
-    """Pack a body as producers do before they send it: from ``over_bytes`` on, zlib level 5.
-
-    Gives the body to send and the bits for ``SendOptions.sys_flag``; the packed body is taken even
-    if it is not shorter (DefaultMQProducerImpl.tryToCompressMessage). Batches are never packed.
-    """
-    if len(body) < over_bytes:
-        return body, 0
-    return compress(body), MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_ZLIB_TYPE
 
 
 class Sender:

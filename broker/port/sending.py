@@ -32,7 +32,10 @@ class SendOptions(NamedTuple):
 
     ``default_topic`` and ``default_topic_queue_nums`` say how an unknown topic is created;
     ``sys_flag`` how the body is compressed. ``born_timestamp`` None means now; ``born_host``
-    ``ip:port``, None means this process's.
+    ``ip:port``, None means this process's. ``reconsume_times`` and ``max_reconsume_times`` (None:
+    the group's) go with messages for a retry topic. ``timeout_ms`` is how long the client waits
+    for the answer, None for ever: a broker behind a socket gives up then, one in this process
+    cannot.
     """
 
     producer_group: str = "CLIENT_INNER_PRODUCER"
@@ -42,6 +45,8 @@ class SendOptions(NamedTuple):
     born_timestamp: int | None = None
     born_host: str | None = None
     reconsume_times: int = 0
+    max_reconsume_times: int | None = None
+    timeout_ms: int | None = None
 
 
 DEFAULT_SEND = SendOptions()
