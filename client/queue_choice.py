@@ -1,0 +1,62 @@
+"""Choosing the queue of a plain send: in turn, and away from a broker that has just failed.
+
+ThreadLocalIndex and TopicPublishInfo.selectOneMessageQueue.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from storage.model import MessageQueue
+
+_POSITIVE_MASK: Final = 0x7FFFFFFF
+
+
+class ThreadLocalIndex:
+    """A counter per thread and topic; each begins anywhere, or single sends would meet in queue 0.
+
+    ``start`` gives the number to begin with, 0 .. 2^31 - 1.
+    """
+
+    def __init__(self, start: int | None = None) -> None:
+        self._start = start
+        self._local = threading.local()
+
+    def increment_and_get(self, topic: str) -> int:
+        """Count one further and give it: 0 .. 2^31 - 1, then from 0 again."""
+        counters: dict[str, int] | None = getattr(self._local, "counters", None)
+        if counters is None:
+            counters = self._local.counters = {}
+        index = counters.get(topic)
+        if index is None:
+            index = random.getrandbits(31) if self._start is None else self._start
+        counters[topic] = index = index + 1 & _POSITIVE_MASK
+        return index
+
+
+class QueueChoice:
+    """Round robin over the queues of a topic, thread by thread."""
+
+    def __init__(self, index: ThreadLocalIndex | None = None) -> None:
+        self.index: Final = index or ThreadLocalIndex()
+
+    def select(
+        self, queues: Sequence[MessageQueue], last_broker_name: str | None = None
+    ) -> MessageQueue:
+        """Give the next queue; after a failure the next one of another broker, if there is one.
+
+        ``queues`` are those of one topic, at least one.
+        """
+        if last_broker_name is not None:
+            for _ in queues:
+                queue = self._next(queues)
+                if queue.broker_name != last_broker_name:
+                    return queue
+        return self._next(queues)
+
+    def _next(self, queues: Sequence[MessageQueue]) -> MessageQueue:
+        return queues[self.index.increment_and_get(queues[0].topic) % len(queues)]
