@@ -22,8 +22,35 @@ class BrokerConfig:
     """Whether sending to an unknown topic creates it from TBW102 (autoCreateTopicEnable)."""
     auto_create_subscription_group: bool = True
     """Whether using an unknown group creates it (autoCreateSubscriptionGroup)."""
-    reject_transaction_message: bool = True
-    """Whether half messages are refused (rejectTransactionMessage; the broker's is false)."""
+    broker_permission: int = 6
+    """Sum of 4 (read) and 2 (write): what may be done here at all (brokerPermission)."""
+    reject_transaction_message: bool = False
+    """Whether half messages are refused (rejectTransactionMessage)."""
+    transaction_timeout_ms: int = 6_000
+    """Youngest half message whose producer is asked about it (transactionTimeOut)."""
+    transaction_check_max: int = 15
+    """How often a producer is asked before its half message is put aside (transactionCheckMax)."""
+    transaction_check_interval_ms: int = 60_000
+    """Time between two rounds of questions (transactionCheckInterval)."""
+
+    flush_delay_offset_interval_ms: int = 10_000
+    """How often progress of delayed delivery is written (flushDelayOffsetInterval)."""
+    enable_schedule_async_deliver: bool = False
+    """Whether delayed messages are put beside the reading of the next ones
+    (enableScheduleAsyncDeliver)."""
+    schedule_async_deliver_max_pending_limit: int = 2_000
+    """Puts of one level that may be under way then (scheduleAsyncDeliverMaxPendingLimit)."""
+    schedule_async_deliver_max_resend_num_to_blocked: int = 3
+    """Failed attempts of the first of them after which its level waits for it
+    (scheduleAsyncDeliverMaxResendNum2Blocked)."""
+
+    enable_property_filter: bool = False
+    """Whether SQL92 expressions are taken (enablePropertyFilter)."""
+    filter_support_retry: bool = False
+    """Whether a group's expression holds for its retries too (filterSupportRetry)."""
+    keep_failure_reasons: bool = True
+    """Whether a message that is sent back keeps what its consumer says of the failure; RocketMQ
+    has no such thing (broker.failure_reason)."""
     zero_when_young: bool = True
     """Whether a group without progress starts at 0 in a queue whose first message is still in
     memory, as the real broker has it (ConsumerManageProcessor.queryConsumerOffset)."""

@@ -93,6 +93,7 @@ class EmbeddedBroker:
         self._sender = ColumnSender(
             config,
             self._topics,
+            self._groups,
             builder,
             put=None if store is None else store.put,
             unique_ids=_unique_ids(config),

@@ -4,9 +4,12 @@ Plain send     UNIQ_KEY if there is none, CLUSTER; WAIT is dropped (SendMessageP
 Batch          the same, but WAIT stays, as the client's bytes of each item are kept
 Delay level    stored in SCHEDULE_TOPIC_XXXX, queue level - 1, with REAL_TOPIC and REAL_QID; WAIT
                stays; a level beyond the table becomes the last one (CommitLog.asyncPutMessage)
+Half message   TRAN_MSG=true: stored in RMQ_SYS_TRANS_HALF_TOPIC, queue 0, with REAL_TOPIC and
+               REAL_QID, without transaction bits; WAIT stays (TransactionalMessageBridge)
 
 Java writes properties in the order of its hash map, which means nothing: here the producer's come
-first, as they were given.
+first, as they were given. Where the broker stores a message again, under another topic, the bytes
+of its properties stay as they are unless something in them changes.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from storage.errors import InvalidMessageError
 from storage.format.delay import capped_level, delay_ms
 from storage.format.encode import MessageInner
 from storage.format.properties import encode_properties
+from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_CLUSTER,
     PROPERTY_DELAY_TIME_LEVEL,
@@ -28,7 +32,9 @@ from storage.model import (
     PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     PROPERTY_WAIT_STORE_MSG_OK,
+    RETRY_GROUP_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
+    TRANS_HALF_TOPIC,
     split_keys,
 )
 
@@ -36,11 +42,12 @@ from .errors import MessageIllegalError, NoPermissionError
 from .validation import check_body_size, check_properties, check_properties_size
 
 if TYPE_CHECKING:
-    from storage.model import Message
+    from storage.model import Message, MessageExt
 
     from .config import BrokerConfig
 
-_NO_WAIT = "true"
+_WAIT = "true"
+_TRANSACTION_BITS = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
 class Origin(NamedTuple):
@@ -84,10 +91,20 @@ class MessageBuilder:
         check_body_size(message.body, self._max_message_size)
         properties = dict(message.properties)
         schedule = self.schedule(properties)
-        wait = properties.pop(PROPERTY_WAIT_STORE_MSG_OK, _NO_WAIT)
+        # Java's constructor of Message sets WAIT; who sends to a retry topic has replaced it.
+        wait = properties.pop(PROPERTY_WAIT_STORE_MSG_OK, None)
+        if wait is None and not message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            wait = _WAIT
         unique_id = properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
         properties[PROPERTY_CLUSTER] = self._cluster
-        if schedule.level:
+        # A retry of clients before 4.6.1 still says TRAN_MSG (SendMessageProcessor).
+        retried = origin.reconsume_times > 0 and schedule.level > 0
+        if is_half(properties) and not retried:
+            self._check_half(schedule)
+            _put_real(properties, topic, queue_id, wait)
+            topic, queue_id = TRANS_HALF_TOPIC, 0
+            origin = origin._replace(sys_flag=origin.sys_flag & ~_TRANSACTION_BITS)
+        elif schedule.level:
             self.put_schedule(properties, topic, queue_id, schedule, wait)
             topic, queue_id = SCHEDULE_TOPIC, schedule.level - 1
         return self._inner(message, topic, queue_id, properties, origin, schedule), unique_id
@@ -100,8 +117,10 @@ class MessageBuilder:
         properties = dict(message.properties)
         if self.schedule(properties).level:
             raise MessageIllegalError("a batch can not be delayed; send its messages one by one")
+        if is_half(properties):
+            raise MessageIllegalError("a batch holds no half messages; send them one by one")
         unique_id = properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
-        properties.setdefault(PROPERTY_WAIT_STORE_MSG_OK, _NO_WAIT)
+        properties.setdefault(PROPERTY_WAIT_STORE_MSG_OK, _WAIT)
         properties[PROPERTY_CLUSTER] = self._cluster
         inner = self._inner(message, message.topic, queue_id, properties, origin, NOT_DELAYED)
         return inner, unique_id
@@ -113,18 +132,45 @@ class MessageBuilder:
         shared = dict(properties or {})
         if shared.pop(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, None) is not None:
             raise MessageIllegalError("messages of a column can not share one UNIQ_KEY")
+        if is_half(shared):
+            raise MessageIllegalError("a column holds no half messages; send them one by one")
         schedule = self.schedule(shared)
         shared.pop(PROPERTY_WAIT_STORE_MSG_OK, None)
         shared[PROPERTY_CLUSTER] = self._cluster
         return shared, schedule
 
+    def again(
+        self,
+        message: MessageExt,
+        topic: str,
+        queue_id: int,
+        properties: dict[str, str],
+        *,
+        sys_flag: int | None = None,
+        reconsume_times: int | None = None,
+        prepared_transaction_offset: int = 0,
+    ) -> MessageInner:
+        """Make a record of a stored message under another topic, delayed if DELAY says so.
+
+        ``properties`` become the message's and may be changed. Raises MessageIllegalError.
+        """
+        schedule = self.schedule(properties)
+        if schedule.level:
+            self.put_schedule(properties, topic, queue_id, schedule, None)
+            topic, queue_id = SCHEDULE_TOPIC, schedule.level - 1
+        return stored_again(
+            message,
+            topic,
+            queue_id,
+            self.encode(properties),
+            sys_flag=sys_flag,
+            reconsume_times=reconsume_times,
+            prepared_transaction_offset=prepared_transaction_offset,
+            schedule=schedule,
+        )
+
     def schedule(self, properties: Mapping[str, str]) -> Schedule:
-        """Read the delay that properties ask for; refuses half messages where they are refused."""
-        if (
-            self._reject_transactions
-            and properties.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
-        ):
-            raise NoPermissionError("this broker takes no transaction messages")
+        """Read the delay that properties ask for. Raises MessageIllegalError for no number."""
         text = properties.get(PROPERTY_DELAY_TIME_LEVEL)
         if not text:
             return NOT_DELAYED
@@ -143,13 +189,11 @@ class MessageBuilder:
         topic: str,
         queue_id: int,
         schedule: Schedule,
-        wait: str = _NO_WAIT,
+        wait: str | None = _WAIT,
     ) -> None:
-        """Note where a delayed message goes when its time has come."""
+        """Note where a delayed message goes when its time has come; ``wait`` None adds no WAIT."""
         properties[PROPERTY_DELAY_TIME_LEVEL] = str(schedule.level)
-        properties[PROPERTY_WAIT_STORE_MSG_OK] = wait
-        properties[PROPERTY_REAL_TOPIC] = topic
-        properties[PROPERTY_REAL_QUEUE_ID] = str(queue_id)
+        _put_real(properties, topic, queue_id, wait)
 
     def encode(self, properties: Mapping[str, str]) -> bytes:
         """Encode properties; MessageIllegalError for U+0001, U+0002 and above 32,767 bytes."""
@@ -164,6 +208,13 @@ class MessageBuilder:
             check_properties(properties)
         check_properties_size(encoded)
         return encoded
+
+    def _check_half(self, schedule: Schedule) -> None:
+        if self._reject_transactions:
+            raise NoPermissionError("this broker takes no transaction messages")
+        if schedule.level:
+            # RocketMQ's client drops the level; its broker would lose the message.
+            raise MessageIllegalError("a transaction message can not be delayed; drop its level")
 
     def _inner(
         self,
@@ -192,3 +243,53 @@ class MessageBuilder:
             schedule.level,
             schedule.delay_ms,
         )
+
+
+def is_half(properties: Mapping[str, str]) -> bool:
+    """Tell whether properties are those of a half message (Boolean.parseBoolean of TRAN_MSG)."""
+    return properties.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
+
+
+def stored_again(
+    message: MessageExt,
+    topic: str,
+    queue_id: int,
+    properties: bytes | None = None,
+    *,
+    flag: int | None = None,
+    sys_flag: int | None = None,
+    reconsume_times: int | None = None,
+    prepared_transaction_offset: int = 0,
+    schedule: Schedule = NOT_DELAYED,
+) -> MessageInner:
+    """Make a record of a stored message under another topic; None keeps what the message has.
+
+    The body stays packed; birth, tag, keys and the first broker's address stay, too. The old
+    record's prepared offset does not (MessageExtBrokerInner of 4.9).
+    """
+    if properties is None:
+        properties = message.property_bytes.removesuffix(b"\x02")
+    return MessageInner(
+        topic,
+        queue_id,
+        message.stored_body,
+        properties,
+        message.born_timestamp,
+        message.born_host_bytes,
+        message.store_host_bytes,
+        message.flag if flag is None else flag,
+        message.sys_flag if sys_flag is None else sys_flag,
+        message.reconsume_times if reconsume_times is None else reconsume_times,
+        prepared_transaction_offset,
+        message.tags,
+        message.index_keys,
+        schedule.level,
+        schedule.delay_ms,
+    )
+
+
+def _put_real(properties: dict[str, str], topic: str, queue_id: int, wait: str | None) -> None:
+    if wait is not None:
+        properties[PROPERTY_WAIT_STORE_MSG_OK] = wait
+    properties[PROPERTY_REAL_TOPIC] = topic
+    properties[PROPERTY_REAL_QUEUE_ID] = str(queue_id)

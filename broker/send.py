@@ -7,15 +7,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from storage.configs.topics import PERM_WRITE
 from storage.errors import InvalidMessageError
 from storage.format.encode import ENCODE_MANY_FROM, prepare
 from storage.format.host import pack_host
 from storage.format.message_id import offset_msg_id
+from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_INNER_MULTI_DISPATCH,
     RETRY_GROUP_TOPIC_PREFIX,
     Message,
     MessageQueue,
+    dlq_topic,
 )
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.writing.light_queues import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LightPut
@@ -38,8 +41,13 @@ if TYPE_CHECKING:
     from storage.format.prepared import PreparedRecords
 
     from .config import BrokerConfig
+    from .groups import GroupManager
     from .topics import TopicManager
 
+DLQ_NUMS_PER_GROUP: Final = 1
+"""Queues of a group's dead letters (AbstractSendMessageProcessor)."""
+
+_MULTI_TAG: Final = "MULTI_TAG"
 _BATCH_ITEM_HEAD: Final = 22
 """Bytes that a batch's encoding adds to each item (MessageDecoder.encodeMessage)."""
 
@@ -61,6 +69,7 @@ class Sender:
         self,
         config: BrokerConfig,
         topics: TopicManager,
+        groups: GroupManager,
         builder: MessageBuilder,
         *,
         put: Callable[..., PutMessageResult] | None,
@@ -71,7 +80,9 @@ class Sender:
     ) -> None:
         self._multi_dispatch = multi_dispatch
         self._broker_name = config.broker_name
+        self._writeable = bool(config.broker_permission & PERM_WRITE)
         self._topics = topics
+        self._groups = groups
         self._builder = builder
         self._put = put
         self._unique_ids = unique_ids
@@ -84,10 +95,18 @@ class Sender:
     def send(self, message: Message, queue_id: int | None, options: SendOptions) -> SendResult:
         """Store one message; see Broker.send."""
         topic = message.topic
-        queue_id = self._queue(self._topic(topic, options), queue_id)
+        config = self._topic(topic, options)
+        queue_id = self._queue(config, queue_id)
+        target, target_queue = topic, queue_id
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._is_dead(topic, options):
+            config = self._topics.for_own_use(dlq_topic(group_of_retry(topic)), DLQ_NUMS_PER_GROUP)
+            target, target_queue = config.topic_name, 0
         now = self._now()
+        origin = self._origin(options, now)
+        if config.topic_filter_type == _MULTI_TAG:
+            origin = origin._replace(sys_flag=origin.sys_flag | MessageSysFlag.MULTI_TAGS_FLAG)
         inner, msg_id = self._builder.build(
-            message, topic, queue_id, self._unique_ids.next(now), self._origin(options, now)
+            message, target, target_queue, self._unique_ids.next(now), origin
         )
         result, status = self._store(self._records_of(message, inner))
         return SendResult(
@@ -136,9 +155,23 @@ class Sender:
         """Find or create the topic; raises what ``TopicManager.for_sending`` raises."""
         if self._put is None:
             raise NoPermissionError(READ_ONLY)
-        return self._topics.for_sending(
+        found = self._topics.for_sending(
             topic, options.default_topic, options.default_topic_queue_nums
         )
+        # Java too asks for both only: for other topics its name server hides the broker's queues.
+        if found.order and not self._writeable:
+            raise NoPermissionError(f"broker {self._broker_name} may not be written")
+        return found
+
+    def _is_dead(self, topic: str, options: SendOptions) -> bool:
+        """Tell whether a retry has had its last attempt (SendMessageProcessor.handleRetryAndDLQ).
+
+        It becomes a dead letter. DELAY in its properties still counts, so it travels through
+        the delay queue first; RocketMQ 5 ends that.
+        """
+        group = self._groups.for_use(group_of_retry(topic))
+        most = options.max_reconsume_times
+        return options.reconsume_times >= (group.retry_max_times if most is None else most)
 
     def _queue(self, topic: TopicConfig, queue_id: int | None) -> int:
         """Check a queue that was asked for, or take the next write queue in turn."""
@@ -188,12 +221,7 @@ class Sender:
         if self._put is None:
             raise NoPermissionError(READ_ONLY)
         result = self._put(records, whole=whole)
-        if result.status is PutMessageStatus.PUT_OK:
-            return result, SendStatus.SEND_OK
-        if result.status.stored:
-            return result, SendStatus(result.status.value)
-        code = _REFUSED.get(result.status, ResponseCode.SYSTEM_ERROR)
-        raise error_of(code, result.reason or f"the store answered {result.status}")
+        return result, put_outcome(result)
 
     def _batch_topic(self, messages: Sequence[Message]) -> str:
         """Give the one topic of a batch (MessageBatch.generateFromList)."""
@@ -208,6 +236,21 @@ class Sender:
                     f"the messages of a batch have one topic, not {topic} and {message.topic}"
                 )
         return topic
+
+
+def group_of_retry(topic: str) -> str:
+    """Name the consumer group of a retry topic."""
+    return topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX)
+
+
+def put_outcome(result: PutMessageResult) -> SendStatus:
+    """Tell what a put means for its sender; raises the error of the response code if it failed."""
+    if result.status is PutMessageStatus.PUT_OK:
+        return SendStatus.SEND_OK
+    if result.status.stored:
+        return SendStatus(result.status.value)
+    code = _REFUSED.get(result.status, ResponseCode.SYSTEM_ERROR)
+    raise error_of(code, result.reason or f"the store answered {result.status}")
 
 
 def prepared(messages: Sequence[MessageInner]) -> PreparedRecords:

@@ -15,7 +15,11 @@ from storage.configs.topics import (
     system_topics,
     topics_file,
 )
-from storage.model import AUTO_CREATE_TOPIC_KEY_TOPIC, RETRY_GROUP_TOPIC_PREFIX
+from storage.model import (
+    AUTO_CREATE_TOPIC_KEY_TOPIC,
+    RETRY_GROUP_TOPIC_PREFIX,
+    SCHEDULE_TOPIC,
+)
 
 from .errors import BrokerSystemError, NoPermissionError, TopicNotExistError
 from .shared_table import Gate, SharedTable
@@ -100,6 +104,25 @@ class TopicManager:
                 f"topic {topic} may not be written: its perm is {found.perm}, write is {PERM_WRITE}"
             )
         return found
+
+    def for_own_use(self, topic: str, queue_nums: int) -> TopicConfig:
+        """Find a topic that the broker fills itself (retries, dead letters, transactions).
+
+        A new one is readable and writable (createTopicInSendMessageBackMethod).
+        """
+        found = self._table.get(topic)
+        if found is None:
+            check_topic(topic)
+            found = self._table.create(topic, TopicConfig(topic, queue_nums, queue_nums))
+        return found
+
+    def write_system_topics(self) -> None:
+        """Have topics.json name the topics that every broker has, as it does when one has started.
+
+        Changes nothing if it names them already.
+        """
+        topic = self._table.system[SCHEDULE_TOPIC]
+        self._table.create(topic.topic_name, topic)
 
     def for_pulling(self, topic: str, queue_id: int) -> TopicConfig:
         """Find the topic of a pull (PullMessageProcessor).

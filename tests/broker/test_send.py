@@ -185,10 +185,20 @@ def test_messages_that_break_a_limit_store_nothing(broker, message, reason):
     assert broker.wait_for_messages(None, 0) == 0
 
 
-def test_half_messages_are_refused_until_somebody_finishes_them(open_broker):
+def test_half_messages_are_refused_where_the_broker_takes_none(open_broker):
     message = Message("T", b"x", properties={"TRAN_MSG": "true", "PGROUP": "p"})
     with pytest.raises(NoPermissionError, match="transaction"):
-        open_broker().send(message)
+        open_broker(BrokerConfig(reject_transaction_message=True)).send(message)
+
+
+def test_half_messages_are_sent_one_by_one_and_never_delayed(broker):
+    half = {"TRAN_MSG": "true", "PGROUP": "p"}
+    with pytest.raises(MessageIllegalError, match="half messages"):
+        broker.send_batch([Message("T", b"x", properties=half)])
+    with pytest.raises(MessageIllegalError, match="half messages"):
+        broker.send_column("T", [b"x"], properties=half)
+    with pytest.raises(MessageIllegalError, match="delayed"):
+        broker.send(Message("T", b"x", properties=half, delay_time_level=1))
 
 
 def test_an_empty_body_is_the_clients_to_refuse(broker):
@@ -280,6 +290,7 @@ def sender_over(broker, put):
     return Sender(
         BrokerConfig(),
         broker._topics,
+        broker._groups,
         MessageBuilder(BrokerConfig(), parse_delay_levels(), 4 << 20),
         put=put,
         unique_ids=UniqueIds(bytes(4), 1, 2),
