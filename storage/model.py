@@ -307,6 +307,15 @@ class MessageExt(Message):
             return self._properties.get(name)
         return find_property(self.property_bytes, name)
 
+    def add_property_bytes(self, items: bytes) -> None:
+        """Add properties as they are stored (storage.format.properties), without parsing any.
+
+        For properties that many messages get alike; of two with one name the added one counts.
+        """
+        self.property_bytes += b"\x02" + items
+        if self._properties is not None:
+            self._properties.update(parse_properties(items))
+
     @property
     def born_host(self) -> str:
         """The producer's ``ip:port``; IPv6 as ``[ip]:port``."""

@@ -120,3 +120,16 @@ def test_a_message_is_made_and_read_without_numpy_and_other_heavy_modules() -> N
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("parsed_before", [False, True])
+@pytest.mark.parametrize("stored", [b"", b"a\x011", b"a\x011\x02", b"MAX_OFFSET\x017\x02a\x011"])
+def test_properties_can_be_added_as_they_are_stored(stored: bytes, parsed_before: bool) -> None:
+    message = MessageExt("T", b"body", stored)
+    if parsed_before:
+        assert message.properties is not None
+    message.add_property_bytes(b"MIN_OFFSET\x010\x02MAX_OFFSET\x0142")
+    assert message.get_property("MAX_OFFSET") == "42"
+    assert message.get_property("MIN_OFFSET") == "0"
+    assert message.get_property("a") == ("1" if stored else None)
+    assert message.properties["MAX_OFFSET"] == "42"
