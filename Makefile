@@ -28,8 +28,8 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## The main job from end to end: make a store, produce, consume, look
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh docs/demo.sh
 
-test: $(STAMP) ## All tests but the long ones
-	$(BIN)/python -m pytest -m 'not long'
+test: $(STAMP) ## All tests but the long ones, two at a time
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long'
 
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
 	$(BIN)/python -m pytest

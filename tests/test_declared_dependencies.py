@@ -41,6 +41,10 @@ def project(folder: Path, *, run_time="", dev="", ahead="", ours="", tests="", m
         {"dev": "'ruff'", "makefile": "check:\n\t$(BIN)/ruff check\n"},
         {"dev": "'import-linter'", "makefile": "check:\n\t$(BIN)/lint-imports\n"},
         {"dev": "'pytest-timeout'"},
+        {
+            "dev": "'pytest-xdist'",
+            "makefile": "test:\n\t$(BIN)/python -m pytest -n 2 --dist load\n",
+        },
         {"dev": "'hatchling'"},
         {"run_time": "'pyyaml'", "dev": "'types-PyYAML'", "ours": "import yaml\n"},
     ],

@@ -84,7 +84,7 @@ def _dump_mapped(cli: Cli, file: DumpFile, mapped: "ReadMap") -> None:
         case FileKind.LOG:
             from rmqctl.dumping.log import record_rows
 
-            cli.rows(RecordDump, record_rows(mapped, file.path.name))
+            cli.rows(RecordDump, record_rows(mapped, file.path))
         case FileKind.QUEUE:
             from rmqctl.dumping.queue import unit_rows
 

@@ -2,9 +2,11 @@
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.rows.dumps import RecordDump
+from storage.files.fs import FileSystem
 from storage.format.errors import BodyError, RecordError
 from storage.format.layout import MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2
 from storage.format.names import parse_file_name
@@ -19,25 +21,35 @@ _MAGICS: Final = tuple(
 _ZEROS: Final = bytes(1 << 20)
 
 
-def record_rows(file: "ReadMap", name: str) -> Iterator[RecordDump]:
+def record_rows(file: "ReadMap", path: Path) -> Iterator[RecordDump]:
     """All pieces of a commit log file, in order; together they are the whole file.
 
-    ``name`` says which position of the log it begins at; any other name counts as 0.
+    Its name says which position of the log it begins at; any other name counts as 0.
     """
-    first = parse_file_name(name) or 0
+    first = parse_file_name(path.name) or 0
+    used = _used(path, file.length)
     position = 0
     while position < file.length:
-        row = _piece(file, position, first)
+        row = _piece(file, position, first, used)
         yield row
         position += row.size
 
 
-def record_at(file: "ReadMap", name: str, position: int) -> RecordDump:
+def record_at(file: "ReadMap", path: Path, position: int) -> RecordDump:
     """What begins at a byte of a commit log file."""
-    return _piece(file, position, parse_file_name(name) or 0)
+    first = parse_file_name(path.name) or 0
+    return _piece(file, position, first, _used(path, file.length))
 
 
-def _piece(file: "ReadMap", position: int, first: int) -> RecordDump:
+def _used(path: Path, length: int) -> int:
+    """Where the hole begins that a file made ahead ends with: nobody need look into it."""
+    with path.open("rb") as opened:
+        ranges = FileSystem().data_ranges(opened.fileno(), 0, length)
+    return ranges[-1][1] if ranges else 0
+
+
+def _piece(file: "ReadMap", position: int, first: int, used: int) -> RecordDump:
+    """What begins at ``position`` of a file that holds zeros only from ``used`` on."""
     found = check_record(file.view, position, file.length)
     place = first + position
     if found.kind is CheckKind.MESSAGE:
@@ -49,8 +61,8 @@ def _piece(file: "ReadMap", position: int, first: int) -> RecordDump:
     whole = check_record(file.view, position, file.length, check_crc=False)
     if whole.kind is CheckKind.MESSAGE and _goes_on(file, position + whole.size):
         return _record(file, position, whole.size, place, found.reason)
-    end = _next_record(file, position)
-    if _is_zero(file, position, end):
+    end = _next_record(file, position, used)
+    if _is_zero(file, position, min(end, used)):
         return RecordDump(place, "EMPTY", end - position, None)
     return _head_only(file, position, end, place, found.reason)
 
@@ -132,17 +144,18 @@ def _head_only(file: "ReadMap", position: int, end: int, place: int, reason: str
     )
 
 
-def _next_record(file: "ReadMap", position: int) -> int:
+def _next_record(file: "ReadMap", position: int, used: int) -> int:
     """Where the next whole record behind ``position`` begins, else the end of the file."""
-    found = file.length
+    found: int | None = None
     for magic in _MAGICS:
-        at = file.map.find(magic, position + 8, found)
+        limit = used if found is None else found
+        at = file.map.find(magic, position + 8, limit)
         while at >= 0:
             if check_record(file.view, at - 4, file.length).kind is CheckKind.MESSAGE:
                 found = at - 4
                 break
-            at = file.map.find(magic, at + 1, found)
-    return found
+            at = file.map.find(magic, at + 1, limit)
+    return file.length if found is None else found
 
 
 def _is_zero(file: "ReadMap", start: int, end: int) -> bool:

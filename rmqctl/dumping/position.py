@@ -1,12 +1,12 @@
 """What lies at one position of a store's log."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmqctl.dumping.log import record_at, record_rows
 from rmqctl.errors import NotFound
 from rmqctl.rows.dumps import RecordDump
 from storage.files.read_files import StoreFiles
-from storage.format.names import file_name
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -24,11 +24,11 @@ def piece_at(view: "StoreView", position: int) -> RecordDump:
     outside = f"no record begins at {position}: the log of {view.root} goes from {low} to {high}"
     if file is None:
         raise NotFound(outside)
-    name = file_name(first)
+    path = Path(log.path(first))
     whole = view.look_message_by_offset(position)
     if whole is not None and whole.commitlog_offset == position:
-        return record_at(file, name, position - first)
-    for piece in record_rows(file, name):
+        return record_at(file, path, position - first)
+    for piece in record_rows(file, path):
         if piece.position + piece.size <= position:
             continue
         if piece.kind == "EMPTY":

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rmqctl", "storage", "broker", "client", "analytics")
 MODULES = {"pyyaml": "yaml"}  # where the module is not named like the distribution
 COMMANDS = {"import-linter": "lint-imports"}  # where the command is not
+OPTIONS = {"pytest-xdist": "-m pytest .*--dist "}  # where a plugin is an option of a command
 
 
 def normalized(requirement: str) -> str:
@@ -71,6 +72,7 @@ def findings(root: Path) -> Iterator[str]:
             name.replace("-", "_") in tests
             or name in map(normalized, settings["build-system"]["requires"])
             or re.search(rf"(\$\(BIN\)/|-m ){command}\b", makefile) is not None
+            or (name in OPTIONS and re.search(OPTIONS[name], makefile) is not None)
             or (stubs_of != name and stubs_of in map(normalized, run_time))
             or (plugin_of != name and plugin_of in settings["tool"]["pytest"]["ini_options"])
         )

@@ -20,6 +20,7 @@ from storage.model import Message, MessageSysFlag
 from tests.support import golden
 from tests.support.cli import ROOT, run
 from tests.support.java_lock import java_lock
+from tests.support.privileges import without_privileges
 
 COMPRESSED = MessageSysFlag.COMPRESSED_FLAG
 
@@ -255,16 +256,6 @@ def test_a_body_that_inflates_beyond_the_limit_ends_reading_and_others_can_be_re
 
 
 # -- what the system does not allow
-
-
-def without_privileges():
-    """What to put in front of a command so that permissions hold for root, too."""
-    if os.geteuid() != 0:
-        return []
-    if shutil.which("setpriv") is None:
-        pytest.skip("needs setpriv on PATH")
-    capabilities = "-dac_override,-dac_read_search"
-    return ["setpriv", f"--bounding-set={capabilities}", f"--inh-caps={capabilities}"]
 
 
 def call(prefix, *args, cwd=None):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from storage.info import store_info
-from storage.readonly import StoreView
 from tests.support import golden
+from tests.support.privileges import without_privileges
 from tests.support.samples import SMALL, Sample, new_store, open_store, prepared
 
 # Runs in a process of its own: an audit hook can not be taken off again.
@@ -106,14 +104,28 @@ def test_reading_a_store_of_ours_changes_nothing(tmp_path: Path) -> None:
         assert snapshot(root) == before
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="needs not to be root")
+COUNTED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from storage.info import store_info
+from storage.readonly import StoreView
+
+assert not os.access(sys.argv[2], os.W_OK), "permissions do not hold"
+with StoreView.open(sys.argv[2]) as view:
+    print(store_info(view).messages)
+"""
+
+
 def test_a_store_without_write_permission_is_read(tmp_path: Path) -> None:
     root = golden.extract("small-files-4.9", tmp_path)
+    python = [*without_privileges(), sys.executable, "-B", "-c", COUNTED]
     for path in [root, *root.rglob("*")]:
         path.chmod(path.stat().st_mode & ~0o222)
     try:
-        with StoreView.open(root) as view:
-            assert store_info(view).messages == 871
+        done = subprocess.run(
+            [*python, REPOSITORY, root], capture_output=True, check=False, timeout=120
+        )
     finally:
         for path in [root, *root.rglob("*")]:
             path.chmod(path.stat().st_mode | 0o200)
+    assert (done.returncode, done.stdout) == (0, b"871\n"), done.stderr.decode()
