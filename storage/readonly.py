@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Self
 
 from .detect import detect_config, not_covered, version_hint
 from .files.read_files import StoreFiles
+from .format.unit import CQ_STORE_UNIT
 from .reading.index_reader import IndexReader
 from .reading.messages import MessageReader, no_such_queue
-from .reading.query import FOREVER, carries_key, query_message
+from .reading.pending_keys import PendingKeys
+from .reading.query import FOREVER, KeySources, carries_key, query_message
 from .reading.queue_ext import ConsumeQueueExt
 from .reading.queue_reader import QueueBounds, QueueReader
 from .reading.record_reader import QueueKey, RecordReader
@@ -69,6 +71,7 @@ class StoreView:
         self._bounds = bounds
         self._page = bounds if isinstance(bounds, PageBounds) else None
         self._scan = bounds if isinstance(bounds, ScanBounds) else None
+        self._pending_keys = PendingKeys(self._files.log)
 
     @classmethod
     def open(cls, root: Path | str, config: StoreConfig | None = None) -> Self:
@@ -218,6 +221,29 @@ class StoreView:
             return None
         return queue.unit(offset)
 
+    def units(
+        self, topic: str, queue_id: int, offset: int, count: int
+    ) -> list[tuple[int, int, int]]:
+        """Units from a queue offset on: commit log offset, size, tags code of each.
+
+        At most ``count``, none from the next file of the queue. Nothing outside the bounds or
+        where the file is missing.
+        """
+        queue = self._queue(topic, queue_id)
+        bounds = self.queue_bounds(topic, queue_id)
+        if queue is None or not bounds.min_offset <= offset < bounds.max_offset:
+            return []
+        data = queue.units(offset, min(count, bounds.max_offset - offset))
+        return [] if data is None else list(CQ_STORE_UNIT.iter_unpack(data))
+
+    def message_of_unit(
+        self, topic: str, queue_id: int, offset: int, unit: tuple[int, int, int]
+    ) -> MessageExt | None:
+        """The message that a unit of a queue names; None if it is gone or contradicts the unit."""
+        queue = self._queue(topic, queue_id)
+        place, size, _ = unit
+        return None if queue is None else self._records.read(place, size, queue.key, offset)
+
     # -- by time ------------------------------------------------------------------------------
 
     def offset_in_queue_by_time(
@@ -248,8 +274,11 @@ class StoreView:
 
         Hits of other keys with the same hash come too, as from RocketMQ's store.
         """
-        log_end = self.log_max_offset()
-        return query_message(self._index, self._records, log_end, topic, key, max_num, begin, end)
+        bounds = self.bounds
+        self._note_generation(bounds)
+        pending = self._pending_keys if self.config.message_index_enable else None
+        sources = KeySources(self._index, pending, bounds, self._page is bounds)
+        return query_message(sources, self._records, topic, key, max_num, begin, end)
 
     def find_unique(self, topic: str, msg_id: str) -> list[MessageExt]:
         """All messages of a topic with a unique id (or key), oldest first: retries keep theirs."""
@@ -317,5 +346,6 @@ class StoreView:
             with self._lock:
                 if generation != self._generation:
                     self._files.relist()
+                    self._index.relist()
                     self._generation = generation
         return generation

@@ -95,7 +95,16 @@ class MessageStore(ForkAware):
         self._ringer = Ringer(page, root)
         self._flusher = Flusher(fs, root, config, page, gate)
         self.services = TimedServices(root)
-        self._flush_service = FlushService(self._flusher, gate, config, self.services, self._break)
+        self._flush_service = FlushService(
+            self._flusher,
+            gate,
+            config,
+            self.services,
+            sync_all=self._sync_all,
+            pending_keys=self._pending_keys,
+            put_keys=self._put_keys,
+            on_error=self._break,
+        )
         self.services.add(self._undo_rivals, interval_ms=1_000, first_ms=1_000)
         if was_created_here(root):
             self.services.add(self.clean, interval_ms=10_000, first_ms=60_000)
@@ -228,7 +237,27 @@ class MessageStore(ForkAware):
         """Have the device hold everything that was put so far, queues and index too. Blocks."""
         self._check_usable()
         with self.gate():
-            self._flusher.sync_all()
+            self._sync_all()
+
+    def _sync_all(self) -> None:
+        self._put_keys()
+        self._flusher.sync_all()
+
+    def _put_keys(self) -> None:
+        """Put the index keys of single messages that are still pending."""
+        try:
+            self._appender.put_keys()
+        except BaseException as error:
+            self._recover_from(error)
+            raise
+        if self._appender.index.full:
+            self._note_full_index()
+
+    def _pending_keys(self) -> int:
+        """Which keys are pending: 1 + where they begin in the log, 0 = none."""
+        words = self._page.words
+        start = int(words[Word.KEYS_FROM])
+        return 1 + start if start < words[Word.LOG_END] else 0
 
     def clean(self, *, manual: bool = False) -> Cleaned:
         """Delete log, queue and index files whose time is over; never the last of a kind.
@@ -320,7 +349,7 @@ class MessageStore(ForkAware):
         self.services.close()
         if self._view is not None:
             self._view.close()
-        self._session.leave(self._flusher.sync_all)
+        self._session.leave(self._sync_all)
 
     def after_fork(self) -> None:
         """Mark the inherited copy dead; the kernel's locks stay with the parent."""
@@ -334,7 +363,7 @@ class MessageStore(ForkAware):
         self.close()
 
     def _break(self) -> None:
-        self._broken = f"a sync of {self.root / COMMITLOG} failed"
+        self._broken = self._broken or f"a sync of {self.root / COMMITLOG} failed"
 
     def _check_open(self) -> None:
         if self._closed:

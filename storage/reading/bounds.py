@@ -24,6 +24,12 @@ class Bounds(Protocol):
         """Commit log offset behind the last whole record."""
         ...
 
+    def keys_from(self) -> int:
+        """The index files have all keys of records below this log offset; the keys of later ones
+        are still to be put there, and are found in the log (``pending_keys``). Asked for before
+        the index files are looked at."""
+        ...
+
     def next_offset(self, topic: str, queue_id: int) -> int:
         """Max offset of a queue (exclusive); 0 for a queue that has no message or is unknown."""
         ...

@@ -22,6 +22,8 @@ from storage.format.index import (
 from storage.format.java_hash import key_hash
 from storage.format.names import INDEX, is_index_file_name
 
+from .pending_keys import NO_HITS, PendingHits
+
 if TYPE_CHECKING:
     from storage.config import StoreConfig
 
@@ -52,6 +54,10 @@ class IndexReader:
             return []
         return sorted(name for name in names if is_index_file_name(name))
 
+    def relist(self) -> None:
+        """Map all files anew, after files were deleted: one may have the name of another now."""
+        self._maps = {}
+
     def header(self, name: str) -> IndexHeader | None:
         """The header of one file, None if the file is gone or too short for one."""
         mapped = self._map(name)
@@ -59,48 +65,60 @@ class IndexReader:
             return None
         return IndexHeader.unpack_from(mapped[:INDEX_HEADER_SIZE])
 
-    def query(self, topic: str, key: str, max_num: int, begin: int, end: int) -> QueryOffsetResult:
+    def query(
+        self,
+        topic: str,
+        key: str,
+        max_num: int,
+        begin: int,
+        end: int,
+        *,
+        below: int | None = None,
+        pending: PendingHits = NO_HITS,
+        follow_slots: bool = False,
+    ) -> QueryOffsetResult:
         """Find records of a topic by key hash and store time in ``begin`` .. ``end`` (ms).
 
         Times of index entries are whole seconds from the file's first one, rounded down. At most
-        ``max_msgs_num_batch`` hits.
+        ``max_msgs_num_batch`` hits. Entries of records from the log offset ``below`` on do not
+        count: ``pending`` has these. ``follow_slots``: rmqctl's writers have the store, so what a
+        slot names is whole, whatever the header says that they write last.
         """
-        wanted = key_hash(topic, key)
         max_num = min(max_num, self._max_hits)
-        hits: list[int] = []
-        timestamp = phy_offset = 0
-        for number, name in enumerate(reversed(self.names())):
+        names = self.names()
+        newest = (self.header(names[-1]) if names else None) or IndexHeader()
+        phy_offset, timestamp = pending.last
+        if not timestamp:
+            phy_offset, timestamp = newest.end_phy_offset, newest.end_timestamp
+        hits = _in_time(pending, newest, max_num, begin, end)
+        chain = _Chain(key_hash(topic, key), begin, end, below, follow_slots)
+        for name in reversed(names):
+            if len(hits) >= max_num:
+                break
             header = self.header(name)
             if header is None:
                 continue
-            if number == 0:
-                timestamp, phy_offset = header.end_timestamp, header.end_phy_offset
             if _is_time_matched(header, begin, end):
-                self._walk_chain(name, header, wanted, max_num, begin, end, hits)
-            if header.begin_timestamp < begin or len(hits) >= max_num:
+                self._walk_chain(name, header, chain, max_num, hits)
+            if header.begin_timestamp < begin:
                 break
         return QueryOffsetResult(hits, timestamp, phy_offset)
 
     def _walk_chain(
-        self,
-        name: str,
-        header: IndexHeader,
-        wanted: int,
-        max_num: int,
-        begin: int,
-        end: int,
-        hits: list[int],
+        self, name: str, header: IndexHeader, chain: _Chain, max_num: int, hits: list[int]
     ) -> None:
         """Follow one slot's chain from its newest entry back (IndexFile.selectPhyOffset)."""
         mapped = self._map(name)
         if mapped is None:
             return
-        count = min(header.index_count, self._entries)
-        at = slot_position(wanted % self._slots)
+        begin = chain.begin
+        known = self._entries if chain.follow_slots else header.index_count
+        count = min(known, self._entries)
+        at = slot_position(chain.wanted % self._slots)
         if at + HASH_SLOT.size > len(mapped):
             return
         (number,) = HASH_SLOT.unpack_from(mapped, at)
-        if not 0 < number <= header.index_count or header.index_count <= 1:
+        if not 0 < number <= known or known <= 1:
             return
         while len(hits) < max_num:
             at = entry_position(self._slots, number)
@@ -110,7 +128,8 @@ class IndexReader:
             if seconds < 0:
                 return
             time = header.begin_timestamp + seconds * 1000
-            if entry_hash == wanted and begin <= time <= end:
+            counts = chain.below is None or offset < chain.below
+            if entry_hash == chain.wanted and begin <= time <= chain.end and counts:
                 hits.append(offset)
             # An entry's predecessor was put before it; anything else is damage, maybe a circle.
             if not 0 < previous < number or time < begin:
@@ -134,6 +153,29 @@ class IndexReader:
                 self._maps.pop(next(iter(self._maps)), None)
             self._maps[name] = found
         return found
+
+
+class _Chain(NamedTuple):
+    """What a chain is followed for: a hash, times in ms, and which entries count."""
+
+    wanted: int
+    begin: int
+    end: int
+    below: int | None
+    follow_slots: bool
+
+
+def _in_time(
+    pending: PendingHits, newest: IndexHeader, max_num: int, begin: int, end: int
+) -> list[int]:
+    """The newest hits of the right time, newest first; times as the index file will have them."""
+    first = newest.begin_timestamp
+    hits: list[int] = []
+    for offset, timestamp in reversed(pending.hits):
+        time = timestamp if first <= 0 else timestamp - (timestamp - first) % 1000
+        if begin <= time <= end and len(hits) < max_num:
+            hits.append(offset)
+    return hits
 
 
 def _is_time_matched(header: IndexHeader, begin: int, end: int) -> bool:

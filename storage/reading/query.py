@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.model import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, MessageExt
 from storage.results import QueryMessageResult
 
+from .pending_keys import NO_HITS
+
 if TYPE_CHECKING:
+    from .bounds import Bounds
     from .index_reader import IndexReader
+    from .pending_keys import PendingKeys
     from .record_reader import RecordReader
 
 FOREVER: Final = (1 << 63) - 1
 """Java's Long.MAX_VALUE: no end of the time range."""
 
 
+class KeySources(NamedTuple):
+    """Where keys are looked for: the index files, and behind them the log."""
+
+    index_files: IndexReader
+    pending: PendingKeys | None
+    """None for a store without an index."""
+    bounds: Bounds
+    follow_slots: bool
+    """The bounds are those of rmqctl's writers (see IndexReader.query)."""
+
+
 def query_message(
-    index: IndexReader,
+    sources: KeySources,
     records: RecordReader,
-    log_end: int,
     topic: str,
     key: str,
     max_num: int,
@@ -30,7 +44,23 @@ def query_message(
     Times in ms, both ends included. Hash collisions are not filtered, as in RocketMQ. Hits that
     can not be read are left out.
     """
-    found = index.query(topic, key, max_num, begin, end)
+    index, pending, bounds, follow_slots = sources
+    # In this order: what is put into the index from now on is in the log below this end.
+    keys_from = None if pending is None else bounds.keys_from()
+    log_end = bounds.log_end()
+    hits = NO_HITS
+    if pending is not None and keys_from is not None:
+        hits = pending.find(topic, key, keys_from, log_end)
+    found = index.query(
+        topic,
+        key,
+        max_num,
+        begin,
+        end,
+        below=keys_from,
+        pending=hits,
+        follow_slots=follow_slots,
+    )
     if not found.offsets:
         return QueryMessageResult([], [], 0, 0)
     read = (records.look(offset, log_end) for offset in sorted(found.offsets))

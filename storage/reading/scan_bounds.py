@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Final
 
 from storage.format.checkpoint import CheckpointData
 from storage.format.delay import parse_delay_levels
-from storage.format.names import ABORT, CHECKPOINT
+from storage.format.names import ABORT, CHECKPOINT, OURS
 from storage.format.record import CheckKind, RecordError, check_record, read_head
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.sharing.page import PAGE_NAME
 from storage.writing.dispatch import read_request
 
+from .index_reader import IndexReader
 from .log_walk import LogWalk, StretchKind
 from .queue_tail import written_units
 from .rebuilt_units import RebuiltUnits
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 _MAX_DISTRUSTED: Final = 10_000
 """Units that may point at nothing whole before the log is read from its start instead."""
+_MOST_PENDING: Final = 1 << 13
+"""Records without keys that a reader looks into: what eight writers leave that die together."""
 _NO_UNIT: Final = bytes(CQ_STORE_UNIT_SIZE)
 
 
@@ -65,12 +69,18 @@ class ScanBounds:
     def __init__(self, files: StoreFiles, config: StoreConfig) -> None:
         self._files = files
         self._log = files.log
+        self._config = config
         self._log_folder = Path(files.log.directory)
         self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self._max_record = config.max_message_size + (64 << 10)
         self._lock = threading.RLock()  # guards everything below
         self._tails: dict[tuple[str, int], QueueTail] | None = None
         self._walk = LogWalk(self._log, 0)
+        self._may_lack_keys = all(
+            (files.root / name).exists() for name in (ABORT, f"{OURS}/{PAGE_NAME}")
+        )
+        self._keys_end = -1
+        self._few_pending = False
         self.rebuilt = RebuiltUnits()
         """Units that the files lack; complete after the first call of any method."""
 
@@ -82,6 +92,30 @@ class ScanBounds:
             self._known_tails()
             self._follow_log()
             return self._walk.position
+
+    def keys_from(self) -> int:
+        """Where the index files end, if rmqctl's writers left some keys to be put there.
+
+        That is so where they died, and in a copy that was made beside them. It is some thousand
+        records at most: if more lack keys, the index was lost, and readers do not replace it.
+        """
+        log_end = self.log_end()
+        if not self._may_lack_keys:
+            return log_end
+        index = IndexReader(self._files.root, self._config)
+        headers = [index.header(name) for name in index.names()[-1:]]
+        ends = [header.end_phy_offset for header in headers if header is not None]
+        files = self._log.offsets()
+        start = max(ends + files[:1], default=0)
+        with self._lock:
+            if start != self._keys_end:
+                self._keys_end = start
+                walk = LogWalk(self._log, start, limit=log_end, check_crc=False)
+                records = 0
+                while records <= _MOST_PENDING and (stretch := walk.next()) is not None:
+                    records += len(stretch.sizes)
+                self._few_pending = records <= _MOST_PENDING
+            return start if self._few_pending else log_end
 
     def next_offset(self, topic: str, queue_id: int) -> int:
         """Max offset of a queue (exclusive), rebuilt units included."""

@@ -106,6 +106,7 @@ class Recovery:
         index.use_newest()
         redispatch = Redispatch(self._config, self._appender, page, queues, self._log, report)
         redispatch.run(walked, keys_from)
+        words[Word.KEYS_FROM] = report.log_end
         words[Word.LAST_STORE_TIMESTAMP] = max(
             words[Word.LAST_STORE_TIMESTAMP], checkpoint.physic_msg_timestamp
         )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PAGE_NAME: Final = "shared"
 QUEUES_NAME: Final = "queues"
-PAGE_VERSION: Final = 1
+PAGE_VERSION: Final = 2
 PAGE_MAGIC: Final = 0x726D7163_00000000 | PAGE_VERSION
 WAITER_FLAGS: Final = 4096
 WAITER_TOPICS: Final = 8192
@@ -44,6 +44,7 @@ STATE_CLOSED: Final = 2
 STAGE_NONE: Final = 0
 STAGE_RECORDS: Final = 1
 STAGE_DISPATCH: Final = 2
+STAGE_KEYS: Final = 3
 
 
 class Word:
@@ -67,12 +68,14 @@ class Word:
     FLUSHED_TO = 11  # the device has everything below
     FAILED = 12  # a sync failed: everybody refuses to write
     HOLDER_PID = 13
+    KEYS_FROM = 14  # the index files have all keys of records below, and none of later ones
     FILES_GENERATION = 15  # counts deletions of files
     LOG_MIN = 16
+    KEYS_TO = 17  # in stage 3 the keys of [KEYS_FROM, KEYS_TO) are being put into them
     NAMES_BYTES = 18  # how much of the names file counts: a line is a slot
     LAST_STORE_TIMESTAMP = 19
     INDEX_FILE = 20  # 17-digit name of the index file that is written now, 0 = none
-    UNDO_INDEX_FILE = 21  # the index before the batch: file, header fields, count
+    UNDO_INDEX_FILE = 21  # the index before stage 3: file, header fields, count
     UNDO_INDEX_HEADER = 22  # six words: 22..27
     RIVALS = 29  # a Java broker tried to start beside us since the page was made
     INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
@@ -134,9 +137,12 @@ class SharedPage:
     # -- validity -----------------------------------------------------------------------------
 
     def check_version(self) -> None:
-        """Raise StoreVersionError if a newer rmqctl made this page."""
+        """Raise StoreVersionError if a newer rmqctl made this page.
+
+        That of an older one does not count: whoever is first in makes it anew.
+        """
         magic = self.words[Word.MAGIC]
-        if magic and magic >> 32 == PAGE_MAGIC >> 32 and magic != PAGE_MAGIC:
+        if magic >> 32 == PAGE_MAGIC >> 32 and magic > PAGE_MAGIC:
             raise StoreVersionError(self.path, magic & 0xFFFFFFFF, PAGE_VERSION)
 
     def distrust(self, *, log_file_size: int) -> str | None:
@@ -343,6 +349,10 @@ class PageBounds:
     def log_end(self) -> int:
         """End of the last whole record, exclusive."""
         return int(self._page.words[Word.LOG_END])
+
+    def keys_from(self) -> int:
+        """The index files have all keys of records below this log offset."""
+        return int(self._page.words[Word.KEYS_FROM])
 
     def next_offset(self, topic: str, queue_id: int) -> int:
         """The queue's max offset (exclusive), 0 for a queue that has no message."""

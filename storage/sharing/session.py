@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from storage.format.names import ABORT, LOCK, OURS
 from storage.writing.append import Appender
 
 from .gate import Gate
-from .page import STATE_CLOSED, STATE_OPEN, SharedPage, Word
+from .page import PAGE_MAGIC, STATE_CLOSED, STATE_OPEN, SharedPage, Word
 from .rivals import Rivals
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class Session:
         self.appender = Appender(fs, root, config, page)
         try:
             rivals = self.rivals = Rivals(fs, root, page)
+            if not first and page.words[Word.MAGIC] != PAGE_MAGIC:
+                raise StoreBrokenError(f"{root} is open in another version of rmqctl; end that")
             trusted = not first or not page.distrust(
                 log_file_size=config.mapped_file_size_commit_log
             )
@@ -108,6 +111,9 @@ class Session:
         """
         try:
             self.appender.resolve()
+            if first:
+                with suppress(OSError):  # a full disk is the next put's trouble
+                    self.appender.put_keys()
         except StoreBrokenError:
             if first:
                 return False
@@ -133,6 +139,8 @@ class Session:
                         page.words[Word.STATE] = STATE_CLOSED
                         fs.unlink(root / ABORT)
                         fs.sync_dir(root)
+                    elif self.appender.keys.has_own and not page.words[Word.FAILED]:
+                        self.appender.put_keys()
                 finally:
                     gate.unshare()
         except OSError as error:

@@ -102,6 +102,7 @@ class _Run:
         self._topics = TopicNames()
         self._if_quiet: list[Finding] = []  # findings that hold only if nobody wrote meanwhile
         self._queues: QueueCheck | None = None
+        self._keys_from = 0
         # maps of its own, so that a long check does not push out those of readers
         self._files = StoreFiles(view.root, view.config)
 
@@ -116,6 +117,7 @@ class _Run:
         holders = find_holders(view.root)
         # The order matters beside writers: a record below this end has its unit and keys.
         bounds = view.bounds
+        self._keys_from = bounds.keys_from()
         log_end = whole_end = bounds.log_end()
         next_offsets = {key: bounds.next_offset(*key) for key in bounds.queues()}
         log_min = min(view.log_min_offset(), log_end)
@@ -232,6 +234,7 @@ class _Run:
                 self.report.checked,
                 log_min=log_min,
                 log_end=log_end,
+                keys_from=self._keys_from,
                 live=live,
                 emit_if_quiet=self._if_quiet.append,
                 wanted=self._wanted,

@@ -76,7 +76,8 @@ class IndexCheck:
     """Checks all index files, then blocks of records against them.
 
     ``live``: somebody is writing, so the newest file may be ahead of itself for a moment. What only
-    holds if nobody begins to write meanwhile goes to ``emit_if_quiet``.
+    holds if nobody begins to write meanwhile goes to ``emit_if_quiet``. Records from the log offset
+    ``keys_from`` on may be without keys: these are still to be put, and readers find them.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class IndexCheck:
         *,
         log_min: int,
         log_end: int,
+        keys_from: int,
         live: bool,
         emit_if_quiet: Emit,
         wanted: frozenset[str] | None,
@@ -100,6 +102,7 @@ class IndexCheck:
         self._checked = checked
         self._log_min = log_min
         self._log_end = log_end
+        self._keys_from = keys_from
         self._live = live
         self._emit_if_quiet = emit_if_quiet
         self._wanted = wanted
@@ -245,6 +248,7 @@ class IndexCheck:
                 self._compare_entries(file, numbers, entries, keys, expected, times)
         present = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
         missing = np.setdiff1d(expected, present, assume_unique=True)
+        missing = missing[missing >> _HASH_BITS < self._keys_from - start]
         if self._wanted is not None and len(missing):
             missing = missing[self._are_wanted(block, missing, start)]
         self._missing_keys += len(missing)

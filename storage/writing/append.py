@@ -3,11 +3,11 @@
 Every batch goes through the same stages, noted in the shared page (ARCHITECTURE.md, "One folder,
 many processes" has the crash table):
 
-    FROM, TO, index undo -> stage 1 -> records -> stage 2 -> units -> keys -> next offsets, LOG_END
-    -> stage 0
+    FROM, TO -> stage 1 -> records -> stage 2 -> units -> next offsets, LOG_END -> stage 0
 
 Whoever holds the gate next resolves first: in stage 1 nothing of [FROM, TO) was acknowledged or
-has units, so it is zeroed; in stage 2 the records are whole, so units and keys are written again.
+has units, so it is zeroed; in stage 2 the records are whole, so units are written again. Index keys
+come after that, those of a batch at once, those of single records later (:mod:`.pending_keys`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from .append_one import OneAppender
 from .consumequeue import ConsumeQueueTable
 from .index import IndexWriter
 from .light_queues import LightPut, record_for_light_queues
+from .pending_keys import PendingKeys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,7 +72,8 @@ class Appender:
         self.queues = ConsumeQueueTable(fs, root, config)
         self.index = IndexWriter(fs, root, config, page)
         self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
-        self._one = OneAppender(config, page, self.log, self.queues, self.index)
+        self.keys = PendingKeys(config, page, root / COMMITLOG, self.index)
+        self._one = OneAppender(config, page, self.log, self.queues, self.keys)
 
     # -- appending ----------------------------------------------------------------------------
 
@@ -165,10 +167,12 @@ class Appender:
         light_slots = [self._slot(topic, queue_id) for topic, queue_id in light]
         own_offsets = part.place(end, next_offsets, timestamp)
         words = page.words
+        alone = part.message if type(part) is PreparedOne else None
+        if alone is None and words[Word.KEYS_FROM] < end:
+            self.keys.put()
 
         words[Word.FROM] = end
         words[Word.TO] = end + size
-        self.index.begin()
         words[Word.STAGE] = STAGE_RECORDS
         if file is None:
             # Not synced before the end of the previous file is: a power loss would leave a hole.
@@ -185,8 +189,6 @@ class Appender:
             counts[number] = count
             for (topic, queue_id), slot in zip(light, light_slots, strict=True):
                 self.queues.put(topic, queue_id, page.next_offset(slot), block, timestamp)
-        if len(part.key_hashes):
-            self._put_keys(part, end, timestamp)
         for slot, first, count in zip(slots, next_offsets, counts, strict=True):
             page.set_next_offset(slot, first + count)
         for slot in light_slots:
@@ -194,6 +196,10 @@ class Appender:
         words[Word.LAST_STORE_TIMESTAMP] = timestamp
         words[Word.LOG_END] = end + size
         words[Word.STAGE] = STAGE_NONE
+        if alone is not None:
+            self.keys.note(end, end + size, (alone.topic, alone.keys, end, timestamp))
+        else:
+            self._put_keys(part, end, timestamp)
         return own_offsets
 
     def _slot(self, topic: str, queue_id: int) -> int:
@@ -201,14 +207,12 @@ class Appender:
         return self._page.add_slot(topic, queue_id) if slot is None else slot
 
     def _put_keys(self, part: PreparedRecords, end: int, timestamp: int) -> None:
-        if not self._config.message_index_enable:
-            return
         counts = part.key_counts
         if len(part.starts) == 1:
             places: Ints = [part.starts[0] + end] * len(part.key_hashes)
         else:
             places = _repeated(_shifted(part.starts, end), counts)
-        self.index.put(part.key_hashes, places, timestamp)
+        self.keys.put_now(end + len(part.image), part.key_hashes, places, timestamp)
 
     def _roll(self, end: int) -> None:
         """End the file with the blank record; the next append makes the next file."""
@@ -220,7 +224,6 @@ class Appender:
         file.reserve(position + BLANK_SIZE, LOG_WINDOW)
         words[Word.FROM] = end
         words[Word.TO] = end + BLANK_SIZE
-        self.index.begin()
         words[Word.STAGE] = STAGE_RECORDS
         file.map[position : position + BLANK_SIZE] = blank_record(remaining)
         words[Word.STAGE] = STAGE_DISPATCH
@@ -282,7 +285,15 @@ class Appender:
         if self._page.words[Word.STAGE]:
             from .resolve import Resolver
 
-            Resolver(self._config, self._page, self.log, self.queues, self.index).run()
+            Resolver(self._config, self._page, self.log, self.queues, self.keys).run()
+            self.keys.put()
+
+    def put_keys(self) -> None:
+        """Put the keys that are still pending into the index. Raises as :meth:`append` does."""
+        if self._page.words[Word.STAGE]:
+            self.resolve()
+        else:
+            self.keys.put()
 
     def close(self) -> None:
         """Close all maps."""

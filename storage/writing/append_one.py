@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.format.encode import cached_tags_code, index_hashes
+from storage.format.encode import cached_tags_code
 from storage.format.layout import BLANK_SIZE
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.results import PutMessageResult, PutMessageStatus
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storage.format.prepared_one import PreparedOne
 
     from .consumequeue import ConsumeQueueTable
-    from .index import IndexWriter
+    from .pending_keys import PendingKeys
 
 _PUT_OK: Final = PutMessageStatus.PUT_OK
 _make_result: Final = PutMessageResult._make
@@ -40,7 +40,7 @@ class OneAppender:
         page: SharedPage,
         log: MappedFileQueue,
         queues: ConsumeQueueTable,
-        index: IndexWriter,
+        keys: PendingKeys,
     ) -> None:
         self._page = page
         self._log_size = config.mapped_file_size_commit_log
@@ -49,7 +49,7 @@ class OneAppender:
         self._queues = queues.opened
         # By queue: the word of its next offset, which stays the same, and its open files.
         self._tails: dict[tuple[str, int], tuple[int, Mapping[int, MappedFile]]] = {}
-        self._index = index if config.message_index_enable else None
+        self._keys = keys
         self._looked_ms = -1  # when the log file was last seen to have a name
         self.checked_space_to = -1
         """Log offset up to which the disk is known to have room."""
@@ -92,23 +92,18 @@ class OneAppender:
             timestamp = now_ms
         image = record.encode(queue_offset, start, timestamp)
         unit = _pack_unit(start, size, cached_tags_code(tags))
-        index = self._index
-        hashes = index_hashes(topic, keys)
 
         words[Word.FROM] = start
         words[Word.TO] = end
-        if index is not None:
-            index.begin()
         words[Word.STAGE] = STAGE_RECORDS
         file.map[position : position + size] = image
         words[Word.STAGE] = STAGE_DISPATCH
         unit_file.map[unit_position : unit_position + CQ_STORE_UNIT_SIZE] = unit
-        if hashes and index is not None:
-            index.put(hashes, [start] * len(hashes), timestamp)
         words[word] = queue_offset + 1
         words[Word.LAST_STORE_TIMESTAMP] = timestamp
         words[Word.LOG_END] = end
         words[Word.STAGE] = STAGE_NONE
+        self._keys.note(start, end, (topic, keys, start, timestamp))
         return _make_result((_PUT_OK, (start,), (queue_offset,), timestamp, ""))
 
     def _learn(self, queue: tuple[str, int]) -> None:

@@ -7,11 +7,11 @@ encoded (storage.format.encode); this one reads them back, after a crash or for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from storage.format.java_hash import key_hash, tags_code
-from storage.format.properties import parse_properties
+from storage.format.properties import find_property, parse_properties
 from storage.format.record import read_head
 from storage.format.sys_flag import gets_unit, is_indexed
 from storage.format.unit import CQ_STORE_UNIT
@@ -28,6 +28,9 @@ from storage.model import (
 )
 
 _UNKNOWN_LEVEL_MS: Final = 1000
+
+KeyRow = tuple[str, Sequence[str], int, int]
+"""Topic and keys of a record, its commit log offset and its store time (ms)."""
 
 
 class DispatchRequest(NamedTuple):
@@ -87,15 +90,36 @@ def read_request(
     if gets_unit(head.sys_flag) and is_possible_topic(topic):
         units.append((topic, head.queue_id, head.queue_offset))
         units += _light_queues(properties, head.queue_id)
-    keys: list[int] = []
+    hashes: tuple[int, ...] = ()
     if is_indexed(head.sys_flag):
         unique = properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
-        if unique:
-            keys.append(key_hash(topic, unique))
-        keys += [key_hash(topic, key) for key in split_keys(properties.get(PROPERTY_KEYS))]
+        keys = keys_of(unique, properties.get(PROPERTY_KEYS))
+        hashes = tuple(key_hash(topic, key) for key in keys)
     return DispatchRequest(
-        head.physical_offset, size, code, head.store_timestamp, tuple(units), tuple(keys)
+        head.physical_offset, size, code, head.store_timestamp, tuple(units), hashes
     )
+
+
+def keys_of(unique: str | None, keys: str | None) -> tuple[str, ...]:
+    """The index keys of a record by its properties UNIQ_KEY and KEYS, in the index's order."""
+    return (unique, *split_keys(keys)) if unique else split_keys(keys)
+
+
+def read_keys(buffer: bytes | memoryview, position: int, size: int) -> KeyRow:
+    """Read nothing but the keys of the record at ``position``; none if it is not to be found."""
+    head = read_head(buffer, position)
+    at = position + head.head_size + max(0, head.body_length)
+    width = 1 if head.magic & 0xFF == 0xA7 else 2
+    behind = at + width + int.from_bytes(buffer[at : at + width], "big")
+    keys: tuple[str, ...] = ()
+    if is_indexed(head.sys_flag):
+        properties = bytes(buffer[behind + 2 : position + size])
+        keys = keys_of(
+            find_property(properties, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX),
+            find_property(properties, PROPERTY_KEYS),
+        )
+    topic = bytes(buffer[at + width : behind]).decode("utf-8", "replace")
+    return topic, keys, head.physical_offset, head.store_timestamp
 
 
 def _light_queues(properties: dict[str, str], queue_id: int) -> Iterator[tuple[str, int, int]]:

@@ -97,7 +97,8 @@ class Flusher:
     def sync_all(self) -> None:
         """Have the device hold log, queues and index, then write the checkpoint. Needs the gate.
 
-        Only queues that grew since their last sync are touched.
+        Only queues that grew since their last sync are touched. The index must have all keys: what
+        the checkpoint vouches for is not dispatched again by a Java broker.
         """
         words = self._page.words
         timestamp = words[Word.LAST_STORE_TIMESTAMP]
@@ -227,13 +228,23 @@ class FlushService:
         gate: Gate,
         config: StoreConfig,
         services: TimedServices,
+        *,
+        sync_all: Callable[[], None],
+        pending_keys: Callable[[], int],
+        put_keys: Callable[[], None],
         on_error: Callable[[], None],
     ) -> None:
+        """``sync_all`` and ``put_keys`` need the gate; ``pending_keys`` changes when keys are put,
+        and is 0 while none are pending."""
         self._flusher = flusher
         self._gate = gate
         self._interval = config.flush_interval_commit_log_ms / 1000
         self._thorough = config.flush_consume_queue_thorough_interval_ms / 1000
         self._services = services
+        self._sync_all = sync_all
+        self._pending_keys = pending_keys
+        self._put_keys = put_keys
+        self._pending_before = 0
         self._on_error = on_error
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -254,12 +265,20 @@ class FlushService:
             self._thread.join()
 
     def tick(self) -> None:
-        """One round: sync the log, every minute everything, then the timed services."""
+        """One round: sync the log, every minute everything, then the timed services.
+
+        Index keys that have been pending for a whole round are put.
+        """
         self._services.tick()
         self._flusher.sync_log()
+        pending = self._pending_keys()
+        if pending and pending == self._pending_before:
+            with self._gate.held():
+                self._put_keys()
+        self._pending_before = pending
         if time.monotonic() - self._last_thorough >= self._thorough:
             with self._gate.held():
-                self._flusher.sync_all()
+                self._sync_all()
             self._last_thorough = time.monotonic()
 
     def _run(self) -> None:

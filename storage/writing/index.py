@@ -1,11 +1,13 @@
 """Writing the key index: hash files as org.apache.rocketmq.store.index.IndexService makes them.
 
-Adding a key is not idempotent, so a batch notes the header it found in the shared page first, and
-whoever finishes a dead writer's batch takes the index back to that before adding again.
+Adding a key is not idempotent, so the header is noted in the shared page before any is added
+(stage 3), and whoever comes after a writer that died there takes the index back to that first.
 """
 
 from __future__ import annotations
 
+import sys
+from itertools import repeat
 from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Final
@@ -60,10 +62,10 @@ class IndexWriter:
         """Files that filled up and are not synced yet, and the store times of their last keys."""
         self._second_names = SecondNames(fs, root)
 
-    # -- batches ------------------------------------------------------------------------------
+    # -- adding -------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Note in the page where the index stands, for :meth:`take_back`. Before stage 1."""
+        """Note in the page where the index stands, for :meth:`take_back`. Before stage 3."""
         page = self._page
         file = self._current()
         page.words[Word.UNDO_INDEX_FILE] = 0 if file is None else file.file_from_offset
@@ -71,20 +73,23 @@ class IndexWriter:
             header = INDEX_HEADER.unpack_from(file.map)
             page.map[_UNDO : _UNDO + _UNDO_HEADER.size] = _UNDO_HEADER.pack(*header)
 
-    def put(self, hashes: Ints, offsets: Ints, timestamp: int) -> None:
-        """Add key ``hashes[i]`` of the record at ``offsets[i]``, all stored at ``timestamp`` ms.
+    def put(self, hashes: Ints, offsets: Ints, timestamps: Ints | int) -> None:
+        """Add key ``hashes[i]`` of the record at ``offsets[i]``, stored at ``timestamps[i]`` ms.
 
-        Raises OSError; then the batch must be resolved.
+        All are lists, or all NumPy's; one time may stand for all. Raises OSError; then stage 3 must
+        be resolved.
         """
         start = 0
         while start < len(hashes):
             file = self._current()
             header = None if file is None else _header_of(file)
             if file is None or header is None or header.next_entry >= self._entries:
-                file = self._roll(header, timestamp)
+                first = timestamps if isinstance(timestamps, int) else timestamps[start]
+                file = self._roll(header, int(first))
                 header = _header_of(file)
             end = min(len(hashes), start + self._entries - header.next_entry)
-            self._put_into(file, header, hashes[start:end], offsets[start:end], timestamp)
+            times = timestamps if isinstance(timestamps, int) else timestamps[start:end]
+            self._put_into(file, header, hashes[start:end], offsets[start:end], times)
             start = end
 
     def _put_into(
@@ -93,28 +98,29 @@ class IndexWriter:
         header: IndexHeader,
         hashes: Ints,
         offsets: Ints,
-        timestamp: int,
+        timestamps: Ints | int,
     ) -> None:
         """Add keys to a file that has room for them: entries first, then slots, then the header."""
         mapped = file.map
         count = len(hashes)
         file.reserve(entry_position(self._slots, header.next_entry + count), _WINDOW)
-        if count < MANY:
+        # Some thousand keys in lists cost less than NumPy's import.
+        if count < MANY or (isinstance(hashes, list) and "numpy" not in sys.modules):
 
             def read_slot(slot: int) -> int:
                 at = slot_position(slot)
                 return int(HASH_SLOT.unpack(mapped[at : at + HASH_SLOT_SIZE])[0])
 
-            timestamps = (timestamp,) * count
+            times = repeat(timestamps, count) if isinstance(timestamps, int) else timestamps
             few, places = [int(h) for h in hashes], [int(o) for o in offsets]
-            puts = put_keys(header, self._slots, read_slot, few, places, timestamps)
+            puts = put_keys(header, self._slots, read_slot, few, places, [int(t) for t in times])
             at = entry_position(self._slots, puts.first_entry)
             mapped[at : at + len(puts.entries)] = puts.entries
             for slot, value in zip(puts.slots, puts.slot_values, strict=True):
                 at = slot_position(slot)
                 mapped[at : at + HASH_SLOT_SIZE] = HASH_SLOT.pack(value)
         else:
-            puts = self._put_many(file, header, hashes, offsets, timestamp)
+            puts = self._put_many(file, header, hashes, offsets, timestamps)
         mapped[:INDEX_HEADER_SIZE] = puts.header.pack()
 
     def _put_many(
@@ -123,7 +129,7 @@ class IndexWriter:
         header: IndexHeader,
         hashes: Ints,
         offsets: Ints,
-        timestamp: int,
+        timestamps: Ints | int,
     ) -> IndexPuts:
         import numpy as np
 
@@ -131,7 +137,7 @@ class IndexWriter:
 
         end = slot_position(self._slots)
         with memoryview(file.map) as whole, whole[INDEX_HEADER_SIZE:end] as slots:
-            puts = put_many_keys(header, slots, hashes, offsets, timestamp)
+            puts = put_many_keys(header, slots, hashes, offsets, timestamps)
             file.write(entry_position(self._slots, puts.first_entry), puts.entries)
             table = np.frombuffer(slots, ">i4")
             table[puts.slots] = puts.slot_values
@@ -141,12 +147,16 @@ class IndexWriter:
     # -- resolving ----------------------------------------------------------------------------
 
     def take_back(self, keys: int) -> None:
-        """Undo what a dead batch of at most ``keys`` keys added since its :meth:`begin`."""
+        """Undo what somebody added of ``keys`` keys since :meth:`begin`, and died.
+
+        Their entries stay: the same ones come there again at once, and readers may be among them.
+        """
         words = self._page.words
         keep = words[Word.UNDO_INDEX_FILE]
         for name in self.names():
             if int(name) > keep:
                 self.delete(name)
+                words[Word.FILES_GENERATION] = words[Word.FILES_GENERATION] + 1
         words[Word.INDEX_FILE] = keep
         file = self._current()
         if file is None:
@@ -165,9 +175,6 @@ class IndexWriter:
             if HASH_SLOT.unpack(mapped[at : at + HASH_SLOT_SIZE])[0] == number:
                 mapped[at : at + HASH_SLOT_SIZE] = HASH_SLOT.pack(previous)
         mapped[:INDEX_HEADER_SIZE] = header.pack()
-        start, end = entry_position(self._slots, first), entry_position(self._slots, beyond)
-        file.reserve(end, _WINDOW)
-        file.write(start, bytes(end - start))
 
     # -- files --------------------------------------------------------------------------------
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from storage.errors import StoreBrokenError
 from storage.format.delay import parse_delay_levels
 from storage.format.record import BLANK_MAGIC, CheckKind, check_record
-from storage.sharing.page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
+from storage.sharing.page import (
+    STAGE_DISPATCH,
+    STAGE_KEYS,
+    STAGE_NONE,
+    STAGE_RECORDS,
+    SharedPage,
+    Word,
+)
 
 from .dispatch import DispatchRequest, read_request
 
@@ -16,7 +23,7 @@ if TYPE_CHECKING:
     from storage.files.mapped_file_queue import MappedFileQueue
 
     from .consumequeue import ConsumeQueueTable
-    from .index import IndexWriter
+    from .pending_keys import PendingKeys
 
 
 class Resolver:
@@ -28,13 +35,12 @@ class Resolver:
         page: SharedPage,
         log: MappedFileQueue,
         queues: ConsumeQueueTable,
-        index: IndexWriter,
+        keys: PendingKeys,
     ) -> None:
-        self._config = config
         self._page = page
         self._log = log
         self._queues = queues
-        self._index = index
+        self._keys = keys
         self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
 
     def run(self) -> None:
@@ -45,6 +51,8 @@ class Resolver:
             self._undo(start, end)
         elif stage == STAGE_DISPATCH:
             self._finish(start, end)
+        elif stage == STAGE_KEYS:
+            self._keys.redo()
         words[Word.STAGE] = STAGE_NONE
 
     def _undo(self, start: int, end: int) -> None:
@@ -57,7 +65,7 @@ class Resolver:
             file.write(start - file.file_from_offset, bytes(end - start))
 
     def _finish(self, start: int, end: int) -> None:
-        """Write units and keys of the whole records in [start, end) again."""
+        """Write the units of the whole records in [start, end) again."""
         words = self._page.words
         file = self._log.find(start)
         if file is None:
@@ -80,14 +88,12 @@ class Resolver:
                 )
             requests.append(read_request(data, position, found.size, self._delay_levels_ms))
             position += found.size
-        if self._config.message_index_enable:
-            self._index.take_back(sum(len(request.key_hashes) for request in requests))
         for request in requests:
             self._dispatch(request)
         words[Word.LOG_END] = end
 
     def _dispatch(self, request: DispatchRequest) -> None:
-        """Write the units and keys of one record, and move the queues' next offsets."""
+        """Write the units of one record, and move the queues' next offsets."""
         page = self._page
         unit = request.unit()
         timestamp = request.store_timestamp
@@ -97,8 +103,5 @@ class Resolver:
                 slot = page.add_slot(topic, queue_id)
             self._queues.put(topic, queue_id, queue_offset, unit, timestamp)
             page.set_next_offset(slot, max(page.next_offset(slot), queue_offset + 1))
-        if request.key_hashes and self._config.message_index_enable:
-            places = [request.commitlog_offset] * len(request.key_hashes)
-            self._index.put(request.key_hashes, places, timestamp)
         words = page.words
         words[Word.LAST_STORE_TIMESTAMP] = max(words[Word.LAST_STORE_TIMESTAMP], timestamp)

@@ -55,6 +55,7 @@ class Retention:
 
         A death in between leaves files that the next run deletes. Raises OSError.
         """
+        self._appender.put_keys()  # while all their records are there
         log_files = self._expired_log_files(now_ms, manual=manual)
         words = self._page.words
         if log_files:

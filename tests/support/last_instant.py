@@ -15,19 +15,27 @@ from tests.support.watched_fs import Instant, WatchedFileSystem
 
 BEFORE = [Put([Sample("one", "A", keys=("k",))]), Put(batch("two", 3, "A", (0, 1)))]
 LAST = Put(batch("last", 3, "A", (0, 1), size=300))
+SINGLES = [Put([Sample(f"single-{i}", "A", keys=("k",))]) for i in range(6)]
 FILLING = Put(batch("filling", 3, "A", (0, 1), size=900))
-FROM, TO, LOG_END = 7, 8, 10
+FROM, TO, LOG_END, KEYS_FROM, KEYS_TO = 7, 8, 10, 14, 17
 
 
 def die_in_last_put(
-    folder: str, kind: str, what: str, value: int | None = None, times: int = 1, full: bool = False
+    folder: str,
+    kind: str,
+    what: str,
+    value: int | None = None,
+    times: int = 1,
+    full: bool = False,
+    flush: bool = False,
 ) -> dict[str, object]:
     """Die right before the ``times``-th such instant of the last put; what the page says then.
 
-    ``full``: the log file has no room for the last put any more.
+    ``full``: the log file has no room for the last put any more. ``flush``: in place of that put
+    the index keys of single records are put, which were pending.
     """
     root = new_store(Path(folder) / "store")
-    puts = [*BEFORE, FILLING] if full else BEFORE
+    puts = [*BEFORE, FILLING] if full else [*BEFORE, *SINGLES] if flush else BEFORE
     armed = False
     seen = 0
 
@@ -45,6 +53,8 @@ def die_in_last_put(
         for number, put in enumerate(puts):
             acknowledge(number, store.put(prepared(put.samples)))
         armed = True
+        if flush:
+            store.flush()
         acknowledge(len(puts), store.put(prepared(LAST.samples), whole=True))
         store.close()
 
@@ -58,7 +68,7 @@ def die_in_last_put(
     }
 
 
-def die_while_resolving(root: str) -> dict[str, int]:
+def die_while_resolving(root: str) -> dict[str, object]:
     """Die at each instant of resolving, one death after the other, until one gets through."""
     deaths = 0
     stages = set()
@@ -73,7 +83,7 @@ def die_while_resolving(root: str) -> dict[str, int]:
     while Child(run).wait()[0]:
         deaths += 1
         stages.add(page(Path(root))["stage"])
-    return {"deaths": deaths, "stages": len(stages)}
+    return {"deaths": deaths, "stages": sorted(stages)}
 
 
 def page(root: Path) -> dict[str, int]:
@@ -83,4 +93,6 @@ def page(root: Path) -> dict[str, int]:
         "start": words[FROM],
         "end": words[TO],
         "log_end": words[LOG_END],
+        "keys_from": words[KEYS_FROM],
+        "keys_to": words[KEYS_TO],
     }

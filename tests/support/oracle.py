@@ -24,7 +24,8 @@ INDEX_HEADER = struct.Struct(">4q2i")
 ENTRY = struct.Struct(">iqii")
 FILLER = UNIT.pack(0, 0x7FFFFFFF, 0)
 # Words of the shared page that are looked at (storage/sharing/page.py).
-STATE, STAGE, LOG_END, FAILED, NAMES_BYTES, INDEX_FILE, SLOTS = 6, 9, 10, 12, 18, 20, 16384
+STATE, STAGE, LOG_END, FAILED, KEYS_FROM = 6, 9, 10, 12, 14
+NAMES_BYTES, INDEX_FILE, SLOTS = 18, 20, 16384
 OPEN, CLOSED = 1, 2
 
 
@@ -294,6 +295,8 @@ class Found:
             self.bad(f"page: stage {words[STAGE]}")
         if words[LOG_END] != self.log_end:
             self.bad(f"page: log end {words[LOG_END]}, the log ends at {self.log_end}")
+        if words[KEYS_FROM] != self.log_end:
+            self.bad(f"page: keys from {words[KEYS_FROM]}, the log ends at {self.log_end}")
         named = {}
         for slot, line in enumerate(lines.splitlines()):
             topic, _, queue_id = line.rpartition("\t")

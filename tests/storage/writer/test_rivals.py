@@ -100,6 +100,7 @@ def test_queue_and_index_files_that_were_deleted_and_rolled_over_come_back(tmp_p
         for number in range(60):
             _put(store, number)
             if number in (13, 14, 31, 48):
+                store.flush()  # the keys too
                 _last_queue_file(root).unlink()
                 max((root / "index").iterdir()).unlink()
     _check(root, 60)

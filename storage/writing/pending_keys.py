@@ -1,0 +1,194 @@
+"""Keys of single appends, put into the index many at a time: one at a time they cost as much as all
+the rest of the append.
+
+``KEYS_FROM`` in the shared page says how far the index files go; the records behind that are few,
+and readers look into them (storage.reading.pending_keys). The writer remembers the keys of its own
+records; what others appended between, or somebody who died, it reads again from the log. Putting
+them is a stage of its own:
+
+    KEYS_TO, undo -> stage 3 -> entries, slots, header -> KEYS_FROM = KEYS_TO -> stage 0
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from storage.files.read_files import FileRow, MapBudget
+from storage.format.encode import index_hashes, topic_hash
+from storage.sharing.page import STAGE_KEYS, STAGE_NONE, SharedPage, Word
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.config import StoreConfig
+    from storage.format.prepared import Ints
+
+    from .dispatch import KeyRow
+    from .index import IndexWriter
+
+MOST_PENDING: Final = 1024
+"""Records of one process that wait for their keys to be put into the index."""
+_NUMPY_FROM: Final = 8 * MOST_PENDING
+"""So many records put one by one, and importing NumPy pays."""
+
+
+class PendingKeys:
+    """What one process knows of the keys that are still to be put. All methods need the gate."""
+
+    def __init__(
+        self, config: StoreConfig, page: SharedPage, log_folder: Path, index: IndexWriter
+    ) -> None:
+        self._enabled = config.message_index_enable
+        self._page = page
+        self._index = index
+        self._log = FileRow(MapBudget(8), str(log_folder), config.mapped_file_size_commit_log)
+        self.rows: list[KeyRow] = []
+        """The records of this process in [``start``, ``end``) of the log, one after the other."""
+        self.start = 0
+        self.end = 0
+        self.has_file = False
+        """There is an index file. The first key makes it at once: if it goes missing, that is what
+        tells of a Java broker beside us (storage.sharing.rivals)."""
+        self._noted = 0  # records since the keys were put last, also those that were forgotten
+        self._put_in_all = 0
+
+    def note(self, start: int, end: int, row: KeyRow) -> None:
+        """Remember the keys of the record in [start, end), which the log has now.
+
+        :class:`.append_one.OneAppender` does the same in place.
+        """
+        self.go_on_at(start)
+        self.rows.append(row)
+        self.end = end
+        if len(self.rows) >= MOST_PENDING or not (self.has_file or self._look_for_file()):
+            self.put()
+
+    def _look_for_file(self) -> bool:
+        self.has_file = self._page.words[Word.INDEX_FILE] != 0 or not self._enabled
+        return self.has_file
+
+    def go_on_at(self, start: int) -> None:
+        """Forget what is known if others appended something before ``start`` meanwhile."""
+        if start != self.end:
+            self._noted += len(self.rows)
+            self.rows.clear()
+            self.start = self.end = start
+            if self._noted >= MOST_PENDING:
+                self.put()
+
+    @property
+    def has_own(self) -> bool:
+        """Whether records of this process may still be without keys in the index."""
+        return bool(self.rows or self._noted)
+
+    def put(self) -> None:
+        """Put all keys up to the log's end into the index. Raises OSError; then resolve."""
+        words = self._page.words
+        start, end = words[Word.KEYS_FROM], words[Word.LOG_END]
+        if start < end:
+            known = self.start if self.end == end else end
+            if start < known and self._enabled:
+                self._put_from_log(start, known)
+            if known < end and self._enabled:
+                self._put_rows([row for row in self.rows if row[2] >= start], end)
+            words[Word.KEYS_FROM] = end
+        self._put_in_all += len(self.rows)
+        self._noted = 0
+        self.rows.clear()
+        self.start = self.end = end
+
+    def put_now(self, end: int, hashes: Ints, offsets: Ints, timestamp: int) -> None:
+        """Put the keys of a batch that is in the log up to ``end``; all before it have theirs."""
+        if len(hashes) and self._enabled:
+            self._put(end, hashes, offsets, timestamp)
+        self._page.words[Word.KEYS_FROM] = end
+        self.start = self.end = end
+
+    def _put_from_log(self, start: int, end: int) -> None:
+        """Read the keys of records that others appended, and put them."""
+        from storage.reading.pending_keys import key_stretches
+
+        for stretch in key_stretches(self._log, start, end):
+            self._put_rows(stretch.rows, stretch.end)
+
+    def _put_rows(self, rows: Sequence[KeyRow], end: int) -> None:
+        hashes, offsets, timestamps = columns_of(rows, many=self._put_in_all >= _NUMPY_FROM)
+        if len(hashes):
+            self._put(end, hashes, offsets, timestamps)
+
+    def _put(self, end: int, hashes: Ints, offsets: Ints, timestamps: Ints | int) -> None:
+        words = self._page.words
+        words[Word.KEYS_TO] = end
+        self._index.begin()
+        words[Word.STAGE] = STAGE_KEYS
+        self._index.put(hashes, offsets, timestamps)
+        words[Word.KEYS_FROM] = end
+        words[Word.STAGE] = STAGE_NONE
+
+    def redo(self) -> None:
+        """Finish what somebody began who died in stage 3. Raises StoreBrokenError for damage.
+
+        The stage itself is the caller's.
+        """
+        words = self._page.words
+        start, end = words[Word.KEYS_FROM], words[Word.KEYS_TO]
+        if start < end:
+            rows = self._rows_of_stage(start, end)
+            hashes, offsets, timestamps = columns_of(rows, many=len(rows) >= _NUMPY_FROM)
+            self._index.take_back(len(hashes))
+            self._index.put(hashes, offsets, timestamps)
+            words[Word.KEYS_FROM] = end
+
+    def _rows_of_stage(self, start: int, end: int) -> list[KeyRow]:
+        from storage.errors import StoreBrokenError
+        from storage.reading.pending_keys import key_stretches
+
+        rows: list[KeyRow] = []
+        reached = start
+        for stretch in key_stretches(self._log, start, end):
+            if not stretch.whole:
+                break
+            reached = stretch.end
+            rows += stretch.rows
+        if reached < end:
+            raise StoreBrokenError(
+                f"{self._log.directory} is damaged at log offset {reached}; run 'rmqctl store fsck'"
+            )
+        return rows
+
+
+def columns_of(rows: Sequence[KeyRow], *, many: bool) -> tuple[Any, Any, Any]:
+    """Hash, log offset and store time of each key; NumPy's columns if ``many`` or it is there."""
+    if len(rows) >= 48 and (many or "numpy" in sys.modules):
+        return _many_columns_of(rows)
+    hashes: list[int] = []
+    offsets: list[int] = []
+    timestamps: list[int] = []
+    for topic, keys, offset, timestamp in rows:
+        hashes += index_hashes(topic, keys)
+        offsets += [offset] * len(keys)
+        timestamps += [timestamp] * len(keys)
+    return hashes, offsets, timestamps
+
+
+def _many_columns_of(rows: Sequence[KeyRow]) -> tuple[Any, Any, Any]:
+    import numpy as np
+
+    from storage.format.hash_many import index_hashes_many
+
+    topics, key_tuples, offsets, timestamps = zip(*rows, strict=True)
+    counts = np.fromiter(map(len, key_tuples), np.int64, len(rows))
+    begun: Any = topic_hash(topics[0])
+    if topics.count(topics[0]) < len(topics):
+        hashes = {topic: topic_hash(topic) for topic in set(topics)}
+        begun = np.repeat(np.array([hashes[topic] for topic in topics], np.uint32), counts)
+    keys = [key for several in key_tuples for key in several]
+    if not keys:
+        return [], [], []
+    return (
+        index_hashes_many(begun, keys),
+        np.repeat(np.array(offsets, np.int64), counts),
+        np.repeat(np.array(timestamps, np.int64), counts),
+    )
