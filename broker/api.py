@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from .port.members import Members
 from .port.progress import Progress
 from .port.reading import Reading
 from .port.sending import Sending
 from .port.topics import Topics
 
 
-class Broker(Topics, Sending, Reading, Progress, Protocol):
+class Broker(Topics, Sending, Reading, Progress, Members, Protocol):
     """A broker as clients see it; the rules of each method are those of the real one."""
 
     @property

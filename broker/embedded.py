@@ -19,9 +19,8 @@ from storage.format.message_id import UniqueIds
 
 from .arrivals import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, polling
 from .config import BrokerConfig
-from .errors import NoPermissionError
+from .embedded_members import MembersRole
 from .groups import GroupManager
-from .membership import SoleMember
 from .message_builder import MessageBuilder
 from .port.progress import OffsetCommit, OffsetQuery
 from .port.reading import MAX_TIMESTAMP, PullRequest, PullResult, QueryResult
@@ -29,7 +28,6 @@ from .port.sending import DEFAULT_SEND, ColumnSendResult, SendOptions, SendResul
 from .progress import ConsumerOffsetManager, memory_bytes, offset_query
 from .pull import Puller
 from .send_column import ColumnSender
-from .shared_table import READ_ONLY
 from .topics import TopicManager
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from storage.store import MessageStore
 
 
-class EmbeddedBroker:
+class EmbeddedBroker(MembersRole):
     """The Broker over a store in this process; a context manager.
 
     Methods are documented in broker.api. Nothing runs by itself: whoever keeps it open calls
@@ -298,15 +296,6 @@ class EmbeddedBroker:
         """The rules of progress, for whoever moves it deliberately."""
         return self._progress
 
-    def join_alone(self, group: str) -> SoleMember:
-        """Become the group's only member until ``leave`` or the end of the process.
-
-        Raises GroupInUseError if it has one, and NoPermissionError on a read-only store.
-        """
-        if self._store is None:
-            raise NoPermissionError(READ_ONLY)
-        return SoleMember(self._store.root, group, self._store.now())
-
     # -- life
 
     def tick(self) -> None:
@@ -323,6 +312,7 @@ class EmbeddedBroker:
         if self._closed:
             return
         self._closed = True
+        self._close_members()
         self._arrivals.close()
         try:
             self._progress.persist()

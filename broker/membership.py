@@ -1,7 +1,9 @@
 """Being a group's only member, proved by a lock that the kernel releases with the process.
 
-``<store>/rmqctl/members/<group>.sole`` is locked by whoever consumes in the group; its content
-tells people who that is. Nothing is decided by the content, and the file stays when all are gone.
+``<store>/rmqctl/members/<group>.sole`` is locked exclusively by who consumes alone in the group,
+and shared by processes with members that divide it (broker.members), so that the two kinds refuse
+each other. Its content tells people who was alone there last. Nothing is decided by the content,
+and the file stays when all are gone.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from typing import Final, Self
 from storage.errors import StoreNotWritableError
 from storage.format.names import OURS
 from storage.sharing.locks import LockFile
+from storage.sharing.stations import MEMBERS_FOLDER
 
 from .errors import GroupInUseError
 from .validation import check_group
 
-MEMBERS_FOLDER: Final = "members"
 _SUFFIX: Final = ".sole"
 _LONGEST_NAME: Final = 200
 _CONTENT_SIZE: Final = 512
@@ -30,18 +32,8 @@ class SoleMember:
 
     def __init__(self, root: Path, group: str, now_ms: int) -> None:
         """Join the group. Raises GroupInUseError, InvalidNameError, StoreNotWritableError."""
-        check_group(group)
         self.group = group
-        path = member_path(root, group)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = LockFile(path)
-        except OSError as error:
-            raise StoreNotWritableError(path, error.strerror or str(error)) from error
-        if not self._file.try_lock(0):
-            holder = _described(self._file)
-            self._file.close()
-            raise GroupInUseError(group, holder)
+        self._file = _locked(root, group, exclusive=True)
         content = {"pid": os.getpid(), "host": os.uname().nodename, "since": now_ms}
         os.ftruncate(self._file.fd, 0)
         os.pwrite(self._file.fd, json.dumps(content).encode(), 0)
@@ -57,12 +49,41 @@ class SoleMember:
         self.leave()
 
 
+def join_shared(root: Path, group: str) -> LockFile:
+    """Keep out whoever wants a group alone, until the file is closed.
+
+    Raises GroupInUseError, InvalidNameError, StoreNotWritableError.
+    """
+    return _locked(root, group, exclusive=False)
+
+
+def _locked(root: Path, group: str, *, exclusive: bool) -> LockFile:
+    check_group(group)
+    path = member_path(root, group)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = LockFile(path)
+    except OSError as error:
+        raise StoreNotWritableError(path, error.strerror or str(error)) from error
+    if not file.try_lock(0, exclusive=exclusive):
+        # Exclusive is in the way of both; shared ones have no content.
+        alone = file.holder(0, exclusive=False) is not None
+        holder = _described(file) if alone else "processes that share it"
+        file.close()
+        raise GroupInUseError(group, holder)
+    return file
+
+
 def member_path(root: Path, group: str) -> Path:
-    """Name the file of a group's member; a group's name may be longer than a file's."""
-    name = group
-    if len(name) > _LONGEST_NAME:
-        name = f"{name[:_LONGEST_NAME]}-{zlib.crc32(group.encode()):08x}"
-    return root / OURS / MEMBERS_FOLDER / (name + _SUFFIX)
+    """Name the file of a group's only member."""
+    return root / OURS / MEMBERS_FOLDER / (file_name(group) + _SUFFIX)
+
+
+def file_name(group: str) -> str:
+    """Name a group's files; a group's name may be longer than a file's."""
+    if len(group) <= _LONGEST_NAME:
+        return group
+    return f"{group[:_LONGEST_NAME]}-{zlib.crc32(group.encode()):08x}"
 
 
 def _described(file: LockFile) -> str:

@@ -140,7 +140,8 @@ class Members(Protocol):
     def connect(self, client_id: str, handler: ClientHandler) -> None:
         """Say who is to be asked about ``client_id``; before its first heartbeat.
 
-        Raises BrokerSystemError if the id is connected already, in any process of the store.
+        Raises BrokerSystemError if the id is connected here already, and NoPermissionError on a
+        read-only store.
         """
         ...
 
@@ -148,7 +149,10 @@ class Members(Protocol):
         """Join groups or stay in them (HEART_BEAT).
 
         Creates the group and its retry topic where allowed. A new member, or a topic added or
-        removed, has all members of the group notified.
+        removed, has all members of the group notified. Raises GroupInUseError if somebody consumes
+        in a group alone, and BrokerSystemError if another process has a member of the same id in a
+        group that divides its queues: both would take the same ones. The other groups of the
+        heartbeat are joined all the same.
         """
         ...
 
@@ -183,4 +187,28 @@ class Members(Protocol):
 
     def check_client(self, client_id: str, group: str, subscription: SubscriptionData) -> None:
         """Check a subscription; raises SubscriptionParseError (CHECK_CLIENT_CONFIG)."""
+        ...
+
+    def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
+        """Ask a live member how it is (GET_CONSUMER_RUNNING_INFO); blocks for up to 10 s.
+
+        Raises BrokerSystemError if it is not online or fails, and BrokerError with code
+        CONSUME_MSG_TIMEOUT if it does not answer.
+        """
+        ...
+
+    def consumer_status(self, group: str, topic: str, client_id: str) -> Mapping[MessageQueue, int]:
+        """Ask a live member for its progress in memory (INVOKE_BROKER_TO_GET_CONSUMER_STATUS).
+
+        Blocks and raises as ``consumer_running_info``.
+        """
+        ...
+
+    def consume_message_directly(
+        self, group: str, client_id: str, commitlog_offset: int
+    ) -> ConsumeDirectlyResult:
+        """Have a live member's listener consume a stored message (CONSUME_MESSAGE_DIRECTLY).
+
+        Blocks and raises as ``consumer_running_info``; no progress is touched.
+        """
         ...

@@ -76,9 +76,10 @@ class LockFile:
         """Release the bytes; also a full memory barrier (a system call)."""
         self._call(_SETLK, fcntl.F_UNLCK, start, length)
 
-    def holder(self, start: int, length: int = 1) -> Holder | None:
-        """Who would be in the way of an exclusive lock now, or None."""
-        request = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+    def holder(self, start: int, length: int = 1, *, exclusive: bool = True) -> Holder | None:
+        """Who would be in the way of such a lock now, or None."""
+        wanted = fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK
+        request = _FLOCK.pack(wanted, os.SEEK_SET, start, length, 0)
         kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self._fd, _GETLK, request))
         if kind == fcntl.F_UNLCK:
             return None

@@ -28,9 +28,9 @@ class PuppetError(Exception):
 class Puppet:
     """The test's end: ``puppet.call("open", root=...)``."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = "tests.support.puppet") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.puppet"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -125,8 +125,8 @@ class _Commands:
         os.close(self._java)
 
 
-def main() -> None:
-    commands = _Commands()
+def obey(commands: object) -> None:
+    """Do what the test says until it lets go; each method of ``commands`` is a command."""
     for line in sys.stdin.buffer:
         command, arguments = json.loads(line)
         try:
@@ -138,4 +138,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    obey(_Commands())

@@ -1,0 +1,139 @@
+"""Members, as a broker in this process answers about them: wiring only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .errors import NoPermissionError
+from .shared_table import READ_ONLY
+from .subscription import parse_subscription
+
+if TYPE_CHECKING:
+    from storage.model import MessageQueue
+    from storage.readonly import StoreView
+    from storage.store import MessageStore
+
+    from .groups import GroupManager
+    from .members import MemberManager
+    from .membership import SoleMember
+    from .port.members import (
+        ClientDescription,
+        ClientHandler,
+        ConsumeDirectlyResult,
+        HeartbeatData,
+        SubscriptionData,
+    )
+    from .progress import ConsumerOffsetManager
+    from .topics import TopicManager
+
+
+class MembersRole:
+    """The Members role of an EmbeddedBroker; nothing is started before a client connects."""
+
+    _store: MessageStore | None
+    _topics: TopicManager
+    _groups: GroupManager
+    _progress: ConsumerOffsetManager
+
+    @property
+    def view(self) -> StoreView:
+        """The store for reading."""
+        raise AttributeError("view")
+
+    @cached_property
+    def members(self) -> MemberManager:
+        """The rules of members, for the broker's other parts."""
+        from storage.store import now_ms
+
+        from .members import MemberManager
+
+        return MemberManager(
+            self.view.root,
+            self._topics,
+            self._groups,
+            now=now_ms if self._store is None else self._store.now,
+            progress_of=lambda *queue: self._progress.query(*queue).offset,
+            read_message=lambda offset: self.view.look_message_by_offset(offset),
+        )
+
+    def connect(self, client_id: str, handler: ClientHandler) -> None:
+        """See Broker.connect."""
+        self._check_writable()
+        self.members.connect(client_id, handler)
+
+    def heartbeat(self, data: HeartbeatData) -> None:
+        """See Broker.heartbeat."""
+        self._check_writable()
+        self.members.heartbeat(data)
+
+    def unregister_client(
+        self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None
+    ) -> None:
+        """See Broker.unregister_client."""
+        self.members.unregister_client(client_id, producer_group, consumer_group)
+
+    def disconnect(self, client_id: str) -> None:
+        """See Broker.disconnect."""
+        self.members.disconnect(client_id)
+
+    def consumer_ids(self, group: str) -> list[str]:
+        """See Broker.consumer_ids."""
+        return self.members.consumer_ids(group)
+
+    def consumer_connection(self, group: str) -> list[ClientDescription]:
+        """See Broker.consumer_connection."""
+        return self.members.consumer_connection(group)
+
+    def lock_queues(
+        self, group: str, client_id: str, queues: Sequence[MessageQueue]
+    ) -> set[MessageQueue]:
+        """See Broker.lock_queues."""
+        self._check_writable()
+        return self.members.lock_queues(group, client_id, queues)
+
+    def unlock_queues(self, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
+        """See Broker.unlock_queues."""
+        self.members.unlock_queues(group, client_id, queues)
+
+    def check_client(self, client_id: str, group: str, subscription: SubscriptionData) -> None:
+        """See Broker.check_client."""
+        del client_id, group
+        parse_subscription(subscription.sub_string, subscription.expression_type)
+
+    def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
+        """See Broker.consumer_running_info."""
+        self._check_writable()
+        return self.members.consumer_running_info(group, client_id)
+
+    def consumer_status(self, group: str, topic: str, client_id: str) -> Mapping[MessageQueue, int]:
+        """See Broker.consumer_status."""
+        self._check_writable()
+        return self.members.consumer_status(group, topic, client_id)
+
+    def consume_message_directly(
+        self, group: str, client_id: str, commitlog_offset: int
+    ) -> ConsumeDirectlyResult:
+        """See Broker.consume_message_directly."""
+        self._check_writable()
+        return self.members.consume_message_directly(group, client_id, commitlog_offset)
+
+    def join_alone(self, group: str) -> SoleMember:
+        """Become the group's only member until ``leave`` or the end of the process.
+
+        Raises GroupInUseError if it has one, and NoPermissionError on a read-only store.
+        """
+        from .membership import SoleMember
+
+        store = self._check_writable()
+        return SoleMember(store.root, group, store.now())
+
+    def _check_writable(self) -> MessageStore:
+        if self._store is None:
+            raise NoPermissionError(READ_ONLY)
+        return self._store
+
+    def _close_members(self) -> None:
+        if "members" in vars(self):
+            self.members.close()

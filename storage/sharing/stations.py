@@ -1,0 +1,250 @@
+"""Stations: the processes on one store that others may write to, and the proof that they live.
+
+``<store>/rmqctl/members/`` holds four things of each station, named after it:
+
+    NAME.life   locked by the station as long as it lives (the kernel lets go when it dies)
+    NAME.json   what it says of itself, replaced as a whole
+    NAME.in/    its letters: JSON files, renamed into place, read and removed by the station alone
+    NAME.sock   a datagram socket: one byte says that there is a letter
+
+``.life`` gets its name when it is locked, so one that is not locked is dead. The byte may get lost
+when the socket's queue is full, because then it has been rung; a letter is never lost while its
+station lives. Stopped stations keep their letters until they go on. What the dead leave, anybody
+removes.
+
+Names are new for each station, so whoever has seen one dead may act on that for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from storage.errors import StoreNotWritableError
+from storage.format.names import OURS
+
+from .locks import ForkAware, LockFile, at_fork
+
+MEMBERS_FOLDER: Final = "members"
+_SAYS: Final = ".json"
+_LIFE: Final = ".life"
+_LETTERS: Final = ".in"
+_SOCKET: Final = ".sock"
+_STAGED: Final = "."
+_RING: Final = b"!"
+_TRIES: Final = 5
+
+Letter = dict[str, Any]
+
+
+class Said(NamedTuple):
+    """A station and what it says of itself."""
+
+    name: str
+    content: dict[str, Any]
+
+
+class Stations:
+    """The stations of one store as anybody may see them. Looking takes no lock and makes nothing.
+
+    Safe for threads; keeps nothing but one socket, from the first letter on.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / OURS / MEMBERS_FOLDER
+        self._lock = threading.Lock()  # guards the two fields below
+        self._socket: socket.socket | None = None
+        self._folder_fd = -1
+
+    def path(self, name: str, suffix: str) -> Path:
+        """Name one of a station's things."""
+        return self.folder / (name + suffix)
+
+    def life_path(self, name: str) -> Path:
+        """Name the file that a living station keeps locked."""
+        return self.path(name, _LIFE)
+
+    def living(self) -> list[Said]:
+        """Give all stations that live, by name."""
+        return [said for name in self._names() if self.lives(name) and (said := self._read(name))]
+
+    def dead(self) -> list[Said]:
+        """Give the dead that nobody has removed yet, with what they said last (perhaps nothing)."""
+        dead = [name for name in self._names() if not self.lives(name)]
+        return [self._read(name) or Said(name, {}) for name in dead]
+
+    def lives(self, name: str) -> bool:
+        """Tell whether a station lives."""
+        try:
+            life = LockFile(self.life_path(name), create=False, writable=False)
+        except FileNotFoundError:
+            return False
+        try:
+            # A watcher of the dead holds a shared lock for a moment: that is no life.
+            return life.holder(0, exclusive=False) is not None
+        finally:
+            life.close()
+
+    def send(self, name: str, letter: Letter) -> bool:
+        """Leave a letter with a station and ring it; False if it is not there."""
+        letters = self.path(name, _LETTERS)
+        file = f"{time.monotonic_ns():020d}-{os.urandom(4).hex()}"
+        staged = letters / (_STAGED + file)
+        try:
+            staged.write_bytes(json.dumps(letter, separators=(",", ":")).encode())
+            staged.rename(letters / file)
+        except FileNotFoundError:
+            return False
+        self.ring(name)
+        return True
+
+    def ring(self, name: str) -> None:
+        """Have a station look for letters."""
+        with self._lock:
+            if self._socket is None:
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+                self._folder_fd = os.open(self.folder, flags)
+                self._socket = _new_socket()
+            address = _address(self._folder_fd, name)
+            # Full: it has been rung. Refused or gone: it is dead.
+            with suppress(BlockingIOError, ConnectionRefusedError, FileNotFoundError):
+                self._socket.sendto(_RING, address)
+
+    def remove(self, name: str) -> None:
+        """Remove what a station has left; fine if others do so at the same time."""
+        for path in (
+            self.path(name, _SAYS),
+            self.path(_STAGED + name, _SAYS),
+            self.path(name, _SOCKET),
+        ):
+            path.unlink(missing_ok=True)
+        letters = self.path(name, _LETTERS)
+        for _ in range(_TRIES):  # a letter may come in between
+            try:
+                for path in letters.iterdir():
+                    path.unlink(missing_ok=True)
+                letters.rmdir()
+            except FileNotFoundError:
+                break
+            except OSError:
+                continue
+        self.life_path(name).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+                os.close(self._folder_fd)
+                self._socket = None
+
+    def _names(self) -> list[str]:
+        try:
+            files = [path.name for path in self.folder.iterdir()]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(
+            file.removesuffix(_LIFE)
+            for file in files
+            if file.endswith(_LIFE) and not file.startswith(_STAGED)
+        )
+
+    def _read(self, name: str) -> Said | None:
+        try:
+            return Said(name, json.loads(self.path(name, _SAYS).read_bytes()))
+        except FileNotFoundError:
+            return None
+
+
+class Station(ForkAware):
+    """A station of this process. :meth:`letters` belongs to one thread, the rest to any."""
+
+    __slots__ = ("_inherited", "_life", "_socket", "name", "stations")
+
+    def __init__(self, stations: Stations, content: Mapping[str, Any]) -> None:
+        """Open a station; it is there for others when this returns.
+
+        Raises StoreNotWritableError.
+        """
+        self.stations = stations
+        self._inherited = False
+        self.name = f"{os.getpid()}-{os.urandom(6).hex()}"
+        self._socket = _new_socket()
+        try:
+            stations.folder.mkdir(parents=True, exist_ok=True)
+            self._life = LockFile(stations.life_path(_STAGED + self.name))
+            self._life.lock(0)
+            self._life.path.rename(stations.life_path(self.name))
+            stations.path(self.name, _LETTERS).mkdir()
+            folder_fd = os.open(stations.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._socket.bind(_address(folder_fd, self.name))
+            finally:
+                os.close(folder_fd)
+            self.say(content)
+        except OSError as error:
+            self._socket.close()
+            raise StoreNotWritableError(stations.folder, error.strerror or str(error)) from error
+        at_fork(self)
+
+    def say(self, content: Mapping[str, Any]) -> None:
+        """Replace what the station says of itself; OSError, and the old words stay."""
+        if self._inherited:
+            return
+        staged = self.stations.path(_STAGED + self.name, _SAYS)
+        staged.write_bytes(json.dumps(content, separators=(",", ":")).encode())
+        staged.rename(self.stations.path(self.name, _SAYS))
+
+    def sleep(self) -> None:
+        """Sleep until somebody rings."""
+        import select
+
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        poller.poll()
+        with suppress(BlockingIOError):
+            while self._socket.recv(16):
+                pass
+
+    def letters(self) -> list[Letter]:
+        """Take the letters that have come, oldest first."""
+        folder = self.stations.path(self.name, _LETTERS)
+        found = []
+        try:
+            paths = sorted(path for path in folder.iterdir() if not path.name.startswith(_STAGED))
+            for path in paths:
+                found.append(json.loads(path.read_bytes()))
+                path.unlink()
+        except FileNotFoundError:  # somebody has removed the store's folder
+            pass
+        return found
+
+    def close(self) -> None:
+        """Go; others see that as a death with nothing left to do."""
+        if not self._inherited:
+            self.stations.remove(self.name)
+        self._socket.close()
+        self._life.close()
+
+    def after_fork(self) -> None:
+        """Leave the inherited station to the parent."""
+        self._inherited = True
+        self._socket.close()
+
+
+def _address(folder_fd: int, name: str) -> str:
+    # Through /proc, so that the store's path may be longer than a socket address (108 bytes).
+    return f"/proc/self/fd/{folder_fd}/{name}{_SOCKET}"
+
+
+def _new_socket() -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    made.setblocking(False)
+    return made

@@ -1,0 +1,275 @@
+"""Who is in a group: clients of any processes, for as long as they live."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from broker.embedded import EmbeddedBroker
+from broker.errors import BrokerSystemError, GroupInUseError, NoPermissionError
+from broker.port.members import ConsumeDirectlyStatus, MessageModel
+from broker.port.transactions import CheckTransactionState
+from storage.configs.subscription_groups import SubscriptionGroupConfig
+from storage.model import Message, MessageQueue, retry_topic
+from tests.support.broker_puppet import broker_puppet
+from tests.support.puppet import PuppetError
+from tests.support.recording_client import RecordingClient, consumer, heartbeat, subscription
+
+BROADCASTING = MessageModel.BROADCASTING
+
+
+def join(broker: EmbeddedBroker, client_id: str, *consumers: Any) -> RecordingClient:
+    client = RecordingClient()
+    broker.connect(client_id, client)
+    broker.heartbeat(heartbeat(client_id, *consumers or [consumer("g", "T")]))
+    return client
+
+
+@pytest.mark.conformance("B14")
+def test_all_processes_see_the_members_and_what_they_want(broker, open_broker):
+    other = open_broker()
+    join(broker, "b", consumer("g", subscription("T", "A||B", 7), retry_topic("g")))
+    join(other, "a", consumer("g", subscription("T", "A||B", 7), retry_topic("g")))
+    join(other, "c", consumer("h", "U", model=BROADCASTING))
+    for each in (broker, other, open_broker(read_only=True)):
+        assert each.consumer_ids("g") == ["a", "b"]
+        assert each.consumer_ids("nobody") == []
+        first = each.consumer_connection("g")[0]
+        assert first.consumer == consumer("g", subscription("T", "A||B", 7), retry_topic("g"))
+        assert (first.client_id, first.last_heartbeat >= first.since > 0) == ("a", True)
+        assert each.consumer_connection("h")[0].consumer.message_model is BROADCASTING
+
+
+@pytest.mark.conformance("B14")
+def test_ids_are_sorted_as_java_sorts_them(broker):
+    for client_id in ("\U0001f600", "\uff5e", "b", "B"):
+        join(broker, client_id)
+    assert broker.consumer_ids("g") == ["B", "b", "\U0001f600", "\uff5e"]
+
+
+@pytest.mark.conformance("H1")
+def test_joining_makes_the_group_and_its_retry_topic(broker):
+    broker.update_group(SubscriptionGroupConfig("h", retry_queue_nums=3))
+    join(broker, "a", consumer("g", "T"), consumer("h", "T"))
+    assert broker.groups()["g"] == SubscriptionGroupConfig("g")
+    made = {group: broker.topic(retry_topic(group)) for group in "gh"}
+    assert [(t.read_queue_nums, t.write_queue_nums, t.perm) for t in made.values()] == [
+        (1, 1, 6),
+        (3, 3, 6),
+    ]
+
+
+@pytest.mark.conformance("C6", "B11")
+def test_everybody_is_told_when_somebody_comes_or_goes(broker, open_broker):
+    other = open_broker()
+    here = join(broker, "a")
+    assert here.wait_for("changed", "g")
+    there = join(other, "b")
+    assert here.wait_for("changed", "g", times=2)
+    assert there.wait_for("changed", "g")
+    other.heartbeat(heartbeat("b", consumer("g", "T")))  # nothing new
+    other.disconnect("b")
+    assert here.wait_for("changed", "g", times=3)
+    broker.unregister_client("a", consumer_group="g")
+    join(broker, "c")
+    assert broker.consumer_ids("g") == ["c"]
+    assert here.calls == [("changed", "g")] * 3
+    assert there.calls == [("changed", "g")]
+
+
+@pytest.mark.conformance("B14")
+def test_another_topic_is_told_and_another_expression_is_not(broker):
+    client = join(broker, "a", consumer("g", subscription("T", "A", 1)))
+    broker.heartbeat(heartbeat("a", consumer("g", subscription("T", "B", 2))))
+    assert broker.members.group_table("g").subscriptions["T"].sub_string == "B"
+    broker.heartbeat(heartbeat("a", consumer("g", subscription("T", "B", 2), "U")))
+    assert client.wait_for("changed", "g", times=2)
+    broker.heartbeat(heartbeat("a", consumer("g", subscription("T", "B", 2))))
+    assert client.wait_for("changed", "g", times=3)
+    assert list(broker.members.group_table("g").subscriptions) == ["T"]
+    assert len(client.calls) == 3
+
+
+@pytest.mark.conformance("B14")
+def test_members_that_want_different_topics_knock_each_other_out(broker, open_broker):
+    other = open_broker()
+    join(broker, "a", consumer("g", "T"))
+    join(other, "b", consumer("g", "U"))
+    assert list(other.members.group_table("g").subscriptions) == ["U"]
+    broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    assert list(broker.members.group_table("g").subscriptions) == ["T"]
+
+
+@pytest.mark.conformance("C6")
+def test_a_group_that_is_not_told_of_its_members_is_not(broker):
+    broker.update_group(SubscriptionGroupConfig("g", notify_consumer_ids_changed_enable=False))
+    quiet = join(broker, "a")
+    loud = join(broker, "b", consumer("h", "T"))
+    assert loud.wait_for("changed", "h")
+    broker.disconnect("b")
+    join(broker, "c", consumer("g", "T"), consumer("i", "T")).wait_for("changed", "i")
+    assert quiet.calls == []
+
+
+@pytest.mark.crash
+@pytest.mark.conformance("C6", "A19", "B14")
+def test_a_killed_process_is_out_of_its_groups_at_once_and_the_rest_are_told(broker):
+    root = broker.view.root
+    with broker_puppet(root) as one, broker_puppet(root) as two:
+        here = join(broker, "a")
+        one.call("join", client_id="b", group="g")
+        two.call("join", client_id="c", group="g")
+        two.call("join", client_id="d", group="h")
+        assert broker.consumer_ids("g") == ["a", "b", "c"]
+        assert here.wait_for("changed", "g", times=3)
+        one.kill()
+        assert here.wait_for("changed", "g", times=4)
+        assert broker.consumer_ids("g") == ["a", "c"]
+        assert two.call("was_called", client_id="c", call=["changed", "g"], times=2)
+        two.kill()
+        assert here.wait_for("changed", "g", times=5)
+        assert broker.consumer_ids("g") == ["a"]
+    broker.members.notices.look_around()  # waits for the thread that told us to tidy up
+    leavings = {path.name.split(".")[0] for path in (root / "rmqctl" / "members").iterdir()}
+    assert leavings <= {broker.members.notices.name, "g", "h"}
+
+
+@pytest.mark.crash
+def test_the_deaths_of_several_at_once_are_all_noticed(broker):
+    root = broker.view.root
+    here = join(broker, "a")
+    puppets = [broker_puppet(root) for _ in range(4)]
+    for number, puppet in enumerate(puppets):
+        puppet.call("join", client_id=f"p{number}", group=f"g{number}")
+    for number in range(4):
+        broker.heartbeat(heartbeat("a", consumer(f"g{number}", "T")))
+    for puppet in puppets[:3]:
+        puppet.kill()
+    for number in range(3):
+        assert here.wait_for("changed", f"g{number}", times=2)
+        assert broker.consumer_ids(f"g{number}") == ["a"]
+    assert broker.consumer_ids("g3") == ["a", "p3"]
+    for puppet in puppets:
+        puppet.__exit__(None, None, None)
+
+
+@pytest.mark.conformance("B14")
+def test_a_client_that_is_no_process_here_is_gone_after_two_silent_minutes(open_broker):
+    now = [1_000]
+    broker = open_broker(clock=lambda: now[0])
+    here = join(broker, "a")
+    broker.members.connect("far", RecordingClient(), remote=True)
+    broker.heartbeat(heartbeat("far", consumer("g", "T")))
+    now[0] += 120_000
+    broker.members.scan_not_active_channel()
+    assert broker.consumer_ids("g") == ["a", "far"]
+    now[0] += 1
+    broker.members.scan_not_active_channel()
+    assert broker.consumer_ids("g") == ["a"]
+    assert here.wait_for("changed", "g", times=3)
+
+
+@pytest.mark.conformance("B6")
+def test_two_processes_may_not_divide_a_group_under_one_id(broker):
+    with broker_puppet(broker.view.root) as other:
+        other.call("join", client_id="a", group="g")
+        broker.connect("a", RecordingClient())
+        with pytest.raises(BrokerSystemError, match=f"process {other.pid} on .* instance name"):
+            broker.heartbeat(heartbeat("a", consumer("g", "T"), consumer("free", "T")))
+        assert broker.consumer_ids("free") == ["a"]
+        broker.heartbeat(heartbeat("a", consumer("g", "T", model=BROADCASTING)))
+        assert broker.consumer_ids("g") == ["a", "a"]
+
+
+def test_an_id_is_connected_once_and_before_it_says_anything(broker):
+    with pytest.raises(BrokerSystemError, match="not connected"):
+        broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    broker.connect("a", RecordingClient())
+    with pytest.raises(BrokerSystemError, match="connected already"):
+        broker.connect("a", RecordingClient())
+    broker.disconnect("a")
+    broker.disconnect("a")
+    broker.connect("a", RecordingClient())
+
+
+def test_a_reader_can_not_be_a_member(open_broker):
+    reader = open_broker(read_only=True)
+    with pytest.raises(NoPermissionError, match="reading only"):
+        reader.connect("a", RecordingClient())
+    assert not (reader.view.root / "rmqctl" / "members").exists()
+
+
+@pytest.mark.crash
+def test_who_is_alone_in_a_group_and_who_shares_it_refuse_each_other(broker):
+    with broker_puppet(broker.view.root) as other:
+        other.call("join", client_id="b", group="g")
+        join(broker, "a")
+        with pytest.raises(PuppetError, match="GroupInUseError.*processes that share it"):
+            other.call("join_alone", group="g")
+        other.call("join_alone", group="h")
+        with pytest.raises(GroupInUseError, match=f"process {other.pid} on"):
+            broker.heartbeat(heartbeat("a", consumer("h", "T")))
+        assert broker.consumer_ids("h") == []
+        other.kill()
+        broker.heartbeat(heartbeat("a", consumer("h", "T")))
+        broker.disconnect("a")
+        broker.join_alone("g").leave()
+
+
+def test_a_client_of_another_process_answers_questions(broker):
+    broker.send(Message("T", b"again"))
+    broker.send(Message("T", b"poison"))
+    with broker_puppet(broker.view.root) as other:
+        other.call("join", client_id="b", group="g")
+        assert broker.consumer_running_info("g", "b") == {"group": "g", "threads": 20}
+        assert broker.consumer_status("g", "T", "b") == {MessageQueue("T", "broker-a", 3): 41}
+        result = broker.consume_message_directly("g", "b", 0)
+        assert result == (False, True, ConsumeDirectlyStatus.CR_LATER, "again", 7)
+        second = (
+            broker.view.get_message("T", 0, 1, 1).messages
+            or broker.view.get_message("T", 1, 0, 1).messages
+        )
+        with pytest.raises(BrokerSystemError, match="ValueError: the listener broke"):
+            broker.consume_message_directly("g", "b", second[0].commitlog_offset)
+        with pytest.raises(BrokerSystemError, match="no message at offset 17"):
+            broker.consume_message_directly("g", "b", 17)
+        with pytest.raises(BrokerSystemError, match="not online"):
+            broker.consumer_running_info("g", "c")
+
+
+@pytest.mark.crash
+def test_a_question_to_a_process_that_dies_is_over_at_once(broker):
+    with broker_puppet(broker.view.root) as other:
+        other.call("join", client_id="b", group="g")
+        broker.connect("a", RecordingClient())
+        other.stop()
+        outcome: list[Exception] = []
+
+        def ask() -> None:
+            try:
+                broker.consumer_running_info("g", "b")
+            except BrokerSystemError as error:
+                outcome.append(error)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        other.kill()
+        asking.join(5)
+        assert "has ended" in str(outcome[0])
+
+
+def test_a_producer_of_another_process_is_asked_about_its_half_message(broker):
+    broker.send(Message("T", b"half", properties={"own": "1"}))
+    message = broker.view.look_message_by_offset(0)
+    message.topic = "REAL"
+    message.properties["REAL_QID"] = "4"
+    request = CheckTransactionState("p", message, 11, 22, "id", "transaction")
+    assert not broker.members.check_transaction(request)
+    with broker_puppet(broker.view.root) as other:
+        other.call("produce_in", client_id="b", group="p")
+        assert broker.members.check_transaction(request)
+        asked = other.call("was_asked_about", client_id="b")
+    assert asked[:4] == ["p", 22, "REAL", "half"]
+    assert asked[4] == message.properties

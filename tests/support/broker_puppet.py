@@ -1,0 +1,83 @@
+"""Another process with a broker and clients, that does what a test tells it.
+
+with broker_puppet() as puppet:
+    puppet.call("open", root=str(root))
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from broker.embedded import EmbeddedBroker
+from storage.model import Message, MessageQueue
+from tests.support.puppet import Puppet, obey
+from tests.support.recording_client import RecordingClient, consumer, heartbeat
+
+
+def broker_puppet(root: Path) -> Puppet:
+    """Start the process and have it open the store."""
+    puppet = Puppet("tests.support.broker_puppet")
+    puppet.call("open", root=str(root))
+    return puppet
+
+
+class _Commands:
+    """The puppet's end. Each method is a command."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, RecordingClient] = {}
+
+    def open(self, root: str) -> None:
+        self._broker = EmbeddedBroker.open(root)
+
+    def join(self, client_id: str, group: str, topics: list[str] | None = None) -> None:
+        if client_id not in self._clients:
+            self._clients[client_id] = RecordingClient()
+            self._broker.connect(client_id, self._clients[client_id])
+        self._broker.heartbeat(heartbeat(client_id, consumer(group, *topics or ["T"])))
+
+    def produce_in(self, client_id: str, group: str) -> None:
+        self._clients[client_id] = RecordingClient()
+        self._broker.connect(client_id, self._clients[client_id])
+        self._broker.heartbeat(heartbeat(client_id, producers=(group,)))
+
+    def join_alone(self, group: str) -> None:
+        self._alone = self._broker.join_alone(group)
+
+    def ids(self, group: str) -> list[str]:
+        return self._broker.consumer_ids(group)
+
+    def was_called(self, client_id: str, call: list[Any], times: int = 1) -> bool:
+        return self._clients[client_id].wait_for(*call, times=times)
+
+    def was_asked_about(self, client_id: str) -> list[Any]:
+        """Wait for a question about a half message."""
+        client = self._clients[client_id]
+        client.wait_until(lambda calls: any(call[0] == "check" for call in calls))
+        (_, request), *_ = client.calls
+        message = request.message
+        return [
+            request.producer_group,
+            request.commitlog_offset,
+            message.topic,
+            message.body.decode(),
+            message.properties,
+        ]
+
+    def lock(self, group: str, client_id: str, queues: list[int]) -> list[int]:
+        wanted = [MessageQueue("T", "broker-a", queue_id) for queue_id in queues]
+        return sorted(q.queue_id for q in self._broker.lock_queues(group, client_id, wanted))
+
+    def send(self, topic: str, body: str, tags: str | None = None) -> None:
+        self._broker.send(Message(topic, body.encode(), tags=tags))
+
+    def leave(self, client_id: str) -> None:
+        self._broker.disconnect(client_id)
+
+    def close(self) -> None:
+        self._broker.close()
+
+
+if __name__ == "__main__":
+    obey(_Commands())
