@@ -40,7 +40,7 @@ class ClientErrorCode(IntEnum):
 class ClientError(RocketMQError):
     """The client could not do what it was asked; ``code`` is RocketMQ's, None if it has none."""
 
-    code: ClientErrorCode | None = None
+    code: int | None = None
 
 
 class ClientStateError(ClientError):
@@ -102,8 +102,9 @@ UNANSWERED: Final = (RemotingError, StoreError, OSError)
 class SendFailedError(ClientError):
     """Every attempt to send failed; the last failure is the cause.
 
-    A message may be stored all the same, if an attempt ended without an answer. ``brokers_sent``
-    names the broker of each attempt, ``cost_ms`` is the time of all of them.
+    The message may be stored all the same, if an attempt ended without an answer. ``brokers_sent``
+    names the broker of each attempt, ``cost_ms`` is the time of all of them; ``code`` is a
+    ClientErrorCode, or the broker's ResponseCode if the last attempt was refused.
     """
 
     def __init__(
@@ -111,8 +112,8 @@ class SendFailedError(ClientError):
         topic: str,
         brokers_sent: Sequence[str],
         cost_ms: int,
-        cause: Exception,
-        code: ClientErrorCode | None = None,
+        cause: Exception | None,
+        code: int | None = None,
     ) -> None:
         times = len(brokers_sent)
         super().__init__(

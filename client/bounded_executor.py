@@ -1,0 +1,85 @@
+"""A pool of threads whose queue has an end, where Java would use a ThreadPoolExecutor."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+
+logger = logging.getLogger("rmqctl.client")
+
+
+class BoundedExecutor:
+    """Runs tasks in daemon threads, which start when they are needed and end with ``shutdown``.
+
+    At most ``queue_size`` tasks wait. What a task raises is logged. Safe for threads.
+    """
+
+    def __init__(self, name: str, threads: int, queue_size: int) -> None:
+        self._name = name
+        self._threads = threads
+        self._queue_size = queue_size
+        self._lock = threading.Condition()  # guards everything below
+        self._tasks: deque[Callable[[], object]] = deque()
+        self._numbers = itertools.count(1)
+        self._idle = 0
+        self._stopped = False
+        self._workers: list[threading.Thread] = []
+
+    def submit(self, task: Callable[[], object]) -> bool:
+        """Have a task run; False if too many wait, or after ``shutdown``: then it never runs."""
+        with self._lock:
+            if self._stopped or len(self._tasks) >= self._queue_size:
+                return False
+            self._tasks.append(task)
+            if self._idle:
+                self._idle -= 1  # for the next submit, before the woken one can run
+                self._lock.notify()
+            elif len(self._workers) < self._threads:
+                self._start()
+        return True
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks wait for a thread."""
+        return len(self._tasks)
+
+    def shutdown(self, timeout_ms: int | None = None) -> bool:
+        """Take no more tasks, run those that wait, and wait for them; twice is fine.
+
+        False if some still run after ``timeout_ms`` (None: no limit), or if a task calls this.
+        """
+        with self._lock:
+            self._stopped = True
+            self._lock.notify_all()
+            workers = list(self._workers)
+        if threading.current_thread() in workers:
+            return False
+        seconds = None if timeout_ms is None else timeout_ms / 1000
+        for worker in workers:
+            worker.join(seconds)
+        return not any(worker.is_alive() for worker in workers)
+
+    def _start(self) -> None:
+        name = f"{self._name}_{next(self._numbers)}"
+        worker = threading.Thread(target=self._run, name=name, daemon=True)
+        self._workers.append(worker)
+        worker.start()
+
+    def _run(self) -> None:
+        while (task := self._next()) is not None:
+            try:
+                task()
+            except Exception:
+                logger.exception("a task failed: task=%r", task)
+
+    def _next(self) -> Callable[[], object] | None:
+        with self._lock:
+            while not self._tasks:
+                if self._stopped:
+                    return None
+                self._idle += 1
+                self._lock.wait()
+            return self._tasks.popleft()
