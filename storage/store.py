@@ -6,7 +6,6 @@ the gate and the :class:`storage.writing.append.Appender`. Durability: FORMAT.md
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,13 +50,11 @@ class MessageStore(ForkAware):
         "_broken",
         "_clock",
         "_closed",
-        "_exclusive",
         "_flush_service",
         "_flusher",
         "_fs",
         "_gate",
         "_page",
-        "_pid",
         "_ringer",
         "_session",
         "_sync_flush",
@@ -81,17 +78,17 @@ class MessageStore(ForkAware):
         self.config = config
         self._clock = clock
         self._fs = fs
-        self._exclusive = exclusive
         self._closed = False
         self._broken: str | None = None
         self._bell: Bell | None = None
         self._view: StoreView | None = None
-        self._pid = os.getpid()
         self._session = Session(fs, root, config, gate_timeout_ms=gate_timeout_ms)
         page = self._page = self._session.page
         gate = self._gate = self._session.gate
         self._appender = self._session.appender
         self._sync_flush = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        if self._sync_flush:  # others use the gate meanwhile
+            gate.may_hold_on = False
         self._ringer = Ringer(page, root)
         self._flusher = Flusher(fs, root, config, page, gate)
         self.services = TimedServices(root)
@@ -111,7 +108,6 @@ class MessageStore(ForkAware):
         at_fork(self)
         if exclusive:
             gate.keep()
-            page.words[Word.HOLDER_PID] = self._pid
 
     @classmethod
     def open(
@@ -179,8 +175,6 @@ class MessageStore(ForkAware):
         words = self._page.words
         self._gate.acquire()
         try:
-            if not self._exclusive:
-                words[Word.HOLDER_PID] = self._pid
             try:
                 result = self._appender.append(records, self._clock(), whole=whole)
             except BaseException as error:
@@ -190,8 +184,6 @@ class MessageStore(ForkAware):
                 self._note_full_index()
             end = words[Word.LOG_END]
         finally:
-            if not self._exclusive:
-                words[Word.HOLDER_PID] = 0
             self._gate.release()
         if result.status is not PutMessageStatus.PUT_OK:
             return result

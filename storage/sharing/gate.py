@@ -6,21 +6,30 @@ theirs one after the other when a process dies:
 * byte 0: Java's exclusive lock, or the shared lock of every rmqctl process that may write;
 * byte 1: the gate.
 
-Waiting for the gate is a short poll and then a helper thread blocked in the kernel, so that a
-deadline holds in any thread. Nothing is fair, and nobody steals a lock of a living process.
+Two system calls a put are a fifth of a put, and handing the gate over after each of them leaves it
+unused until the next one wakes up. So a process that puts one after the other *holds on* to the
+gate between puts:
+
+* while nobody asks for it (see gate_watch.py), and from then on not for a while;
+* when it had to wait for it, for one turn of some milliseconds, though others ask.
+
+A millisecond or two without a put end both. Waiting is polling: nothing is fair, and nobody steals
+a lock of a living process.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.errors import GateTimeoutError, StoreInUseError
 
+from .gate_watch import IdleWatch, ask_unmapped
 from .locks import Holder, LockFile
 from .page import Word
 
@@ -30,8 +39,17 @@ if TYPE_CHECKING:
 JAVA_BYTE: Final = 0
 GATE_BYTE: Final = 1
 _FIRST_PAUSE: Final = 50e-6
-_LONGEST_PAUSE: Final = 1e-3
-_POLL_SECONDS: Final = 5e-3
+_LONGEST_PAUSE: Final = 2e-3
+_QUICK_GAP: Final = 1e-3
+"""Between two puts of a busy process lies at most this, and at most about twice the time of a put:
+otherwise others could use the time in between."""
+_QUICK_FOR_BIAS: Final = 16
+_QUICK_FOR_TURN: Final = 4
+_TURN: Final = 5e-3
+_QUIET: Final = 0.2
+"""Seconds after somebody asked in which nobody holds on without having waited."""
+_ORDERED: Final = os.uname().machine in {"x86_64", "i686"}
+"""Whether releasing a thread lock is a full memory barrier, as a system call is everywhere."""
 
 
 class Gate:
@@ -41,34 +59,62 @@ class Gate:
         self._root = root
         self._timeout_ms = timeout_ms
         self._file = LockFile(lock_path)
-        self._threads = threading.Lock()  # outermost: held whenever byte 1 is held
-        self._pending: _KernelWait | None = None  # a blocked thread whose waiter gave up
+        self._threads = threading.Lock()  # outermost: held whenever the gate is used
+        self._pid = os.getpid()
+        self._page: SharedPage | None = None
+        self._words: Any = None
+        self._watch = IdleWatch(self._look)
+        self.may_hold_on = _ORDERED
+        """Whether byte 1 may stay locked between puts; a store that syncs each put has no use
+        for that."""
+        # Guarded by the thread lock:
         self._kept = False
-        self.page: SharedPage | None = None
-        """Where the holder's pid is noted for those who wait; set once the page is mapped."""
+        self._holding = False  # byte 1 stays locked between acquire and release
+        self._heard = 0  # the page's GATE_WANTED when it was last looked at
+        self._turn_end = 0.0
+        self._asked_at = float("-inf")
+        self._quick = 0  # how many times in a row the gate was taken again at once
+        self._taken_at = 0.0
+        self._let_go_at = float("-inf")
+        self._held_for = 0.0
+        self._seen_end = -1
+
+    @property
+    def page(self) -> SharedPage | None:
+        """Where holders and those who wait tell of themselves. Set while the gate is held, once
+        the page is mapped; set back to None before the page is closed."""
+        return self._page
+
+    @page.setter
+    def page(self, page: SharedPage | None) -> None:
+        if page is None:
+            self._hold_on_no_more()
+        else:
+            self._heard = page.words[Word.GATE_WANTED]
+        self._page = page
+        self._words = None if page is None else page.words
 
     # -- byte 1 -------------------------------------------------------------------------------
 
     def acquire(self, timeout_ms: int | None = None) -> None:
         """Take the gate; raises GateTimeoutError after ``timeout_ms`` (default: the store's)."""
-        limit = self._timeout_ms if timeout_ms is None else timeout_ms
-        if not self._threads.acquire(blocking=False) and not self._threads.acquire(
-            timeout=limit / 1000
-        ):
-            raise GateTimeoutError(self._root, limit, "another thread of this process")
-        if self._kept:
+        if not self._threads.acquire(False):
+            limit = self._timeout_ms if timeout_ms is None else timeout_ms
+            if not self._threads.acquire(timeout=limit / 1000):
+                raise GateTimeoutError(self._root, limit, "another thread of this process")
+        if self._holding:
             return
         try:
-            if self._pending is not None or not self._file.try_lock(GATE_BYTE):
-                self._wait(limit)
+            self._take(self._timeout_ms if timeout_ms is None else timeout_ms)
         except BaseException:
             self._threads.release()
             raise
 
     def release(self) -> None:
-        """Let the next one in; also a full memory barrier, unless the gate is kept."""
-        if not self._kept:
-            self._file.unlock(GATE_BYTE)
+        """Let the next one in, if anybody asks; also a full memory barrier, unless it is kept."""
+        words = self._words
+        if not self._holding or words[Word.GATE_WANTED] != self._heard:
+            self._let_go_or_hold_on()
         self._threads.release()
 
     def keep(self) -> None:
@@ -77,7 +123,7 @@ class Gate:
         Raises GateTimeoutError.
         """
         self.acquire()
-        self._kept = True
+        self._kept = self._holding = True
         self._threads.release()
 
     @contextmanager
@@ -89,36 +135,110 @@ class Gate:
         finally:
             self.release()
 
-    def _wait(self, limit_ms: int) -> None:
+    def _take(self, limit_ms: int) -> None:
         start = time.monotonic()
+        gap = start - self._let_go_at
+        if gap > _QUICK_GAP or gap > 2 * self._held_for + _FIRST_PAUSE:
+            self._quick = 0
+        else:
+            self._quick += 1
+        if self._file.try_lock(GATE_BYTE):
+            self._taken_at = start
+        else:
+            self._wait(start, limit_ms)
+            self._taken_at = self._asked_at = time.monotonic()
+            if self._quick >= _QUICK_FOR_TURN and self.may_hold_on and self._words is not None:
+                self._hold_on(self._taken_at + _TURN)
+        if self._words is not None:
+            self._words[Word.HOLDER_PID] = self._pid
+
+    def _wait(self, start: float, limit_ms: int) -> None:
         deadline = start + limit_ms / 1000
         pause = _FIRST_PAUSE
         while True:
-            if self._pending is not None:
-                granted = self._pending.until(deadline)
-                if granted or self._pending.over:
-                    self._pending = None
-                if granted:
-                    return
-            elif self._file.try_lock(GATE_BYTE):
+            self._ask()
+            time.sleep(pause)
+            if self._file.try_lock(GATE_BYTE):
                 return
-            elif time.monotonic() - start < _POLL_SECONDS:
-                time.sleep(pause)
-                pause = min(pause * 1.5, _LONGEST_PAUSE)
-                continue
-            else:
-                self._pending = _KernelWait(self._file)
-                continue
             if time.monotonic() >= deadline:
                 raise GateTimeoutError(self._root, limit_ms, self._describe_holder())
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+    def _ask(self) -> None:
+        if self._words is None:
+            ask_unmapped(self._root)
+        else:
+            self._words[Word.GATE_WANTED] = time.monotonic_ns()
+
+    def _let_go_or_hold_on(self) -> None:
+        now = time.monotonic()
+        words = self._words
+        if words is not None and words[Word.GATE_WANTED] != self._heard:
+            self._heard = words[Word.GATE_WANTED]
+            self._asked_at = now
+        if self._kept or (self._holding and now < self._turn_end):
+            return
+        if self._holding:
+            self._let_go(now)
+            return
+        self._held_for = now - self._taken_at
+        if (
+            self._quick >= _QUICK_FOR_BIAS
+            and now - self._asked_at >= _QUIET
+            and self.may_hold_on
+            and words is not None
+        ):
+            self._hold_on(now)
+        else:
+            self._let_go(now)
+
+    def _hold_on(self, turn_end: float) -> None:
+        self._turn_end = turn_end
+        self._holding = True
+        self._seen_end = -1
+        self._watch.begin()
+
+    def _let_go(self, now: float) -> None:
+        if self._words is not None:
+            self._words[Word.HOLDER_PID] = 0
+        self._holding = False
+        self._let_go_at = now
+        self._file.unlock(GATE_BYTE)
+
+    def _look(self) -> bool:
+        """Let go if nothing was put since the last look; whether the gate is still held on to."""
+        if not self._threads.acquire(False):
+            return True  # it is being used
+        try:
+            return self._let_go_when_idle()
+        finally:
+            self._threads.release()
+
+    def _let_go_when_idle(self) -> bool:
+        if not self._holding or self._kept:
+            return False
+        end = self._words[Word.LOG_END]
+        if end != self._seen_end:
+            self._seen_end = end
+            return True
+        self._quick = 0
+        self._let_go(time.monotonic())
+        return False
+
+    def _hold_on_no_more(self) -> None:
+        """From now on no thread but the caller's uses byte 1."""
+        self.may_hold_on = False
+        self._watch.stop()
+        if self._holding and not self._kept:
+            self._let_go(time.monotonic())
 
     def _describe_holder(self) -> str:
         from .lock_holder import find_holder, is_stopped
 
         # The page's word is stale when its writer died and another process is opening the store.
         pid = find_holder(self._file.path, GATE_BYTE)
-        if pid is None and self.page is not None:
-            pid = int(self.page.words[Word.HOLDER_PID])
+        if pid is None and self._words is not None:
+            pid = int(self._words[Word.HOLDER_PID])
         if not pid:
             return "another rmqctl process"
         return f"process {pid}" + (" (stopped)" if is_stopped(pid) else "")
@@ -148,55 +268,5 @@ class Gate:
 
     def close(self) -> None:
         """Close the descriptor: all locks go, in one step."""
-        if self._pending is not None:
-            # The thread that is still blocked in the kernel keeps the file, and with it this lock.
-            with suppress(OSError, ValueError):
-                self._file.unlock(JAVA_BYTE)
+        self._hold_on_no_more()
         self._file.close()
-
-
-class _KernelWait:
-    """A daemon thread blocked in F_OFD_SETLKW, for one waiter at a time.
-
-    A late success, after the waiter gave up, is undone. Because the lock belongs to the shared
-    descriptor, nobody else of this process may try the gate while the thread is blocked: the next
-    waiter takes this object over (:meth:`until` again) instead.
-    """
-
-    def __init__(self, file: LockFile) -> None:
-        self._file = file
-        self._decided = threading.Lock()  # guards the three flags below
-        self._granted = threading.Event()
-        self._abandoned = False
-        self.over = False
-        """The thread has ended, with the lock granted or undone."""
-        threading.Thread(target=self._block, name="gate-wait", daemon=True).start()
-
-    def until(self, deadline: float) -> bool:
-        """Wait for the lock; False at the deadline, or if it was undone before we came."""
-        with self._decided:
-            if self.over and not self._granted.is_set():
-                return False
-            self._abandoned = False
-        try:
-            self._granted.wait(max(0.0, deadline - time.monotonic()))
-        finally:
-            with self._decided:
-                granted = self._granted.is_set()
-                self._abandoned = not granted
-        return granted
-
-    def _block(self) -> None:
-        try:
-            self._file.lock(GATE_BYTE)
-        except (OSError, ValueError):  # the descriptor was closed: nothing to undo
-            self.over = True
-            return
-        with self._decided:
-            self.over = True
-            if not self._abandoned:
-                self._granted.set()
-                return
-            # A descriptor that was closed meanwhile has taken the lock along.
-            with suppress(OSError, ValueError):
-                self._file.unlock(GATE_BYTE)

@@ -79,6 +79,7 @@ class Word:
     UNDO_INDEX_HEADER = 22  # six words: 22..27
     RIVALS = 29  # a Java broker tried to start beside us since the page was made
     INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
+    GATE_WANTED = 32  # changes when somebody asks for the gate: the only word written without it
 
 
 _WORDS_END: Final = 64
