@@ -287,6 +287,12 @@ class EmbeddedBroker(MembersRole):
             for known in self._progress.commit(group, commits)
         ]
 
+    def correct_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
+        """See Broker.correct_consumer_offset."""
+        max_offset = self.view.max_offset_in_queue(topic, queue_id)
+        known = self._progress.correct(group, topic, queue_id, max_offset)
+        return OffsetQuery(known.offset, known.generation, stored=known.offset is not None)
+
     def consumer_offsets(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
         """See Broker.consumer_offsets."""
         return self._progress.table(group)

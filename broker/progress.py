@@ -78,6 +78,14 @@ class ConsumerOffsetManager:
             offered[self._checked(group, commit)[0]] = offset
         return self._file.move(offered, before_write)
 
+    def correct(self, group: str, topic: str, queue_id: int, max_offset: int) -> QueueProgress:
+        """Move progress that lies behind ``max_offset`` back to it; gives what holds then."""
+        known = self.query(group, topic, queue_id)
+        if known.offset is None or known.offset <= max_offset:
+            return known
+        self.move(group, {(topic, queue_id): max_offset})
+        return self.query(group, topic, queue_id)
+
     def table(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
         """Give the committed offsets: (group, topic) to queue id to offset."""
         with self._lock:

@@ -57,6 +57,14 @@ class Progress(Protocol):
         """
         ...
 
+    def correct_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
+        """Move progress that lies behind the end of its queue back to the end.
+
+        Clients of RocketMQ overwrite it after OFFSET_ILLEGAL; commits are merged here. What lies
+        in the queue, or before it, stays.
+        """
+        ...
+
     def consumer_offsets(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
         """All committed offsets: (group, topic) to queue id to offset (GET_ALL_CONSUMER_OFFSET)."""
         ...

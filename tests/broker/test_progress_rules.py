@@ -197,3 +197,18 @@ def test_deleted_progress_keeps_its_generation(open_broker):
     broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 2)])
     broker.progress.move("g", {("T", 0): None})
     assert compute_pull_from_where(broker, "g", "T", 0, LAST) == OffsetQuery(5, 1, stored=False)
+
+
+@pytest.mark.conformance("D11")
+def test_progress_behind_the_end_of_its_queue_is_moved_back_to_the_end(open_broker):
+    broker = open_broker()
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 50)])
+    moved = broker.correct_consumer_offset("g", "T", 0)
+    assert moved.offset == 5
+    assert broker.query_consumer_offset("g", "T", 0) == moved
+    assert broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 60)]) == [moved], (
+        "whoever still is on the old way does not bring it back"
+    )
+    assert broker.correct_consumer_offset("g", "T", 0) == moved, "what lies in the queue stays"
+    assert broker.correct_consumer_offset("other", "T", 0) == OffsetQuery(None, 0, stored=False)
