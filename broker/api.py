@@ -17,11 +17,13 @@ from typing import Protocol
 from .port.members import Members
 from .port.progress import Progress
 from .port.reading import Reading
+from .port.retrying import Retrying
 from .port.sending import Sending
 from .port.topics import Topics
+from .port.transactions import Transactions
 
 
-class Broker(Topics, Sending, Reading, Progress, Members, Protocol):
+class Broker(Topics, Sending, Reading, Progress, Members, Retrying, Transactions, Protocol):
     """A broker as clients see it; the rules of each method are those of the real one."""
 
     @property

@@ -20,6 +20,7 @@ from storage.format.message_id import UniqueIds
 from .arrivals import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, polling
 from .config import BrokerConfig
 from .embedded_members import MembersRole
+from .embedded_retrying import RetryingRole
 from .groups import GroupManager
 from .message_builder import MessageBuilder
 from .port.progress import OffsetCommit, OffsetQuery
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from storage.store import MessageStore
 
 
-class EmbeddedBroker(MembersRole):
+class EmbeddedBroker(MembersRole, RetryingRole):
     """The Broker over a store in this process; a context manager.
 
     Methods are documented in broker.api. Nothing runs by itself: whoever keeps it open calls
@@ -87,12 +88,12 @@ class EmbeddedBroker(MembersRole):
         )
         store_config = self.view.config
         delays_ms = parse_delay_levels(store_config.message_delay_level)
-        builder = MessageBuilder(config, delays_ms, store_config.max_message_size)
+        self._builder = MessageBuilder(config, delays_ms, store_config.max_message_size)
         self._sender = ColumnSender(
             config,
             self._topics,
             self._groups,
-            builder,
+            self._builder,
             put=None if store is None else store.put,
             unique_ids=_unique_ids(config),
             now=now,
@@ -321,6 +322,7 @@ class EmbeddedBroker(MembersRole):
         self._close_members()
         self._arrivals.close()
         try:
+            self._stop_services()
             self._progress.persist()
         finally:
             if self._store is not None:

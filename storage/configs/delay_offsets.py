@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from storage.files.fs import FileSystem
 from storage.format.names import CONFIG
 
 from .config_file import ConfigFile, JsonObject
@@ -15,13 +17,30 @@ from .config_file import ConfigFile, JsonObject
 DELAY_OFFSET_FILE: Final = "delayOffset.json"
 
 
+def delay_offset_file(root: Path, fs: FileSystem | None = None) -> ConfigFile:
+    """Give the file of the store at ``root``."""
+    return ConfigFile(root / CONFIG / DELAY_OFFSET_FILE, fs, check=decode_delay_offsets)
+
+
 def load_delay_offsets(root: Path) -> dict[int, int]:
     """Read the next offset to deliver of each delay level (1-based); absent means 0.
 
     Java clamps them to the queue's bounds when it loads them. Raises CorruptFileError.
     """
-    file = ConfigFile(root / CONFIG / DELAY_OFFSET_FILE, check=decode_delay_offsets)
-    return decode_delay_offsets(file.load().document)
+    return decode_delay_offsets(delay_offset_file(root).load().document)
+
+
+def save_delay_offsets(
+    root: Path, offsets: Mapping[int, int], fs: FileSystem | None = None
+) -> bool:
+    """Replace the offsets in the file; False if it says so already. Needs the gate.
+
+    On the device when this returns. Members that only other versions know stay. Raises
+    CorruptFileError and StoreNotWritableError.
+    """
+    file = delay_offset_file(root, fs)
+    document = file.load().document
+    return file.save({**document, "offsetTable": dict(sorted(offsets.items()))})
 
 
 def decode_delay_offsets(document: JsonObject) -> dict[int, int]:

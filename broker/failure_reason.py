@@ -1,0 +1,100 @@
+"""Why a consumer could not consume a message: user properties of the message it sends back.
+
+RocketMQ keeps no reason; a retry or a dead letter does not say what went wrong. The names here are
+ordinary user properties, so any client can read them. Each time a message is sent back they are
+written anew, and they describe the last failure.
+
+    RMQCTL_FAILURE_CLASS     type of the exception, or what the listener answered instead
+    RMQCTL_FAILURE_MESSAGE   first line of its text
+    RMQCTL_FAILURE_STACK     12 hex digits: equal for failures at the same place in the code
+    RMQCTL_FAILURE_TIME      when, ms since the epoch
+    RMQCTL_FAILURE_CLIENT    the consumer's client id
+
+All of them together take less than 1 KiB. Where they would make a message's properties too long
+for the store, the message goes without them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import PurePath
+from types import TracebackType
+from typing import Final
+
+FAILURE_CLASS: Final = "RMQCTL_FAILURE_CLASS"
+FAILURE_MESSAGE: Final = "RMQCTL_FAILURE_MESSAGE"
+FAILURE_STACK: Final = "RMQCTL_FAILURE_STACK"
+FAILURE_TIME: Final = "RMQCTL_FAILURE_TIME"
+FAILURE_CLIENT: Final = "RMQCTL_FAILURE_CLIENT"
+
+FAILURE_PROPERTIES: Final = (
+    FAILURE_CLASS,
+    FAILURE_MESSAGE,
+    FAILURE_STACK,
+    FAILURE_TIME,
+    FAILURE_CLIENT,
+)
+
+MAX_CLASS_BYTES: Final = 128
+MAX_MESSAGE_BYTES: Final = 256
+MAX_CLIENT_BYTES: Final = 255
+STACK_DIGITS: Final = 12
+
+
+def failure_properties(
+    error: BaseException | None, client_id: str, now_ms: int, *, answer: str = ""
+) -> dict[str, str]:
+    """Describe a failure. ``error`` None: the listener raised nothing but gave ``answer``.
+
+    Values are UTF-8 of at most the sizes above, without control characters; what is empty is
+    left out. Never raises, whatever the exception's own methods do.
+    """
+    properties = {FAILURE_TIME: str(now_ms)}
+    if error is None:
+        name, message = answer, ""
+    else:
+        kind = type(error)
+        name = kind.__qualname__
+        if kind.__module__ != "builtins":
+            name = f"{kind.__module__}.{name}"
+        message = _text_of(error)
+        properties[FAILURE_STACK] = stack_hash(error)
+    for key, text, most in (
+        (FAILURE_CLASS, name, MAX_CLASS_BYTES),
+        (FAILURE_MESSAGE, message, MAX_MESSAGE_BYTES),
+        (FAILURE_CLIENT, client_id, MAX_CLIENT_BYTES),
+    ):
+        value = _short(text, most)
+        if value:
+            properties[key] = value
+    return properties
+
+
+def stack_hash(error: BaseException) -> str:
+    """Hash where an exception came from: its type, and file and function of each frame.
+
+    Line numbers do not count, so that an edit elsewhere in a file changes nothing; nor do folders.
+    """
+    digest = hashlib.sha1(type(error).__qualname__.encode(), usedforsecurity=False)
+    frame: TracebackType | None = error.__traceback__
+    while frame is not None:
+        code = frame.tb_frame.f_code
+        place = f"{PurePath(code.co_filename).name}:{code.co_qualname}"
+        digest.update(place.encode("utf-8", "replace") + b"\n")
+        frame = frame.tb_next
+    return digest.hexdigest()[:STACK_DIGITS]
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - an exception whose __str__ raises must not lose the message
+        return ""
+    return text.strip().partition("\n")[0]
+
+
+def _short(text: str, most: int) -> str:
+    """Make a property value of at most ``most`` bytes: no control characters, valid UTF-8."""
+    clean = "".join(" " if ord(char) < 32 or 127 <= ord(char) < 160 else char for char in text)
+    encoded = clean.strip().encode("utf-8", "replace")
+    return encoded[:most].decode("utf-8", "ignore").strip()
