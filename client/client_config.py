@@ -27,6 +27,9 @@ class ClientConfig:
     enable_stream_request_type: bool = False
     """Whether the client id ends in ``@STREAM``."""
 
+    local_offset_store_dir: str = ""
+    """Folder of broadcast progress; empty: ``.rmqctl_offsets`` in the user's home
+    (rocketmq.client.localOffsetStoreDir)."""
     poll_name_server_interval_ms: int = 30_000
     """How often routes are refreshed (pollNameServerInterval)."""
     heartbeat_broker_interval_ms: int = 30_000

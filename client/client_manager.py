@@ -29,7 +29,7 @@ class ClientManager:
         schedulers: Callable[[str], Scheduler] = ThreadScheduler,
         threads: bool = True,
     ) -> None:
-        self._clock = clock
+        self.clock: Final = clock
         self._schedulers = schedulers
         self._threads = threads
         self._lock = threading.Lock()  # guards the table
@@ -48,7 +48,7 @@ class ClientManager:
                 instance = self._instances[client_id] = ClientInstance(
                     config,
                     brokers,
-                    clock=self._clock,
+                    clock=self.clock,
                     schedulers=self._schedulers,
                     threads=self._threads,
                     on_shutdown=self._forget,

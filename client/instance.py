@@ -13,20 +13,16 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from broker.errors import BrokerError
-from broker.port.members import (
-    ConsumeDirectlyResult,
-    ConsumeDirectlyStatus,
-    ConsumerData,
-    HeartbeatData,
-)
+from broker.port.members import ConsumeDirectlyResult, ConsumerData, HeartbeatData
 from storage.errors import StoreClosedError
-from storage.model import MessageQueue
 
+from .broker_connection import BrokerConnection
 from .errors import UNANSWERED, ClientStateError
 from .pull_service import PullRequest, PullService
 from .rebalance_service import RebalanceService
 from .routes import Routes
 from .service_state import ServiceState
+from .stats import ConsumerStatsManager
 from .timing import SYSTEM_CLOCK, ThreadScheduler
 
 if TYPE_CHECKING:
@@ -34,9 +30,10 @@ if TYPE_CHECKING:
 
     from broker.api import Broker
     from broker.port.transactions import CheckTransactionState
-    from storage.model import MessageExt
+    from storage.model import MessageExt, MessageQueue
 
     from .client_config import ClientConfig
+    from .producer import Producer
     from .timing import Action, Clock, Scheduler
 
 logger = logging.getLogger("rmqctl.client")
@@ -130,6 +127,7 @@ class ClientInstance:
         self.rebalance_service = RebalanceService(
             f"RebalanceService {client_id}", config.rebalance_interval_ms, self.do_rebalance
         )
+        self.consumer_stats = ConsumerStatsManager(clock)
         self._threads = threads
         self._on_shutdown = on_shutdown
         self._lock = threading.RLock()  # guards the fields below; tables are replaced on change
@@ -137,7 +135,10 @@ class ClientInstance:
         self._consumers: dict[str, ConsumerInner] = {}
         self._producers: dict[str, ProducerInner] = {}
         self._connected: dict[str, Broker] = {}
-        self._heartbeat_lock = threading.Lock()
+        self._inner_producer: Producer | None = None
+        self._heartbeat_lock = (
+            threading.Lock()
+        )  # held by whoever sends one; before consumers' locks
 
     # -- who is in
 
@@ -216,6 +217,7 @@ class ClientInstance:
                 raise
             for task in self.scheduled_tasks:
                 self.scheduler.call_every(task.first_ms, task.period_ms, task.run)
+            self.consumer_stats.start(self.scheduler)
             if self._threads:
                 self.pull_service.start()
                 self.rebalance_service.start()
@@ -227,6 +229,9 @@ class ClientInstance:
             if self._consumers or self._producers or self._state is not ServiceState.RUNNING:
                 return
             self._state = ServiceState.SHUTDOWN_ALREADY
+            inner_producer = self._inner_producer
+        if inner_producer is not None:
+            inner_producer.shutdown()
         self.pull_service.shutdown()
         self.scheduler.shutdown()
         self._disconnect_all()
@@ -263,6 +268,15 @@ class ClientInstance:
             ScheduledTask("adjustThreadPool", 60_000, 60_000, self.adjust_thread_pool),
         )
 
+    def inner_producer(self) -> Producer:
+        """Give the producer that sends retries, CLIENT_INNER_PRODUCER; made at first use."""
+        from .producer import INNER_PRODUCER_GROUP, Producer
+
+        with self._lock:
+            if self._inner_producer is None:
+                self._inner_producer = Producer.within(self, INNER_PRODUCER_GROUP)
+            return self._inner_producer
+
     # -- brokers
 
     def add_broker(self, broker: Broker) -> None:
@@ -289,7 +303,7 @@ class ClientInstance:
         self.update_topic_routes()
 
     def _connect(self, broker: Broker) -> None:
-        broker.connect(self.client_id, _Connection(self, broker))
+        broker.connect(self.client_id, BrokerConnection(self, broker))
         self._connected = {**self._connected, broker.name: broker}
 
     def _disconnect(self, broker: Broker) -> None:
@@ -314,7 +328,13 @@ class ClientInstance:
 
     def _clean_and_heartbeat(self) -> None:
         self.clean_offline_brokers()
-        self.send_heartbeat_to_all_brokers()
+        if self._heartbeat_lock.acquire(blocking=False):
+            try:
+                self._send_heartbeat()
+            finally:
+                self._heartbeat_lock.release()
+        else:
+            logger.warning("a heartbeat is under way: client_id=%s", self.client_id)
 
     def clean_offline_brokers(self) -> None:
         """Forget brokers that are closed for good (cleanOfflineBroker)."""
@@ -332,22 +352,26 @@ class ClientInstance:
         consumers = tuple(consumer.consumer_data() for consumer in self._consumers.values())
         return HeartbeatData(self.client_id, tuple(self._producers), consumers)
 
-    def send_heartbeat_to_all_brokers(self) -> None:
-        """Tell all brokers of the groups; left out if another thread is at it."""
-        if not self._heartbeat_lock.acquire(blocking=False):
-            logger.warning("a heartbeat is under way: client_id=%s", self.client_id)
-            return
-        try:
-            data = self.heartbeat_data()
-            if not data.producers and not data.consumers:
-                return
-            for name, broker in self._connected.items():
-                try:
-                    broker.heartbeat(data)
-                except (*UNANSWERED, BrokerError) as error:
-                    logger.warning("broker %s does not take the heartbeat: %s", name, error)
-        finally:
-            self._heartbeat_lock.release()
+    def send_heartbeat_to_all_brokers(self) -> list[Exception]:
+        """Tell all brokers of the groups; gives what they raised instead of taking it.
+
+        What changed before the call is told when it returns.
+        """
+        with self._heartbeat_lock:
+            return self._send_heartbeat()
+
+    def _send_heartbeat(self) -> list[Exception]:
+        data = self.heartbeat_data()
+        failures: list[Exception] = []
+        if not data.producers and not data.consumers:
+            return failures
+        for name, broker in self._connected.items():
+            try:
+                broker.heartbeat(data)
+            except (*UNANSWERED, BrokerError) as error:
+                logger.warning("broker %s does not take the heartbeat: %s", name, error)
+                failures.append(error)
+        return failures
 
     def persist_all_consumer_offset(self) -> None:
         """Commit the progress of all consumers."""
@@ -373,54 +397,3 @@ class ClientInstance:
                 act(consumer)
             except Exception:
                 logger.exception("consumer group %s could not %s", group, what)
-
-
-class _Connection:
-    """What one broker may ask of the instance (ClientHandler)."""
-
-    def __init__(self, instance: ClientInstance, broker: Broker) -> None:
-        self._instance = instance
-        self._broker = broker
-
-    def notify_consumer_ids_changed(self, group: str) -> None:
-        """See ClientHandler."""
-        logger.info("members have changed: group=%s broker=%s", group, self._broker.name)
-        self._instance.rebalance_immediately()
-
-    def reset_offset(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """See ClientHandler."""
-        consumer = self._instance.consumer(group)
-        if consumer is not None:
-            name = self._broker.name
-            consumer.reset_offset({MessageQueue(topic, name, i): o for i, o in offsets.items()})
-
-    def check_transaction_state(self, request: CheckTransactionState) -> None:
-        """See ClientHandler."""
-        producer = self._instance.producer(request.producer_group)
-        if producer is None:
-            logger.warning("a check for a group that is not here: %s", request.producer_group)
-            return
-        producer.check_transaction_state(self._broker, request)
-
-    def consumer_status(self, group: str, topic: str) -> Mapping[MessageQueue, int]:
-        """See ClientHandler."""
-        consumer = self._instance.consumer(group)
-        return {} if consumer is None else consumer.consumer_status(topic)
-
-    def consumer_running_info(self, group: str) -> Mapping[str, Any]:
-        """See ClientHandler."""
-        consumer = self._instance.consumer(group)
-        return {} if consumer is None else consumer.running_info()
-
-    def consume_message_directly(self, group: str, message: MessageExt) -> ConsumeDirectlyResult:
-        """See ClientHandler."""
-        consumer = self._instance.consumer(group)
-        if consumer is None:
-            return ConsumeDirectlyResult(
-                order=False,
-                auto_commit=True,
-                consume_result=ConsumeDirectlyStatus.CR_THROW_EXCEPTION,
-                remark=f"the client has no consumer of group {group}",
-                spent_time_mills=0,
-            )
-        return consumer.consume_message_directly(message, self._broker.name)

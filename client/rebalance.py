@@ -10,20 +10,22 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError
 from broker.port.members import ConsumeType, MessageModel, SubscriptionData
 from storage.model import RETRY_GROUP_TOPIC_PREFIX, MessageQueue
 
-from .errors import UNANSWERED
+from .errors import UNANSWERED, ClientError
+from .process_queue import ProcessQueue
 from .pull_service import PullRequest
+from .timing import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from .allocate import AllocateMessageQueueStrategy
-    from .process_queue import ProcessQueue
     from .routes import Routes
+    from .timing import Clock
 
 logger = logging.getLogger("rmqctl.client.rebalance")
 
@@ -46,6 +48,10 @@ class RebalanceRules(Protocol):
 
     def compute_pull_from_where(self, queue: MessageQueue) -> int:
         """Give the first offset to pull. May raise what brokers raise: then the next round asks."""
+        ...
+
+    def drop(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """Mark a queue as dropped, when what has finished so far is noted."""
         ...
 
     def remove_unnecessary_message_queue(
@@ -81,7 +87,7 @@ class Rebalance:
         strategy: AllocateMessageQueueStrategy,
         *,
         message_model: MessageModel,
-        new_process_queue: Callable[[], ProcessQueue],
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.group = group
         self.client_id = client_id
@@ -92,7 +98,7 @@ class Rebalance:
         self.lock = threading.RLock()
         self._routes = routes
         self._rules = rules
-        self._new_process_queue = new_process_queue
+        self._clock = clock
 
     def queues(self) -> list[MessageQueue]:
         """Give the queues in the table, sorted."""
@@ -133,13 +139,13 @@ class Rebalance:
             self._rules.message_queue_changed(topic, queues, divided)
 
     def _consumer_ids(self, topic: str) -> list[str]:
-        """Ask one of the topic's brokers who is in the group; empty if it does not say."""
+        """Ask one of the topic's brokers who is in the group, sorted; empty if it does not say."""
         brokers = self._routes.brokers_of(topic)
         if not brokers:
             return []
         broker = random.choice(brokers)
         try:
-            return sorted(broker.consumer_ids(self.group), key=_utf16)
+            return broker.consumer_ids(self.group)
         except (*UNANSWERED, BrokerError) as error:
             logger.warning("broker %s does not tell the members: %s", broker.name, error)
             return []
@@ -160,7 +166,7 @@ class Rebalance:
                 ):
                     continue
                 logger.error("BUG: the pull loop of %s stands still; it is made anew", queue)
-            process_queue.dropped = True
+            self._rules.drop(queue, process_queue)
             if self._rules.remove_unnecessary_message_queue(queue, process_queue):
                 self.process_queues.pop(queue, None)
                 changed = True
@@ -182,11 +188,11 @@ class Rebalance:
             logger.warning("a queue is still locked: group=%s queue=%s", self.group, queue)
             return None
         self._rules.remove_dirty_offset(queue)
-        process_queue = self._new_process_queue()
+        process_queue = ProcessQueue(self._clock)
         process_queue.locked = True
         try:
             next_offset = self._rules.compute_pull_from_where(queue)
-        except (*UNANSWERED, BrokerError) as error:
+        except (*UNANSWERED, ClientError, BrokerError) as error:
             logger.warning("no first offset: group=%s queue=%s: %s", self.group, queue, error)
             return None
         self.process_queues[queue] = process_queue
@@ -197,11 +203,6 @@ class Rebalance:
         """Give up queues of topics that are subscribed no more."""
         for queue, process_queue in list(self.process_queues.items()):
             if queue.topic not in self.subscriptions:
-                process_queue.dropped = True
+                self._rules.drop(queue, process_queue)
                 self.process_queues.pop(queue, None)
                 logger.info("gave up a queue: group=%s queue=%s", self.group, queue)
-
-
-def _utf16(text: str) -> bytes:
-    """Sort as Java does: by UTF-16 unit."""
-    return text.encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,458 @@
+"""The push consumer (DefaultMQPushConsumer and its Impl of 4.9): wiring, life and what users call.
+
+Its parts, in the order in which ``start`` makes them: subscriptions, client instance, rebalance,
+pull loop, offset store, consume service.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from broker.errors import BrokerError
+from broker.port.members import ConsumerData, ConsumeType, MessageModel
+from broker.validation import check_group, check_topic
+from storage.model import retry_topic
+
+from .allocate import allocate_strategy
+from .client_config import ClientConfig
+from .client_manager import CLIENT_MANAGER
+from .consumer_config import ConsumerConfig
+from .errors import ClientConfigError, ClientStateError, GroupRegisteredError
+from .push_consumer_locks import QueueLocks
+from .push_consumer_pull import PullLoop
+from .push_consumer_rules import PushRules
+from .push_consumer_send_back import SendBack
+from .rebalance import Rebalance
+from .service_state import ServiceState
+from .subscription import ALL_MESSAGES, MessageSelector, newer, subscription_data
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from broker.api import Broker
+    from broker.port.members import ConsumeDirectlyResult, SubscriptionData
+    from storage.model import MessageExt, MessageQueue
+
+    from .client_manager import ClientManager
+    from .consume_service import ConsumeService
+    from .hooks import ConsumeMessageHook, FilterMessageHook
+    from .instance import ClientInstance
+    from .listener import AnyConcurrentListener, AnyOrderlyListener
+    from .offset_store import OffsetStore
+    from .process_queue import ProcessQueue
+    from .pull_service import PullRequest
+    from .stats import ConsumerStatsManager
+    from .timing import Clock, Scheduler
+
+logger = logging.getLogger("rmqctl.client")
+
+
+class PushConsumer:
+    """Has messages consumed by a listener; a context manager that starts and shuts down.
+
+    >>> from client.listener import ConsumeConcurrentlyStatus
+    >>> from client.push_consumer import PushConsumer
+    >>> def listen(messages, context):
+    ...     for message in messages:
+    ...         print(message.body)
+    ...     return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+    >>> consumer = PushConsumer("audit", brokers=[broker])      # doctest: +SKIP
+    >>> consumer.subscribe("OrderEvent", "TagA || TagB")        # doctest: +SKIP
+    >>> consumer.register_message_listener(listen)              # doctest: +SKIP
+    >>> consumer.start()                                        # doctest: +SKIP
+
+    Members of a group may run in any number of processes on one store: they divide the queues among
+    them, and when one dies the others have its queues about a second later. A message may come more
+    than once.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        brokers: Iterable[Broker] = (),
+        config: ConsumerConfig | None = None,
+        client_config: ClientConfig | None = None,
+        offset_store: OffsetStore | None = None,
+        manager: ClientManager = CLIENT_MANAGER,
+    ) -> None:
+        """Make a consumer of ``group``; the brokers stay the caller's to close.
+
+        Raises InvalidNameError for a group that may not be.
+        """
+        check_group(group)
+        self.group: Final = group
+        self.consume_hooks: Final[list[ConsumeMessageHook]] = []
+        """Called around each call of the listener; append yours before ``start``."""
+        self.filter_message_hooks: Final[list[FilterMessageHook]] = []
+        """Called with what each pull brought; append yours before ``start``."""
+        self.orderly = False
+        """Whether the listener wants the messages of a queue one after the other."""
+        self.paused = False
+        """Whether nothing is pulled or rebalanced; see ``suspend``."""
+        self._config = config or ConsumerConfig()
+        self._client_config = client_config or ClientConfig()
+        self._brokers = list(brokers)
+        self._manager = manager
+        self._given_offset_store = offset_store
+        self._owned: Broker | None = None
+        self._listener: Any = None
+        self._subscriptions: dict[str, SubscriptionData] = {}
+        self._announced: dict[str, SubscriptionData] = {}
+        self._lock = threading.RLock()  # one start, shutdown or change of subscriptions at a time
+        self._state = ServiceState.CREATE_JUST
+
+    @classmethod
+    def open(
+        cls, store: str | PathLike[str], group: str, config: ConsumerConfig | None = None
+    ) -> Self:
+        """Make a consumer for the store in a folder; the store is closed with the consumer.
+
+        Raises what MessageStore.open raises.
+        """
+        from broker.embedded import EmbeddedBroker
+
+        check_group(group)
+        broker = EmbeddedBroker.open(Path(store))
+        consumer = cls(group, brokers=[broker], config=config)
+        consumer._owned = broker
+        return consumer
+
+    # -- settings
+
+    @property
+    def config(self) -> ConsumerConfig:
+        """The settings as they are now."""
+        return self._config
+
+    def configure(self, **changes: Any) -> None:
+        """Change settings. Of a running consumer, only what is read at each use follows.
+
+        Raises ClientConfigError for a value out of its range.
+        """
+        self._config = replace(self._config, **changes)
+
+    @property
+    def message_model(self) -> MessageModel:
+        """Who of the group gets a message."""
+        return self._config.message_model
+
+    def register_message_listener(self, listener: AnyConcurrentListener) -> None:
+        """Have messages consumed by many threads at once, in any order."""
+        self._listener, self.orderly = listener, False
+
+    def register_message_listener_orderly(self, listener: AnyOrderlyListener) -> None:
+        """Have the messages of each queue consumed one after the other."""
+        self._listener, self.orderly = listener, True
+
+    def subscribe(self, topic: str, selector: str | MessageSelector | None = "*") -> None:
+        """Want messages of a topic: all, those of tags ``a || b``, or what a selector says.
+
+        A running consumer's brokers hear of it at once. Raises InvalidNameError, and
+        SubscriptionParseError.
+        """
+        check_topic(topic)
+        if not isinstance(selector, MessageSelector):
+            selector = MessageSelector.by_tag(selector)
+        with self._lock:
+            data = subscription_data(topic, selector, self._manager.clock.now_ms())
+            known = self._subscriptions.get(topic)
+            if known is not None:
+                data = newer(data, known.sub_version)
+            self._subscriptions[topic] = data
+            if self._state is ServiceState.RUNNING:
+                self.rebalance.subscriptions[topic] = data
+                self.announce()
+                self.instance.rebalance_immediately()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Want a topic no more. The next rebalance gives its queues up."""
+        with self._lock:
+            self._subscriptions.pop(topic, None)
+            if self._state is ServiceState.RUNNING:
+                self.rebalance.subscriptions.pop(topic, None)
+
+    # -- life
+
+    @property
+    def state(self) -> ServiceState:
+        """Where the consumer stands."""
+        return self._state
+
+    def start(self) -> None:
+        """Begin to consume; comes back when the brokers know of it.
+
+        Raises ClientStateError if it was started before, ClientConfigError if the listener or
+        every subscription is missing, GroupRegisteredError if its client has a consumer of the
+        group (then it can be started later), and what brokers refuse it with.
+        SubscriptionParseError, from the brokers' check of expressions, leaves it running.
+        """
+        with self._lock:
+            if self._state is not ServiceState.CREATE_JUST:
+                raise ClientStateError(
+                    f"push consumer {self.group} can not be started: its state is {self._state}"
+                )
+            self._state = ServiceState.START_FAILED
+            self._check_config()
+            self._make_parts()
+            self.consume_service.start()
+            if not self.instance.register_consumer(self.group, self):
+                self._state = ServiceState.CREATE_JUST
+                self.consume_service.shutdown(0)
+                raise GroupRegisteredError("consumer", self.group, self.client_id)
+            try:
+                self.instance.start()
+                self._state = ServiceState.RUNNING
+                self._join()
+            except BaseException:
+                self._state = ServiceState.START_FAILED
+                self.consume_service.shutdown(0)
+                self._leave()
+                raise
+        self._check_expressions()
+        self.instance.rebalance_immediately()
+
+    def _check_config(self) -> None:
+        if not self._subscriptions:
+            raise ClientConfigError(f"push consumer {self.group}: subscription is null")
+        if self._listener is None:
+            raise ClientConfigError(f"push consumer {self.group}: messageListener is null")
+
+    def _make_parts(self) -> None:
+        config, client_config = self._config, self._client_config
+        subscriptions = dict(self._subscriptions)
+        if config.message_model is MessageModel.CLUSTERING:
+            topic = retry_topic(self.group)
+            now_ms = self._manager.clock.now_ms()
+            subscriptions[topic] = subscription_data(topic, ALL_MESSAGES, now_ms)
+            client_config = client_config.with_own_instance_name()
+        strategy = config.allocate_message_queue_strategy
+        if isinstance(strategy, str):
+            strategy = allocate_strategy(strategy)
+        self.instance: ClientInstance = self._manager.get_or_create(client_config, self._brokers)
+        self.rules = PushRules(self)
+        self.rebalance = Rebalance(
+            self.group,
+            self.client_id,
+            self.instance.routes,
+            self.rules,
+            strategy,
+            message_model=config.message_model,
+            clock=self.clock,
+        )
+        self.rebalance.subscriptions.update(subscriptions)
+        self.locks = QueueLocks(self.rebalance, self.instance.routes, self.clock)
+        self.pull_loop = PullLoop(self)
+        self.send_back = SendBack(self.group, self.instance)
+        self.offset_store: OffsetStore = self._given_offset_store or self._make_offset_store()
+        self.offset_store.load()
+        self.consume_service: ConsumeService = self._make_consume_service()
+        self.start_timestamp = self.clock.now_ms()
+
+    def _make_offset_store(self) -> OffsetStore:
+        if self.message_model is MessageModel.BROADCASTING:
+            from .local_offset_store import LocalFileOffsetStore
+
+            folder = self.instance.config.local_offset_store_dir
+            return LocalFileOffsetStore(
+                self.client_id, self.group, Path(folder) if folder else None
+            )
+        from .remote_offset_store import RemoteBrokerOffsetStore
+
+        return RemoteBrokerOffsetStore(
+            self.group, self.instance.routes.broker, moved=self._begin_anew_soon
+        )
+
+    def _make_consume_service(self) -> ConsumeService:
+        if self.orderly:
+            from .consume_orderly import ConsumeMessageOrderlyService
+
+            return ConsumeMessageOrderlyService(self, self._listener)
+        from .consume_concurrently import ConsumeMessageConcurrentlyService
+
+        return ConsumeMessageConcurrentlyService(self, self._listener)
+
+    def _join(self) -> None:
+        """Tell the brokers; raise what one of them refuses the group with."""
+        for topic in self.rebalance.subscriptions:
+            self.instance.routes.subscribe_queues(topic)
+        self.instance.routes.refresh()
+        refused = self.announce()
+        for error in refused:
+            if isinstance(error, BrokerError):
+                raise error
+
+    def _check_expressions(self) -> None:
+        for topic, subscription in self.rebalance.subscriptions.items():
+            if subscription.expression_type != ALL_MESSAGES.expression_type:
+                for broker in self.instance.routes.brokers_of(topic)[:1]:
+                    broker.check_client(self.client_id, self.group, subscription)
+
+    def suspend(self) -> None:
+        """Pull and rebalance no more until ``resume``; what was pulled is still consumed."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Go on."""
+        self.paused = False
+        if self._state is ServiceState.RUNNING:
+            self.instance.rebalance_immediately()
+
+    def shutdown(self) -> None:
+        """Stop consuming, commit the progress and leave the group. Twice is fine.
+
+        Waits ``await_termination_millis_when_shutdown`` for what is queued and running; what is
+        not finished then comes again, to whoever consumes next.
+        """
+        with self._lock:
+            if self._state is ServiceState.RUNNING:
+                self.consume_service.shutdown(self._config.await_termination_millis_when_shutdown)
+                self.persist_consumer_offset()
+                self._state = ServiceState.SHUTDOWN_ALREADY
+                self._leave()
+                logger.info("shut down: group=%s client_id=%s", self.group, self.client_id)
+            owned, self._owned = self._owned, None
+        if owned is not None:
+            owned.close()
+
+    def _leave(self) -> None:
+        self.instance.unregister_consumer(self.group)
+        self.instance.shutdown()
+        self.rebalance.drop_all()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.shutdown()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    # -- for the instance (ConsumerInner)
+
+    def consumer_data(self) -> ConsumerData:
+        """See ConsumerInner."""
+        return ConsumerData(
+            self.group,
+            ConsumeType.CONSUME_PASSIVELY,
+            self.message_model,
+            self._config.consume_from_where,
+            tuple(subscription for _, subscription in sorted(self.rebalance.subscriptions.items())),
+        )
+
+    def do_rebalance(self) -> None:
+        """See ConsumerInner."""
+        if not self.paused and self._state is ServiceState.RUNNING:
+            self.rebalance.do_rebalance(orderly=self.orderly)
+
+    def pull_message(self, request: PullRequest) -> None:
+        """See Pulling.pull_message."""
+        self.pull_loop.pull_message(request)
+
+    def persist_consumer_offset(self) -> None:
+        """See ConsumerInner."""
+        if self._state is ServiceState.RUNNING:
+            queues = list(self.rebalance.process_queues.items())
+            for queue, process_queue in queues:
+                self.consume_service.settle(process_queue, queue)
+            self.offset_store.persist_all([queue for queue, _ in queues])
+
+    def adjust_thread_pool(self) -> None:
+        """Do nothing: in 4.9.8 both hooks, for more threads and for fewer, are empty."""
+
+    def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """See ConsumerInner; the new progress is read at the broker."""
+        self._begin_anew_soon(offsets)
+
+    def _begin_anew_soon(self, moved: Mapping[MessageQueue, int | None]) -> None:
+        queues = list(moved)
+        self.instance.pull_service.execute_task_later(lambda: self.rules.begin_anew(queues), 0)
+
+    def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
+        """See ConsumerInner."""
+        return self.offset_store.clone_offset_table(topic)
+
+    def running_info(self) -> Mapping[str, Any]:
+        """See ConsumerInner."""
+        from .running_info import consumer_running_info
+
+        return consumer_running_info(self)
+
+    def consume_message_directly(
+        self, message: MessageExt, broker_name: str
+    ) -> ConsumeDirectlyResult:
+        """See ConsumerInner."""
+        return self.consume_service.consume_directly(message, broker_name)
+
+    # -- for the consumer's parts (ConsumerContext and others)
+
+    @property
+    def client_id(self) -> str:
+        """Who this is."""
+        return self.instance.client_id
+
+    @property
+    def clock(self) -> Clock:
+        """Wall-clock time."""
+        return self.instance.clock
+
+    @property
+    def schedulers(self) -> Callable[[str], Scheduler]:
+        """Make timers."""
+        return self.instance.schedulers
+
+    @property
+    def stats(self) -> ConsumerStatsManager:
+        """The client's counters."""
+        return self.instance.consumer_stats
+
+    @property
+    def process_queues(self) -> Mapping[MessageQueue, ProcessQueue]:
+        """The queues that the consumer has now."""
+        return self.rebalance.process_queues
+
+    def announce(self) -> list[Exception]:
+        """Tell brokers what is subscribed, then pull by it; gives what they refused it with.
+
+        In this order, as a pull by a subscription that its broker has not heard of fails.
+        """
+        subscriptions = dict(self.rebalance.subscriptions)
+        refused = self.instance.send_heartbeat_to_all_brokers()
+        self._announced = subscriptions
+        return refused
+
+    def announced(self, topic: str) -> SubscriptionData | None:
+        """Give the subscription to pull a topic by; None if there is none (any more)."""
+        return self._announced.get(topic) if topic in self.rebalance.subscriptions else None
+
+    def send_message_back(
+        self, message: MessageExt, delay_level: int, queue: MessageQueue, failure: Mapping[str, str]
+    ) -> None:
+        """See ConsumerContext."""
+        limit = self._config.max_reconsume_times
+        self.send_back.send_message_back(message, delay_level, queue, limit, failure)
+
+    def send_orderly_to_retry(self, message: MessageExt, failure: Mapping[str, str]) -> None:
+        """See ConsumerContext."""
+        limit = self._config.max_reconsume_times
+        self.send_back.send_orderly_to_retry(message, limit, failure)
+
+    def lock_queue(self, queue: MessageQueue) -> bool:
+        """See ConsumerContext."""
+        return self.locks.lock(queue)
+
+    def lock_all_queues(self) -> None:
+        """See ConsumerContext."""
+        self.locks.lock_all()
+
+    def unlock_all_queues(self) -> None:
+        """See ConsumerContext."""
+        self.locks.unlock_all()

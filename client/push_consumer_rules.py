@@ -1,0 +1,167 @@
+"""How a push consumer takes queues and gives them up (RebalancePushImpl of 4.9)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from broker.port.members import ConsumeType, MessageModel
+from broker.start_position import offset_without_progress
+
+from .offset_store import ReadOffsetType
+from .subscription import newer
+
+if TYPE_CHECKING:
+    from storage.model import MessageQueue
+
+    from .process_queue import ProcessQueue
+    from .pull_service import PullRequest
+    from .push_consumer import PushConsumer
+
+logger = logging.getLogger("rmqctl.client.rebalance")
+
+CONSUME_LOCK_WAIT_MS: Final = 1_000
+UNLOCK_DELAY_MS: Final = 20_000
+"""How long a queue stays locked at its broker when messages of it are still in work
+(rocketmq.client.unlockDelayTimeMills)."""
+
+
+class PushRules:
+    """The RebalanceRules of one push consumer, and the other ways in which it drops queues."""
+
+    consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
+
+    def __init__(self, consumer: PushConsumer) -> None:
+        self._consumer = consumer
+
+    def lock(self, queue: MessageQueue) -> bool:
+        """See RebalanceRules."""
+        return self._consumer.lock_queue(queue)
+
+    def remove_dirty_offset(self, queue: MessageQueue) -> None:
+        """See RebalanceRules."""
+        self._consumer.offset_store.remove_offset(queue)
+
+    def compute_pull_from_where(self, queue: MessageQueue) -> int:
+        """Give the progress that is stored, else what the settings say for a group without any.
+
+        Raises what the broker or the store raises.
+        """
+        consumer = self._consumer
+        known = consumer.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
+        if known is not None:
+            return known
+        return offset_without_progress(
+            consumer.instance.routes.broker(queue.broker_name),
+            queue.topic,
+            queue.queue_id,
+            consumer.config.consume_from_where,
+            consumer.config.consume_timestamp,
+        )
+
+    def drop(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """See RebalanceRules."""
+        self._consumer.consume_service.settle(process_queue, queue)
+        _drop(process_queue)
+
+    def remove_unnecessary_message_queue(
+        self, queue: MessageQueue, process_queue: ProcessQueue
+    ) -> bool:
+        """See RebalanceRules. Persists the progress and forgets it.
+
+        An orderly queue whose listener is running is not given away: that is tried for a second,
+        and again with the next round; its lock is refreshed meanwhile.
+        """
+        consumer = self._consumer
+        consumer.offset_store.persist(queue)
+        consumer.offset_store.remove_offset(queue)
+        if not consumer.orderly or consumer.message_model is not MessageModel.CLUSTERING:
+            return True
+        if not process_queue.consume_lock.acquire(timeout=CONSUME_LOCK_WAIT_MS / 1000):
+            process_queue.try_unlock_times += 1
+            logger.warning(
+                "a queue is in work and can not be unlocked: %s times=%d",
+                queue,
+                process_queue.try_unlock_times,
+            )
+            return False
+        try:
+            self._unlock_delayed(queue, process_queue)
+        finally:
+            process_queue.consume_lock.release()
+        return True
+
+    def _unlock_delayed(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        unlock = partial(self._consumer.locks.unlock, queue)
+        if process_queue.has_temp_message():
+            self._consumer.instance.pull_service.execute_task_later(unlock, UNLOCK_DELAY_MS)
+        else:
+            unlock()
+
+    def message_queue_changed(
+        self, topic: str, all_queues: Sequence[MessageQueue], divided: Sequence[MessageQueue]
+    ) -> None:
+        """See RebalanceRules. Brokers hear of it as a new version of the subscription."""
+        del all_queues, divided
+        consumer = self._consumer
+        subscriptions = consumer.rebalance.subscriptions
+        if topic in subscriptions:
+            subscriptions[topic] = newer(subscriptions[topic], consumer.clock.now_ms())
+        consumer.pull_loop.divide_thresholds(len(consumer.rebalance.process_queues))
+        consumer.announce()
+
+    def dispatch_pull_requests(self, requests: Sequence[PullRequest]) -> None:
+        """See RebalanceRules."""
+        for request in requests:
+            self._consumer.instance.pull_service.execute_pull_request_immediately(request)
+
+    def repair_offset(self, request: PullRequest) -> None:
+        """Put a progress right that lay outside of its queue; the next rebalance takes the queue
+        again (the task of OFFSET_ILLEGAL in pullMessage)."""
+        consumer, queue = self._consumer, request.message_queue
+        with consumer.rebalance.lock:
+            if consumer.rebalance.process_queues.get(queue) is not request.process_queue:
+                return  # given up meanwhile, and its progress with it
+            consumer.offset_store.update_offset(queue, request.next_offset, increase_only=False)
+            if consumer.message_model is MessageModel.CLUSTERING:
+                # A commit never lowers progress, so the broker is asked to put it right by itself.
+                broker = consumer.instance.routes.broker(queue.broker_name)
+                broker.correct_consumer_offset(consumer.group, queue.topic, queue.queue_id)
+            self.remove_unnecessary_message_queue(queue, request.process_queue)
+            consumer.rebalance.process_queues.pop(queue, None)
+        logger.warning("an offset was put right: %s", request)
+
+    def begin_anew(self, queues: Iterable[MessageQueue]) -> None:
+        """Go on from progress that somebody moved: suspend, drop, forget, resume
+        (MQClientInstance.resetOffset).
+
+        The new progress is at the broker already, so it is read there when the queues are taken
+        again. RocketMQ waits for 10 s between dropping and going on, for what is in work to
+        end; here its results count nothing from the moment on.
+        """
+        consumer, rebalance = self._consumer, self._consumer.rebalance
+        was_paused = consumer.paused
+        consumer.paused = True
+        try:
+            with rebalance.lock:
+                for queue in queues:
+                    process_queue = rebalance.process_queues.get(queue)
+                    if process_queue is None:
+                        continue
+                    _drop(process_queue)
+                    process_queue.clear()
+                    consumer.offset_store.remove_offset(queue)
+                    rebalance.process_queues.pop(queue, None)
+                    logger.info("progress was moved, beginning anew: %s", queue)
+        finally:
+            consumer.paused = was_paused
+        consumer.instance.rebalance_immediately()
+
+
+def _drop(process_queue: ProcessQueue) -> None:
+    # A worker that turns results into progress holds ``settling`` from its look at ``dropped``
+    # until the progress is noted: nothing of the old way is noted after this.
+    with process_queue.settling:
+        process_queue.dropped = True
