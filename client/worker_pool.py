@@ -1,0 +1,196 @@
+"""Threads that run listeners (the ThreadPoolExecutor of RocketMQ's consume services).
+
+A fixed number of threads and a queue of work without an end. What differs from an executor is the
+price of small work: a *job* is many calls of a listener, and each idle thread helps with the oldest
+job until nothing is left of it to begin. So a pull of 32 messages is one entry in the queue and one
+wake-up, and still each message has a thread of its own if listeners block.
+
+Waking: whoever adds a job wakes one idle thread, or starts one. A thread that was woken and finds
+work for more than itself wakes the next before it begins. So threads come as fast as listeners
+block, and none comes if one thread is quick enough to do everything.
+
+An idle thread registers in ``_idle``, then looks for work once more, then sleeps. Whoever adds work
+does so before looking into ``_idle``: one of the two sees the other. Operations on a deque are
+whole in CPython, so nothing is locked on the way of a message.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+logger = logging.getLogger("rmqctl.client.consume")
+
+
+class Job(Protocol):
+    """Work for several threads at once."""
+
+    def work(self) -> None:
+        """Do parts of the job until none is left to begin. Called by many threads."""
+        ...
+
+    def has_more(self) -> bool:
+        """Whether another thread would find something to do, besides the one that asks."""
+        ...
+
+
+class WorkerPool:
+    """A fixed number of daemon threads, started when they are needed. Safe for threads."""
+
+    def __init__(
+        self, name: str, core_pool_size: int, rest: Callable[[], object] = lambda: None
+    ) -> None:
+        """Run jobs in ``core_pool_size`` threads; each calls ``rest`` when it runs out of work."""
+        self._name = name
+        self._rest = rest
+        self._jobs: deque[Job] = deque()
+        self._idle: deque[threading.Lock] = deque()  # a held lock each; released to wake it
+        self._lock = threading.Lock()  # guards the two below
+        self._threads: list[threading.Thread] = []
+        self._core_pool_size = core_pool_size
+        self._closed = False  # takes no jobs
+        self._stopped = False  # begins nothing
+
+    @property
+    def core_pool_size(self) -> int:
+        """How many threads there may be."""
+        return self._core_pool_size
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are."""
+        return len(self._threads)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether jobs have to end where they are."""
+        return self._stopped
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there are jobs in the queue, those in work among them."""
+        return bool(self._jobs)
+
+    def update_core_pool_size(self, size: int) -> None:
+        """Allow more threads, or fewer: surplus ones end when they have nothing to do."""
+        if size < 1:
+            raise ValueError(f"a pool needs a thread or more, not {size}")
+        with self._lock:
+            self._core_pool_size = size
+        self._wake_one()
+
+    def submit(self, job: Job) -> bool:
+        """Have a job done; False after ``shutdown``."""
+        if self._closed:
+            return False
+        self._jobs.append(job)
+        self._wake_one()
+        return True
+
+    def shutdown(self, await_ms: int) -> bool:
+        """Take no jobs; after ``await_ms`` forget what is left. False if something still runs.
+
+        May be called from a thread of the pool, which is not waited for then.
+        """
+        self._closed = True
+        deadline = time.monotonic() + await_ms / 1000
+        if await_ms <= 0:
+            self._stop()
+        self._wake_all()
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
+        self._stop()
+        return not any(thread.is_alive() for thread in threads)
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self._jobs.clear()
+
+    def _wake_all(self) -> None:
+        while True:
+            try:
+                self._idle.pop().release()
+            except IndexError:
+                return
+
+    def _wake_one(self) -> None:
+        try:
+            self._idle.pop().release()
+        except IndexError:
+            if len(self._threads) < self._core_pool_size:
+                self._start_one()
+
+    def _start_one(self) -> None:
+        with self._lock:
+            if self._stopped or len(self._threads) >= self._core_pool_size:
+                return
+            name = f"{self._name}_{len(self._threads) + 1}"
+            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._threads.append(thread)
+        thread.start()
+
+    def _run(self) -> None:
+        parked = threading.Lock()
+        parked.acquire()
+        woken = True
+        while not self._stopped:
+            job = self._oldest()
+            if job is None:
+                self._call_rest()
+                if not self._park(parked):
+                    return
+                woken = True
+                continue
+            if woken:
+                woken = False
+                if len(self._jobs) > 1 or job.has_more():
+                    self._wake_one()
+            try:
+                job.work()
+            except Exception:
+                logger.exception("a job failed: %r", job)
+            self._finish(job)
+
+    def _oldest(self) -> Job | None:
+        try:
+            return self._jobs[0]
+        except IndexError:
+            return None
+
+    def _finish(self, job: Job) -> None:
+        try:
+            self._jobs.remove(job)
+        except ValueError:
+            return  # another thread has found nothing to begin either
+
+    def _call_rest(self) -> None:
+        try:
+            self._rest()
+        except Exception:
+            logger.exception("a thread could not come to rest: %s", self._name)
+
+    def _park(self, parked: threading.Lock) -> bool:
+        """Sleep until there is work; False if the thread is to end."""
+        with self._lock:
+            if len(self._threads) > self._core_pool_size:
+                self._threads.remove(threading.current_thread())
+                return False
+        self._idle.append(parked)
+        if self._jobs or self._closed:
+            try:
+                self._idle.remove(parked)
+            except ValueError:
+                parked.acquire()  # somebody is waking us at this moment
+        else:
+            parked.acquire()
+        return self._may_go_on()
+
+    def _may_go_on(self) -> bool:
+        return bool(self._jobs) or not self._closed
