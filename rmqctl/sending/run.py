@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl import exit_codes
+from rmqctl.bulk import keep_freed_memory
 from rmqctl.context import Cli
 from rmqctl.errors import PartlyDone
 from rmqctl.rows.sent import SentRow, sent_rows
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 BATCH_BYTES: Final = 1 << 20
 """Bodies beyond this go in a batch of their own: larger ones fall out of the caches."""
+_MANY: Final = 1000
+"""When so many records come together, many more are likely to follow."""
 
 
 class Limits(NamedTuple):
@@ -40,6 +43,7 @@ class ProduceRun:
         self._rows = cli.row_stream(SentRow) if cli.setting("output") else None
         self._first: ColumnSendResult | None = None
         self._invalid: list[InvalidRecordError] = []
+        self._keeps_memory = False
 
     def run(self, broker: "EmbeddedBroker", source: Source, defaults: Defaults) -> None:
         """Send everything and sum up; PartlyDone (8 or 2) when something could not be sent."""
@@ -68,6 +72,9 @@ class ProduceRun:
         bodies = portion.bodies
         if bodies is None:
             bodies = [message.body for message in portion.messages]
+        if len(bodies) >= _MANY and not self._keeps_memory:
+            keep_freed_memory()
+            self._keeps_memory = True
         left = self._left(sender)
         at, end = 0, len(bodies) if left is None else min(len(bodies), left)
         while at < end:

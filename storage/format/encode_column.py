@@ -14,6 +14,7 @@ from .encode import cached_tags_code, prepare, properties_length, topic_field, t
 from .hash_many import MAX_ROW, index_hashes_many, index_hashes_of_rows
 from .head_matrix import HEAD_TYPES, checksums_of, lengths_of, rows_of
 from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_V1
+from .message_id import IdColumn
 from .prepared import PreparedRecords
 from .prepared_many import Longs, PreparedColumns
 from .sys_flag import MessageSysFlag, gets_unit, is_indexed
@@ -51,7 +52,7 @@ def prepare_column(
     if not count:
         return prepare(())
     field = topic_field(topic)
-    unique_rows = None if unique_ids is None else _rows(b"".join(unique_ids), count)
+    unique_rows = None if unique_ids is None else _rows(_joined(unique_ids), count)
     key_rows = None if keys is None else _equal_keys(keys)
     pieces = [properties] if properties else []
     varying: list[tuple[int, NDArray[np.uint8]]] = []  # where in the properties, and what
@@ -72,7 +73,16 @@ def prepare_column(
     hosts = (len(born_host) == 20) | (len(store_host) == 20) << 1
     sizes = body_sizes + property_sizes + (HEAD_SIZES[hosts] + len(field) + 2)
 
-    heads = np.zeros(count, HEAD_TYPES[hosts])
+    # What stands between two bodies is one row: the tail of a record and the head of the next.
+    head_type = HEAD_TYPES[hosts]
+    template = field + bytes(2) + fixed
+    begin = len(template)
+    width = begin + head_type.itemsize
+    between = np.frombuffer(
+        bytearray((template + bytes(head_type.itemsize)) * (count + 1)), np.uint8
+    ).reshape(count + 1, width)
+
+    heads = np.ndarray((count,), head_type, between, begin, (width,))
     heads["total_size"] = sizes
     heads["magic"] = MESSAGE_MAGIC_V1
     heads["body_crc"] = checksums_of(bodies)
@@ -85,28 +95,21 @@ def prepare_column(
     heads["store_host"] = np.frombuffer(store_host, f"V{len(store_host)}")
     heads["body_length"] = body_sizes
 
-    template = field + bytes(2) + fixed
-    tails = np.frombuffer(bytearray(template * count), np.uint8).reshape(count, len(template))
+    tails = between[1:, :begin]
     tails[:, len(field) : len(field) + 2] = (
         property_sizes.astype(">u2").view(np.uint8).reshape(count, 2)
     )
     for start, rows in varying:
         start += len(field) + 2
         tails[:, start : start + rows.shape[1]] = rows
+    image = _image(between, begin, bodies, key_parts)
 
-    step = 3 if key_parts is None else 4
-    parts: list[bytes] = [b""] * (step * count)
-    parts[0::step] = rows_of(heads)
-    parts[1::step] = bodies
-    parts[2::step] = rows_of(tails)
-    if key_parts is not None:
-        parts[3::step] = key_parts
     queues, queue_index = _queues(topic, queue_column)
     hashes, key_counts = _no_keys()
     if is_indexed(sys_flag):
         hashes, key_counts = _key_hashes(topic, unique_rows, key_rows, keys)
     return PreparedColumns(
-        bytearray().join(parts),
+        image,
         np.cumsum(sizes) - sizes,
         sizes,
         queues,
@@ -117,6 +120,33 @@ def prepare_column(
         hashes,
         key_counts,
     )
+
+
+def _image(
+    between: NDArray[np.uint8],
+    begin: int,
+    bodies: Sequence[bytes],
+    key_parts: Sequence[bytes] | None,
+) -> bytearray:
+    """Join bodies, and keys if given apart, with the rows of ``between``; heads begin there."""
+    count = len(bodies)
+    if key_parts is None:
+        parts: list[bytes] = [b""] * (2 * count + 1)
+        parts[0::2] = rows_of(between)
+        parts[1::2] = bodies
+        parts[0] = parts[0][begin:]
+        parts[-1] = parts[-1][:begin]
+        return bytearray().join(parts)
+    parts = [b""] * (4 * count)
+    parts[0::4] = rows_of(np.ascontiguousarray(between[:-1, begin:]))
+    parts[1::4] = bodies
+    parts[2::4] = rows_of(np.ascontiguousarray(between[1:, :begin]))
+    parts[3::4] = key_parts
+    return bytearray().join(parts)
+
+
+def _joined(unique_ids: Sequence[bytes]) -> bytes:
+    return unique_ids.joined if isinstance(unique_ids, IdColumn) else b"".join(unique_ids)
 
 
 def _rows(joined: bytes, count: int) -> NDArray[np.uint8]:

@@ -12,9 +12,10 @@ an IPv4 host, 56 for IPv6 (MessageDecoder.createMessageId). UNIQ_KEY, made by th
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -41,6 +42,30 @@ def parse_offset_msg_id(msg_id: str) -> tuple[bytes, int]:
     if len(data) * 2 != len(msg_id):  # fromhex skips blanks
         raise ValueError(f"{msg_id!r} is no offsetMsgId: it is not hexadecimal")
     return data[:-8], int.from_bytes(data[-8:], "big", signed=True)
+
+
+class IdColumn(Sequence[bytes]):
+    """UNIQ_KEYs of one length as one piece of bytes: an object a message would cost more."""
+
+    __slots__ = ("joined", "width")
+
+    def __init__(self, joined: bytes, width: int) -> None:
+        self.joined = joined
+        self.width = width
+
+    def __len__(self) -> int:
+        return len(self.joined) // self.width
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | Sequence[bytes]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, range):
+            return [self[number] for number in numbers]
+        start = numbers * self.width
+        return self.joined[start : start + self.width]
 
 
 class UniqueIds:
@@ -77,23 +102,23 @@ class UniqueIds:
             self._counter = counter + 1 & 0xFFFF
             return f"{self._prefix}{counter:04X}"
 
-    def take(self, count: int, now_ms: int) -> list[bytes]:
+    def take(self, count: int, now_ms: int) -> IdColumn:
         """Make ``count`` ids as ASCII, in the order in which ``next`` would have made them."""
-        ids: list[bytes] = []
-        if count <= 0:
-            return ids
+        made = 0
+        pieces: list[bytes] = []
         with self._lock:
-            if now_ms != self._now:
+            if count > 0 and now_ms != self._now:
                 self._move(now_ms)
-            while len(ids) < count:
+            while made < count:
                 if not self._left:
                     self._move(now_ms)
                 first = self._counter
-                block = min(count - len(ids), self._left, _COUNTERS - first)
-                ids += _numbered(self._prefix.encode(), first, first + block)
+                block = min(count - made, self._left, _COUNTERS - first)
+                pieces += _numbered(self._prefix.encode(), first, first + block)
+                made += block
                 self._left -= block
                 self._counter = first + block & 0xFFFF
-        return ids
+        return IdColumn(b"".join(pieces), len(self._fixed) + 12)
 
     def _move(self, now_ms: int) -> None:
         """Go on to a later millisecond, never back: the counter wraps within one otherwise."""
@@ -109,14 +134,13 @@ class UniqueIds:
         self._prefix = f"{self._fixed}{self._tick - self._month_start & 0xFFFFFFFF:08X}"
 
 
-def _numbered(prefix: bytes, first: int, end: int) -> list[bytes]:
-    """Put counters below 65,536 behind the prefix, 256 with one call."""
-    ids: list[bytes] = []
+def _numbered(prefix: bytes, first: int, end: int) -> Iterator[bytes]:
+    """Put counters below 65,536 behind the prefix: 256 ids with one call, joined."""
     for high in range(first >> 8, (end + 255) >> 8):
         start = high << 8
-        lows = _LOW_DIGITS[max(0, first - start) : end - start]
-        ids += map((b"%b%02X" % (prefix, high)).__add__, lows)
-    return ids
+        before = b"%b%02X" % (prefix, high)
+        yield before
+        yield before.join(_LOW_DIGITS[max(0, first - start) : end - start])
 
 
 def month_bounds(now_ms: int, tz: tzinfo | None = None) -> tuple[int, int]:

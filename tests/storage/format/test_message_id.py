@@ -38,15 +38,21 @@ def test_other_texts_are_no_broker_ids(msg_id: str) -> None:
 @given(st.integers(0, 200), st.lists(st.integers(0, 5), max_size=20), st.integers(-2, 2))
 def test_a_block_is_what_one_by_one_gives(before: int, counts: list[int], step: int) -> None:
     one_by_one, in_blocks = new_ids(), new_ids()
-    assert [one_by_one.next(NOW).encode() for _ in range(before)] == in_blocks.take(before, NOW)
+    assert [one_by_one.next(NOW).encode() for _ in range(before)] == [*in_blocks.take(before, NOW)]
     for i, count in enumerate(counts):
         now = NOW + i * step
-        assert [one_by_one.next(now).encode() for _ in range(count)] == in_blocks.take(count, now)
+        column = in_blocks.take(count, now)
+        wanted = [one_by_one.next(now).encode() for _ in range(count)]
+        assert [*column] == wanted
+        assert len(column) == count
+        assert column[1:-1] == wanted[1:-1]
+        assert column[::-2] == wanted[::-2]
+        assert not wanted or column[-1] == wanted[-1]
 
 
 def test_ids_differ_also_when_the_counter_wraps_within_a_millisecond() -> None:
     ids = new_ids()
-    block = ids.take(140_000, NOW)
+    block = [*ids.take(140_000, NOW)]
     block += [ids.next(NOW).encode() for _ in range(10)]
     assert len(set(block)) == 140_010
 
