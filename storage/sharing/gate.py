@@ -126,6 +126,11 @@ class Gate:
         self._kept = self._holding = True
         self._threads.release()
 
+    @property
+    def held_on(self) -> bool:
+        """Whether byte 1 stays locked between two puts now, if it is not kept anyway."""
+        return self._holding and not self._kept
+
     @contextmanager
     def held(self, timeout_ms: int | None = None) -> Iterator[None]:
         """Hold the gate for a block."""

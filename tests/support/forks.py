@@ -8,6 +8,7 @@ from pathlib import Path
 
 from storage.errors import StoreClosedError
 from storage.sharing.locks import LockFile
+from tests.support.busy_puppet import ROOMY
 from tests.support.samples import Sample, open_store, prepared
 
 
@@ -35,6 +36,22 @@ def use_after_fork(root: str) -> list[str]:
     return problems
 
 
+def fork_while_held_on(root: str) -> list[str]:
+    """Fork while the gate is held on to between two puts; gives what went wrong."""
+    place = Path(root)
+    store = open_store(place, ROOMY)
+    number = 0
+    while not store._gate.held_on:
+        store.put(prepared([Sample(f"parent-{number}", "A")]))
+        number += 1
+    problems = _in_child(lambda: _child(store, place))
+    store.put(prepared([Sample("parent-last", "A")]))
+    store.close()
+    if (place / "abort").exists():
+        problems.append("abort stays")
+    return problems
+
+
 def _child(store: object, place: Path) -> list[str]:
     problems = []
     for use in ("put", "flush", "gate"):
@@ -52,7 +69,7 @@ def _child(store: object, place: Path) -> list[str]:
         else:
             problems.append(f"a child may {use}")
     store.close()  # type: ignore[attr-defined]
-    own = open_store(place)
+    own = open_store(place, store.config)  # type: ignore[attr-defined]
     if own.recovery is not None:
         problems.append("the child took itself for the first in")
     own.put(prepared([Sample("child-own", "A")]))

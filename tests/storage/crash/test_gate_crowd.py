@@ -1,0 +1,26 @@
+"""Busy and idle writers at once, some of them killed: the gate goes round, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.support.crash import fast_folder
+from tests.support.slim import Slim
+
+HELD_ON_AT_ALL = os.uname().machine in {"x86_64", "i686"}
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "deaths", [30, pytest.param(500, marks=pytest.mark.long)], ids=["some", "many"]
+)
+def test_nobody_starves_and_who_dies_holding_on_to_the_gate_harms_nobody(deaths: int) -> None:
+    with fast_folder() as folder:
+        found = Slim("tests.support.crowd:crowd", folder=str(folder), seed=deaths, deaths=deaths)
+        result = found.result()
+    assert result["failures"] == []
+    assert result["messages"] > 10 * deaths
+    assert result["held on"] > 0 or not HELD_ON_AT_ALL
