@@ -11,11 +11,14 @@ import pytest
 from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
 from client.client_manager import ClientManager
+from client.push_consumer import PushConsumer
 from storage.config import SMALL_STORE
 from storage.store import MessageStore
+from tests.support.consumers import Heard
 from tests.support.manual_time import ManualClock, ManualScheduler
 
 OpenBroker = Callable[..., EmbeddedBroker]
+MakeConsumer = Callable[..., PushConsumer]
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def scheduler(clock: ManualClock) -> ManualScheduler:
 @pytest.fixture
 def manager(clock: ManualClock, scheduler: ManualScheduler) -> ClientManager:
     """A manager whose clients do nothing by themselves: all timers are ``scheduler``'s."""
-    return ClientManager(clock=clock, schedulers=lambda _: scheduler, threads=False)
+    return ClientManager(clock=clock, schedulers=scheduler.part, threads=False)
 
 
 @pytest.fixture
@@ -55,3 +58,21 @@ def open_broker(tmp_path: Path, clock: ManualClock) -> Iterator[OpenBroker]:
 @pytest.fixture
 def broker(open_broker: OpenBroker) -> EmbeddedBroker:
     return open_broker()
+
+
+@pytest.fixture
+def make_consumer(
+    broker: EmbeddedBroker, manager: ClientManager, request: pytest.FixtureRequest
+) -> MakeConsumer:
+    """Make consumers of T that nobody but the test drives; all are shut down after the test."""
+
+    def make(group: str = "g", topic: str = "T", **settings: Any) -> PushConsumer:
+        listener = settings.pop("listener", None) or Heard()
+        settings.setdefault("brokers", [broker])
+        consumer = PushConsumer(group, manager=manager, **settings)
+        consumer.subscribe(topic)
+        consumer.register_message_listener(listener)
+        request.addfinalizer(consumer.shutdown)
+        return consumer
+
+    return make

@@ -27,13 +27,23 @@ class ManualClock:
 
 
 class ManualScheduler:
-    """A client.timing.Scheduler over a ManualClock; ``advance`` runs what is due, in order."""
+    """A client.timing.Scheduler over a ManualClock; ``advance`` runs what is due, in order.
+
+    ``part`` gives schedulers of the same time that can be shut down by themselves.
+    """
 
     def __init__(self, clock: ManualClock | None = None) -> None:
         self.clock = clock or ManualClock()
-        self._heap: list[tuple[int, int, Timer]] = []
-        self._order = itertools.count()
         self.stopped = False
+        self._heap: list[tuple[int, int, Timer, ManualScheduler]] = []
+        self._order = itertools.count()
+
+    def part(self, name: str) -> ManualScheduler:
+        """Make a scheduler that is advanced with this one; for ClientManager(schedulers=...)."""
+        del name
+        part = ManualScheduler(self.clock)
+        part._heap, part._order = self._heap, self._order
+        return part
 
     def call_later(self, delay_ms: int, action: Callable[[], object]) -> Timer:
         return self._add(delay_ms, Timer(action))
@@ -43,16 +53,17 @@ class ManualScheduler:
 
     def shutdown(self) -> None:
         self.stopped = True
-        self._heap.clear()
 
     def advance(self, ms: int) -> None:
         """Go on for ``ms``: the clock stands at each timer's own time while it runs."""
         end = self.clock.now_ms() + ms
         while self._heap and self._heap[0][0] <= end:
-            due, _, timer = heapq.heappop(self._heap)
+            due, _, timer, owner = heapq.heappop(self._heap)
+            if owner.stopped or timer.cancelled:
+                continue
             self.clock.set(max(due, self.clock.now_ms()))
-            if timer.period_ms is not None and not timer.cancelled:
-                self._push(due + timer.period_ms, timer)
+            if timer.period_ms is not None:
+                owner._push(due + timer.period_ms, timer)
             timer.run()
         self.clock.set(max(end, self.clock.now_ms()))
 
@@ -60,7 +71,11 @@ class ManualScheduler:
     def pending_ms(self) -> list[int]:
         """In how many ms the timers that were not cancelled run, soonest first."""
         now = self.clock.now_ms()
-        return [due - now for due, _, timer in sorted(self._heap[:]) if not timer.cancelled]
+        return sorted(
+            due - now
+            for due, _, timer, owner in self._heap
+            if not timer.cancelled and not owner.stopped
+        )
 
     def _add(self, delay_ms: int, timer: Timer) -> Timer:
         if self.stopped:
@@ -70,4 +85,4 @@ class ManualScheduler:
         return timer
 
     def _push(self, due: int, timer: Timer) -> None:
-        heapq.heappush(self._heap, (due, next(self._order), timer))
+        heapq.heappush(self._heap, (due, next(self._order), timer, self))
