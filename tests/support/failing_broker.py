@@ -26,11 +26,16 @@ class OutOfReachError(RemotingError):
 
 @dataclass(frozen=True)
 class LATE:
-    """The answer comes after so many ms; a broker behind a socket is not waited for longer than
-    the caller's time-out (``impatient``)."""
+    """The answer comes after so many ms."""
 
     ms: int
-    impatient: bool = False
+
+
+@dataclass(frozen=True)
+class SILENT:
+    """Nothing is done and no answer comes; after so many ms the caller knows."""
+
+    ms: int
 
 
 @dataclass(frozen=True)
@@ -84,21 +89,20 @@ class FailingBroker:
                 self.calls.append((name, arguments))
             plan = self._plans.get(name)
             outcome = plan.popleft() if plan else self._always.get(name)
-            return self._do(outcome, lambda: real(*arguments, **options), arguments)
+            return self._do(outcome, lambda: real(*arguments, **options))
 
         return call
 
-    def _do(self, outcome: object, do: Callable[[], Any], arguments: tuple[Any, ...]) -> Any:
+    def _do(self, outcome: object, do: Callable[[], Any]) -> Any:
         match outcome:
             case BaseException():
                 raise outcome
-            case LATE(ms, impatient):
-                timeout = getattr(arguments[-1], "timeout_ms", None) if arguments else None
-                if impatient and timeout is not None and timeout < ms:
-                    self._advance(timeout)
-                    raise RemotingTimeoutError(f"no answer within {timeout} ms")
+            case LATE(ms):
                 self._advance(ms)
                 return do()
+            case SILENT(ms):
+                self._advance(ms)
+                raise RemotingTimeoutError(f"no answer within {ms} ms")
             case STATUS(status):
                 return do()._replace(send_status=status)
             case _ if outcome is LOST:
