@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .model import MessageExt
     from .reading.bounds import Bounds
     from .reading.columns import ColumnBatch
-    from .reading.tag_filter import TagFilter
+    from .reading.message_filter import MessageFilter
     from .results import GetMessageResult, QueryMessageResult
 
 _COLUMN_BYTES = 8 << 20
@@ -172,7 +172,7 @@ class StoreView:
         offset: int,
         max_msg_nums: int,
         *,
-        tags: TagFilter | None = None,
+        tags: MessageFilter | None = None,
     ) -> GetMessageResult:
         """Read messages of a queue from ``offset`` on (DefaultMessageStore.getMessage).
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from storage.files.read_files import FileRow
     from storage.model import MessageExt
 
+    from .message_filter import MessageFilter
     from .queue_ext import ConsumeQueueExt
     from .queue_reader import QueueBounds, QueueReader
     from .record_reader import RecordReader
-    from .tag_filter import TagFilter
 
 _FOUND: Final = GetMessageStatus.FOUND
 
@@ -43,7 +43,7 @@ class MessageReader:
         bounds: QueueBounds,
         offset: int,
         max_msg_nums: int,
-        tags: TagFilter | None,
+        tags: MessageFilter | None,
     ) -> GetMessageResult:
         """Read up to ``max_msg_nums`` messages from ``offset`` on.
 
@@ -70,6 +70,7 @@ class MessageReader:
         number = -1
         read = self._records.read
         key = queue.key
+        looks = tags is not None and tags.looks_into_messages
         for number, (place, size, code) in enumerate(CQ_STORE_UNIT.iter_unpack(units)):
             if place < next_file:
                 continue
@@ -80,9 +81,12 @@ class MessageReader:
                 continue
             message = read(place, size, key, offset + number)
             if message is not None:
+                next_file = -1
+                if looks and tags is not None and not tags.accepts_message(message):
+                    status = GetMessageStatus.NO_MATCHED_MESSAGE
+                    continue
                 messages.append(message)
                 total += size
-                next_file = -1
                 continue
             if not total:
                 status = GetMessageStatus.MESSAGE_WAS_REMOVING
@@ -94,7 +98,7 @@ class MessageReader:
             status = _FOUND
         return GetMessageResult(status, offset + number, *bounds, messages, total)
 
-    def _matches(self, queue: QueueReader, tags: TagFilter, code: int) -> bool:
+    def _matches(self, queue: QueueReader, tags: MessageFilter, code: int) -> bool:
         if code <= MAX_EXT_ADDR:
             resolved = self._ext.tags_code(queue.key.topic, queue.key.queue_id, code)
             return resolved is None or tags.matches(resolved)
