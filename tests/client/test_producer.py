@@ -422,12 +422,13 @@ def test_a_retry_message_says_its_attempts_beside_its_properties(produce, a):
 
 def test_a_producer_is_started_once_and_shut_down_once(manager, a):
     producer = Producer("group", brokers=[a], manager=manager)
-    assert producer.state is ServiceState.CREATE_JUST
+    states = [producer.state]
     producer.shutdown()
     with pytest.raises(ClientStateError, match="is not running: its state is CREATE_JUST"):
         producer.send(Message("T", b"x"))
     producer.start()
-    assert producer.state is ServiceState.RUNNING
+    states.append(producer.state)
+    assert states == [ServiceState.CREATE_JUST, ServiceState.RUNNING]
     with pytest.raises(ClientStateError, match="can not be started: its state is RUNNING"):
         producer.start()
     producer.shutdown()

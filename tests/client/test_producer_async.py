@@ -31,7 +31,7 @@ def b(open_broker, clock):
 
 @pytest.fixture
 def produce(manager, a, b):
-    started = []
+    started: list[Producer] = []
     for broker in (a, b):
         broker.update_topic(TopicConfig("T", 2, 2))
 
@@ -64,7 +64,7 @@ class BlockingBroker(FailingBroker):
 
 def test_the_callback_and_the_future_get_the_result(produce):
     producer = produce()
-    told = []
+    told: list[object] = []
     future = producer.send_async(Message("T", b"x"), on_success=told.append)
     result = future.result(DEADLINE_S)
     assert result.send_status is SendStatus.SEND_OK
@@ -72,7 +72,7 @@ def test_the_callback_and_the_future_get_the_result(produce):
 
 
 def test_the_callback_and_the_future_get_the_error(produce):
-    told = []
+    told: list[object] = []
     future = produce().send_async(Message("T", b""), on_exception=told.append)
     error = future.exception(DEADLINE_S)
     assert isinstance(error, MessageIllegalError)

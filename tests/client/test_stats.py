@@ -52,6 +52,7 @@ def test_the_first_look_stands_beside_a_zero_one_interval_earlier(clock):
     counters = StatsItemSet("X")
     counters.add_value("k", 100, 4)
     item = counters.item("k")
+    assert item is not None
     assert item.minute() == item.hour() == item.day() == StatsSnapshot()
     item.sample_minute(clock.now_ms())
     item.sample_hour(clock.now_ms())
@@ -86,6 +87,8 @@ def test_counters_are_found_and_forgotten_by_key():
     counters.add_value("T@b", 1)
     counters.add_value("T@a", 2, 5)
     assert counters.keys() == ["T@a", "T@b"]
-    assert (counters.item("T@a").value, counters.item("T@a").times) == (2, 5)
+    item = counters.item("T@a")
+    assert item is not None
+    assert (item.value, item.times) == (2, 5)
     counters.delete("T@a")
     assert counters.item("T@a") is None
