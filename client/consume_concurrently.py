@@ -24,6 +24,7 @@ import logging
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from operator import length_hint
 from typing import TYPE_CHECKING, Final
 
@@ -114,6 +115,7 @@ class ConsumeMessageConcurrentlyService:
             self._remove,
         )
         self._unsettled: deque[_Pulled] = deque()
+        self._start_time = (-1, b"")  # the last CONSUME_START_TIME, ms and as it is stored
 
     def start(self) -> None:
         """See ConsumeService.start.
@@ -146,7 +148,11 @@ class ConsumeMessageConcurrentlyService:
         """See ConsumeService.submit; ``dispatch_to_consume`` means nothing here."""
         size = self._consumer.config.consume_message_batch_max_size
         pulled = tuple(messages)
-        requests = [pulled[i : i + size] for i in range(0, len(pulled), size)]
+        requests: list[Messages] = (
+            list(zip(pulled, strict=True))  # tuples of one, the quick way
+            if size == 1
+            else [pulled[i : i + size] for i in range(0, len(pulled), size)]
+        )
         if not self.pool.submit(_Pulled(self, iter(requests), process_queue, queue)):
             self._submit_later(pulled, process_queue, queue)
 
@@ -163,64 +169,74 @@ class ConsumeMessageConcurrentlyService:
         """Consume requests of a pull until none is left to begin, in this thread."""
         consumer, pool = self._consumer, self.pool
         process_queue, queue = pulled.process_queue, pulled.queue
-        watching = consumer.config.message_model is MessageModel.CLUSTERING
+        now_ms = consumer.clock.now_ms
+        now = now_ms()
         for messages in pulled.requests:
             if pool.stopped:
                 return
             if process_queue.dropped:
                 logger.info("not consumed, the queue is dropped: %s", queue)
                 continue
+            config = consumer.config
+            watch_ms = config.resend_after_if_still_un_ack_ms
             try:
-                watch_ms = consumer.config.resend_after_if_still_un_ack_ms
-                if watch_ms and watching:
+                if watch_ms and config.message_model is MessageModel.CLUSTERING:
                     request = WatchedRequest(messages, process_queue, queue)
                     self._timer.run(request, watch_ms, self._run_watched)
-                else:
-                    self._run(messages, process_queue, queue)
+                    now = now_ms()
+                elif self._run(messages, process_queue, queue, now):
+                    now = now_ms()
             except Exception:
                 # The message stays in the process queue: whoever has the queue next gets it.
                 logger.exception("a request failed: group=%s %s", consumer.group, queue)
+                now = now_ms()
         self._unsettled.append(pulled)
         if len(self._unsettled) > _MAX_UNSETTLED:
             self._settle_all()
 
     def _run_watched(self, request: WatchedRequest) -> None:
-        self._run(request.messages, request.process_queue, request.queue, request)
+        now = self._consumer.clock.now_ms()
+        self._run(request.messages, request.process_queue, request.queue, now, request)
 
     def _run(
         self,
         messages: Messages,
         process_queue: ProcessQueue,
         queue: MessageQueue,
+        started: int,
         watched: WatchedRequest | None = None,
-    ) -> None:
-        """Have one request consumed (ConsumeRequest.run); its queue is not dropped yet."""
+    ) -> int:
+        """Have one request consumed (ConsumeRequest.run); gives 0 if no time has passed.
+
+        The queue is not dropped yet, but may be while the listener runs: its result is lost then.
+        """
         consumer = self._consumer
+        config = consumer.config
         context = ConsumeConcurrentlyContext(queue)
         if queue.topic == self._retry_topic:
             reset_retry_topic(messages, self._retry_topic)
         hooks = consumer.consume_hooks
         hooked = call_before(hooks, consumer.group, messages, queue) if hooks else None
-        now_ms = consumer.clock.now_ms
-        started = now_ms()
-        start_time = _START_TIME % started
+        start_time = self._start_time
+        if start_time[0] != started:
+            self._start_time = start_time = (started, _START_TIME % started)
         for message in messages:
-            message.add_property_bytes(start_time)
+            message.add_property_bytes(start_time[1])
         status: ConsumeConcurrentlyStatus | None = None
         error: BaseException | None = None
         try:
             status = self._listen(messages, context)
         except BaseException as raised:  # noqa: BLE001 - whatever it raises, the messages come again
             error = raised
-        took = now_ms() - started
+        took = consumer.clock.now_ms() - started
         success = status is _SUCCESS
         if not success:
             self._log_failure(status, error, queue)
         if hooked is not None:
-            timed_out = took >= consumer.config.consume_timeout_minutes * _MS_PER_MINUTE
+            timed_out = took >= config.consume_timeout_minutes * _MS_PER_MINUTE
             how = return_type(status, error, failed=not success, timed_out=timed_out)
             call_after(hooks, hooked, _SUCCESS if success else _LATER, how, success=success)
-        if consumer.config.consume_log:
+        if config.consume_log:
             logger.info("consumed: status=%s ids=%s", status, [m.msg_id for m in messages])
         if process_queue.dropped:
             logger.warning("the result does not count, the queue is dropped: %s", queue)
@@ -229,12 +245,12 @@ class ConsumeMessageConcurrentlyService:
             with watched.lock:
                 self._process(messages, context, status, error, took, process_queue, watched.resent)
                 watched.finished = True
-        elif success and context.ack_index >= len(messages) - 1:
-            process_queue.finished.append((messages, took))
-            if took:
-                self.settle(process_queue, queue)
-        else:
+        elif took or not success or context.ack_index < len(messages) - 1:
             self._process(messages, context, status, error, took, process_queue)
+        else:
+            process_queue.finished.append(messages)
+            return 0
+        return 1
 
     def _log_failure(
         self, status: object, error: BaseException | None, queue: MessageQueue
@@ -320,17 +336,12 @@ class ConsumeMessageConcurrentlyService:
         """See ConsumeService.settle."""
         finished = process_queue.finished
         with process_queue.settling:
-            if not finished:
+            requests = [finished.popleft() for _ in range(len(finished))]
+            if not requests:
                 return
-            messages: list[MessageExt] = []
-            requests = total_ms = 0
-            while finished:
-                done, took = finished.popleft()
-                messages += done
-                requests += 1
-                total_ms += took
+            messages = list(chain.from_iterable(requests))
             self._note_removed(messages, process_queue, queue)
-        self._count(queue, total_ms, len(messages), times=requests)
+        self._count(queue, 0, len(messages), times=len(requests))
 
     def _settle_all(self) -> None:
         while True:

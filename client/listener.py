@@ -52,12 +52,12 @@ class ConsumeConcurrentlyContext:
     to come again, although it says CONSUME_SUCCESS.
     """
 
-    __slots__ = ("ack_index", "delay_level_when_next_consume", "message_queue")
+    # Values of the class until somebody sets them: one is made for each message.
+    delay_level_when_next_consume: int = 0
+    ack_index: int = _INT_MAX
 
     def __init__(self, message_queue: MessageQueue) -> None:
         self.message_queue = message_queue
-        self.delay_level_when_next_consume = 0
-        self.ack_index = _INT_MAX
 
 
 class ConsumeOrderlyContext:

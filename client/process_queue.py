@@ -57,8 +57,8 @@ class ProcessQueue:
 
     Times are ms of the clock that is handed in. ``dropped`` says that the queue is not ours any
     more: what still runs may end, and its result is thrown away. ``locked`` is the client's view
-    of the broker's lock. ``finished`` is for the concurrent service: listener calls that succeeded
-    and were not removed yet, with their time in ms, see its ``settle``.
+    of the broker's lock. ``finished`` is for the concurrent service: messages of listener calls
+    that succeeded and were not removed yet, see its ``settle``.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -74,7 +74,7 @@ class ProcessQueue:
         """Messages behind the last one pulled, as far as its MAX_OFFSET tells."""
         self.consume_lock: Final = threading.Lock()
         self.settling: Final = threading.Lock()  # held while ``finished`` becomes progress
-        self.finished: Final[deque[tuple[Messages, int]]] = deque()
+        self.finished: Final[deque[Messages]] = deque()
         self._clock = clock
         self._lock = threading.Lock()  # guards all below, and queue_offset_max
         self._tree: SortedDict = SortedDict()  # queue offset -> message: to be consumed
@@ -128,15 +128,12 @@ class ProcessQueue:
             tree = self._tree
             known = fresh.keys() & tree.keys() if self._overlaps(fresh) else ()
             tree.update(fresh)
-            if known:
-                new = [offset for offset in fresh if offset not in known]
-                self._msg_size += sum(len(fresh[offset].stored_body) for offset in new)
-            else:
-                new = list(fresh)
+            for offset in known:
+                del fresh[offset]
+            if fresh:
+                self._msg_count += len(fresh)
                 self._msg_size += sum(map(len, map(_STORED_BODY, fresh.values())))
-            if new:
-                self._msg_count += len(new)
-                self.queue_offset_max = new[-1]
+                self.queue_offset_max = next(reversed(fresh))
             last = messages[-1]
             max_offset = last.get_property(PROPERTY_MAX_OFFSET)
             if max_offset is not None:
@@ -166,22 +163,16 @@ class ProcessQueue:
     def _take_out(self, messages: Sequence[MessageExt]) -> None:
         tree = self._tree
         before = len(tree)
-        # One by one costs the same whatever is left; a new map is cheaper when little is.
-        if before <= 4 * len(messages):
-            gone = set(map(_QUEUE_OFFSET, messages))
-            left = {offset: m for offset, m in dict.items(tree) if offset not in gone}
-            if len(left) == before:
-                return
-            self._msg_size -= sum(
-                len(m.stored_body) for offset, m in dict.items(tree) if offset in gone
-            )
-            self._tree = SortedDict(left)
+        gone = set(map(_QUEUE_OFFSET, messages))
+        if gone.issuperset(dict.keys(tree)):
+            self._msg_size -= sum(map(len, map(_STORED_BODY, dict.values(tree))))
+            tree.clear()
         else:
-            for message in messages:
-                removed = tree.pop(message.queue_offset, None)
+            for offset in gone:
+                removed = tree.pop(offset, None)
                 if removed is not None:
                     self._msg_size -= len(removed.stored_body)
-        self._msg_count -= before - len(self._tree)
+        self._msg_count -= before - len(tree)
 
     # -- orderly consumption
 

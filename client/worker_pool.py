@@ -53,7 +53,8 @@ class WorkerPool:
         self._threads: list[threading.Thread] = []
         self._core_pool_size = core_pool_size
         self._closed = False  # takes no jobs
-        self._stopped = False  # begins nothing
+        self.stopped = False
+        """Whether jobs have to end where they are."""
 
     @property
     def core_pool_size(self) -> int:
@@ -64,11 +65,6 @@ class WorkerPool:
     def threads(self) -> int:
         """How many threads there are."""
         return len(self._threads)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether jobs have to end where they are."""
-        return self._stopped
 
     @property
     def waiting(self) -> bool:
@@ -110,7 +106,7 @@ class WorkerPool:
         return not any(thread.is_alive() for thread in threads)
 
     def _stop(self) -> None:
-        self._stopped = True
+        self.stopped = True
         self._jobs.clear()
 
     def _wake_all(self) -> None:
@@ -129,7 +125,7 @@ class WorkerPool:
 
     def _start_one(self) -> None:
         with self._lock:
-            if self._stopped or len(self._threads) >= self._core_pool_size:
+            if self.stopped or len(self._threads) >= self._core_pool_size:
                 return
             name = f"{self._name}_{len(self._threads) + 1}"
             thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -140,7 +136,7 @@ class WorkerPool:
         parked = threading.Lock()
         parked.acquire()
         woken = True
-        while not self._stopped:
+        while not self.stopped:
             job = self._oldest()
             if job is None:
                 self._call_rest()

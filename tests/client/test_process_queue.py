@@ -128,7 +128,7 @@ def test_a_batch_that_was_cleared_away_does_not_come_back() -> None:
 @pytest.mark.conformance("E11")
 def test_clearing_forgets_everything() -> None:
     process_queue = filled(1, 5)
-    process_queue.finished.append((tuple(pulled([1])), 0))
+    process_queue.finished.append(tuple(pulled([1])))
     process_queue.clear()
     assert (process_queue.msg_count, process_queue.msg_size, process_queue.get_max_span()) == (
         0,
