@@ -130,7 +130,7 @@ class WorkerPool:
             name = f"{self._name}_{len(self._threads) + 1}"
             thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._threads.append(thread)
-        thread.start()
+            thread.start()  # under the lock: ``shutdown`` can only wait for threads that run
 
     def _run(self) -> None:
         parked = threading.Lock()
