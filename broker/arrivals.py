@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Final
-
-WaitOnStore = Callable[[int, int, str | None], int]
-"""MessageStore.wait: known log end, longest wait in ms, topic or None; gives the log's end."""
+from collections.abc import Callable, Collection
+from typing import Final, Protocol
 
 POLL_FILES_MS: Final = 100
 """How often a store that is open for reading only is looked at if its end is found in its files."""
@@ -16,19 +13,34 @@ POLL_PAGE_MS: Final = 5
 """The same if rmqctl processes write it: one look at a mapped word, 0.2 % of a core."""
 
 
+class Growing(Protocol):
+    """A log that one thread may wait on: MessageStore, or :class:`Polled`."""
+
+    def wait(
+        self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None = None
+    ) -> int:
+        """Wait for records of topics; gives the log's end. May come back early."""
+        ...
+
+    def wake(self) -> None:
+        """Have the thread that waits come back, or the next one that does."""
+        ...
+
+
 class Arrivals:
     """Tells threads that the log has grown.
 
-    One of the waiting threads sleeps on the store, the others on it. While all of them want one
-    topic the store wakes us for that topic only.
+    One of the waiting threads sleeps on the store, for the topics of all, the others on it. Whoever
+    comes with another topic wakes it, so that somebody sleeps for that one too.
     """
 
-    def __init__(self, wait_on_store: WaitOnStore, log_end: Callable[[], int]) -> None:
-        self._wait_on_store = wait_on_store
+    def __init__(self, store: Growing, log_end: Callable[[], int]) -> None:
+        self._store = store
         self._log_end = log_end
-        self._changed = threading.Condition()  # guards the three fields below
+        self._changed = threading.Condition()  # guards the four fields below
+        self._waiting: list[frozenset[str] | None] = []
         self._sleeping = False
-        self._topics: set[str | None] = set()
+        self._slept_for: frozenset[str] | None = None
         self._closed = False
 
     @property
@@ -40,49 +52,96 @@ class Arrivals:
         """Give the log's end, to be handed to :meth:`wait` later."""
         return self._log_end()
 
-    def wait(self, known: int, timeout_ms: int, topic: str | None = None) -> int:
+    def wait(
+        self,
+        known: int,
+        timeout_ms: int,
+        topics: Collection[str] | None = None,
+        until: Callable[[], bool] | None = None,
+    ) -> int:
         """Wait until the log's end is not ``known`` or the time is over; gives the log's end.
 
-        Comes back at once when closed.
+        Records of other topics than ``topics`` wake nobody. ``until`` ends the wait too, once
+        :meth:`wake` has told to ask it. Comes back at once when closed.
         """
         deadline = time.monotonic() + timeout_ms / 1000
-        while True:
-            end = self._log_end()
-            left = deadline - time.monotonic()
-            if end != known or left <= 0 or self._closed:
-                return end
-            with self._changed:
-                self._topics.add(topic)
-                if self._sleeping:
-                    self._changed.wait(left)
-                    continue
-                self._sleeping = True
-                only = topic if len(self._topics) == 1 else None
-            try:
-                self._wait_on_store(known, max(1, int(left * 1000)), only)
-            finally:
+        wanted = None if topics is None else frozenset(topics)
+        with self._changed:
+            self._waiting.append(wanted)
+        try:
+            while True:
                 with self._changed:
-                    self._sleeping = False
-                    self._changed.notify_all()
+                    end = self._log_end()
+                    left = deadline - time.monotonic()
+                    if end != known or left <= 0 or self._closed or (until and until()):
+                        return end
+                    if self._sleeping:
+                        if not _covers(self._slept_for, wanted):
+                            self._store.wake()
+                        self._changed.wait(left)
+                        continue
+                    self._sleeping = True
+                    self._slept_for = _union(self._waiting)
+                try:
+                    self._store.wait(known, max(1, int(left * 1000)), self._slept_for)
+                finally:
+                    with self._changed:
+                        self._sleeping = False
+                        self._changed.notify_all()
+        finally:
+            with self._changed:
+                self._waiting.remove(wanted)
+
+    def wake(self) -> None:
+        """Have everybody who waits look again."""
+        with self._changed:
+            if self._sleeping:
+                self._store.wake()
+            self._changed.notify_all()
 
     def close(self) -> None:
-        """Have everybody who waits come back; blocks until nobody sleeps on the store, a second."""
+        """Have everybody who waits come back; blocks until nobody sleeps on the store."""
         with self._changed:
             self._closed = True
+            while self._sleeping:
+                self._store.wake()
+                self._changed.wait(1)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._sleeping)
 
 
-def polling(log_end: Callable[[], int], interval_ms: Callable[[], int]) -> WaitOnStore:
-    """Make a wait for a store that can only be looked at, every ``interval_ms``.
+def _union(sets: Collection[frozenset[str] | None]) -> frozenset[str] | None:
+    known = [topics for topics in sets if topics is not None]
+    return frozenset().union(*known) if len(known) == len(sets) else None
+
+
+def _covers(slept_for: frozenset[str] | None, wanted: frozenset[str] | None) -> bool:
+    return slept_for is None or (wanted is not None and wanted <= slept_for)
+
+
+class Polled:
+    """A store that can only be looked at, every ``interval_ms``.
 
     Readers are not rung: asking for that would be a write.
     """
 
-    def wait(known: int, timeout_ms: int, _topic: str | None) -> int:
+    def __init__(self, log_end: Callable[[], int], interval_ms: Callable[[], int]) -> None:
+        self._log_end = log_end
+        self._interval_ms = interval_ms
+        self._woken = threading.Event()
+
+    def wait(
+        self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None = None
+    ) -> int:
+        """See Growing.wait; topics make no difference."""
+        del topics
         deadline = time.monotonic() + timeout_ms / 1000
-        while (end := log_end()) == known and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(left, interval_ms() / 1000))
+        while (end := self._log_end()) == known_log_end:
+            left = deadline - time.monotonic()
+            if left <= 0 or self._woken.wait(min(left, self._interval_ms() / 1000)):
+                break
+        self._woken.clear()
         return end
 
-    return wait
+    def wake(self) -> None:
+        """See Growing.wake."""
+        self._woken.set()

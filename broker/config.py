@@ -58,5 +58,16 @@ class BrokerConfig:
     """Per cent of the machine's memory that counts as "still in memory", from the log's end."""
     max_suspend_timeout_ms: int = 30_000
     """Longest time that a pull is held, whatever it asks for (the client's own time-out)."""
+    long_polling_enable: bool = True
+    """Whether pulls that found nothing are answered when something comes (longPollingEnable);
+    else they are answered after ``short_polling_time_mills``."""
+    short_polling_time_mills: int = 1_000
+    """How long pulls are held without long polling (shortPollingTimeMills)."""
+    offset_moved_event_enable: bool = True
+    """Whether a pull outside of its queue is noted as a message of topic OFFSET_MOVED_EVENT, as
+    the real broker always does."""
+    refuse_equal_client_ids: bool = True
+    """Whether a group that divides its queues takes one member of a client id only. The real
+    broker takes several, which all consume the same queues and leave others alone."""
     flush_consumer_offset_interval_ms: int = 5_000
     """How often progress is written to consumerOffset.json (flushConsumerOffsetInterval)."""

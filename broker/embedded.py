@@ -17,7 +17,7 @@ from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
 
-from .arrivals import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, polling
+from .arrivals import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, Polled
 from .config import BrokerConfig
 from .embedded_members import MembersRole
 from .embedded_retrying import RetryingRole
@@ -74,17 +74,17 @@ class EmbeddedBroker(MembersRole, RetryingRole):
             else None
         )
         log_end = self._log_end
-        if store is None:
-            self._arrivals = Arrivals(polling(log_end, self._poll_interval_ms), log_end)
-        else:
-            self._arrivals = Arrivals(store.wait, log_end)
+        growing = Polled(log_end, self._poll_interval_ms) if store is None else store
+        self._arrivals = Arrivals(growing, log_end)
         self._puller = Puller(
+            config,
             lambda: self.view,
             self._topics,
             self._groups,
             self._arrivals,
-            self._progress.note if store is not None else _forget,
-            max_suspend_timeout_ms=config.max_suspend_timeout_ms,
+            group_table=lambda group: self.members.group_table(group),
+            note_commit=self._progress.note if store is not None else _forget,
+            note_moved=self._note_moved,
         )
         store_config = self.view.config
         delays_ms = parse_delay_levels(store_config.message_delay_level)
@@ -214,6 +214,12 @@ class EmbeddedBroker(MembersRole, RetryingRole):
         """See Broker.pull."""
         return self._puller.pull(request)
 
+    def pull_async(
+        self, request: PullRequest, answer: Callable[[PullResult | Exception], None]
+    ) -> None:
+        """See Broker.pull_async."""
+        self._puller.pull_async(request, answer)
+
     def pull_column(
         self, topic: str, queue_id: int, offset: int, count: int, max_bytes: int = 8 << 20
     ) -> ColumnBatch:
@@ -227,7 +233,7 @@ class EmbeddedBroker(MembersRole, RetryingRole):
         """See Broker.wait_for_messages."""
         if known is None:
             return self._arrivals.now()
-        return self._arrivals.wait(known, timeout_ms, topic)
+        return self._arrivals.wait(known, timeout_ms, None if topic is None else (topic,))
 
     def _poll_interval_ms(self) -> int:
         return POLL_PAGE_MS if self.view.has_page else POLL_FILES_MS
@@ -319,6 +325,7 @@ class EmbeddedBroker(MembersRole, RetryingRole):
         if self._closed:
             return
         self._closed = True
+        self._puller.held.close()
         self._close_members()
         self._arrivals.close()
         try:
@@ -339,6 +346,13 @@ class EmbeddedBroker(MembersRole, RetryingRole):
     @property
     def _persist_interval(self) -> float:
         return self.config.flush_consumer_offset_interval_ms / 1000
+
+    def _note_moved(self, request: PullRequest, next_offset: int) -> None:
+        store = self._store
+        if store is not None and self.config.offset_moved_event_enable:
+            from .offset_moved import OffsetMovedEvents
+
+            OffsetMovedEvents(self.config, store.put, store.now).note(request, next_offset)
 
     def _queues(self) -> list[tuple[str, int]]:
         return self.view.queues()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
     from storage.store import MessageStore
 
+    from .config import BrokerConfig
     from .groups import GroupManager
     from .members import MemberManager
     from .membership import SoleMember
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 class MembersRole:
     """The Members role of an EmbeddedBroker; nothing is started before a client connects."""
 
+    config: BrokerConfig
     _store: MessageStore | None
     _topics: TopicManager
     _groups: GroupManager
@@ -56,6 +58,7 @@ class MembersRole:
             now=now_ms if self._store is None else self._store.now,
             progress_of=lambda *queue: self._progress.query(*queue).offset,
             read_message=lambda offset: self.view.look_message_by_offset(offset),
+            refuse_equal_client_ids=self.config.refuse_equal_client_ids,
         )
 
     def connect(self, client_id: str, handler: ClientHandler) -> None:

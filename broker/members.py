@@ -171,7 +171,7 @@ class MemberManager:
             config = self._groups.for_use(group)
         except SubscriptionGroupNotExistError:
             return True  # it may join, its pulls are refused (ClientManageProcessor)
-        self._topics.for_retries(retry_topic(group), config.retry_queue_nums)
+        self._topics.for_own_use(retry_topic(group), config.retry_queue_nums)
         return config.notify_consumer_ids_changed_enable
 
     def _join(self, client: _Client, consumer: ConsumerData, table: GroupTable | None) -> None:

@@ -1,23 +1,30 @@
-"""Answering pulls (PullMessageProcessor and PullRequestHoldService of 4.9)."""
+"""Answering pulls (PullMessageProcessor of 4.9); those that wait: broker.held_pulls."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from storage.results import GetMessageResult, GetMessageStatus
+from storage.configs.topics import PERM_READ
+from storage.results import GetMessageStatus
 
-from .errors import NoPermissionError
+from .errors import BrokerError, NoPermissionError, ResponseCode
+from .held_pulls import Answer, HeldPulls
+from .port.members import MessageModel
 from .port.reading import PullRequest, PullResult, PullStatus
 from .subscription import parse_subscription
 
 if TYPE_CHECKING:
+    from storage.configs.subscription_groups import SubscriptionGroupConfig
     from storage.reading.tag_filter import TagFilter
     from storage.readonly import StoreView
 
     from .arrivals import Arrivals
+    from .config import BrokerConfig
+    from .group_table import GroupTable
     from .groups import GroupManager
+    from .port.members import SubscriptionData
     from .port.progress import OffsetCommit
     from .topics import TopicManager
 
@@ -44,83 +51,141 @@ def pull_status(status: GetMessageStatus, offset: int) -> PullStatus:
 
 
 class Puller:
-    """Answers pulls over one store. Safe for threads; each held pull keeps its caller's thread.
+    """Answers pulls over one store. Safe for threads.
 
-    ``note_commit`` takes the progress that a pull carries.
+    ``group_table`` gives a group's members and subscriptions; ``note_commit`` takes the progress
+    that a pull carries; ``note_moved`` is told of pulls outside of their queue: where they asked,
+    and where they are to go on.
     """
 
     def __init__(
         self,
+        config: BrokerConfig,
         view: Callable[[], StoreView],
         topics: TopicManager,
         groups: GroupManager,
         arrivals: Arrivals,
-        note_commit: Callable[[str, OffsetCommit], None],
         *,
-        max_suspend_timeout_ms: int,
+        group_table: Callable[[str], GroupTable | None],
+        note_commit: Callable[[str, OffsetCommit], None],
+        note_moved: Callable[[PullRequest, int], None],
     ) -> None:
+        self._config = config
         self._view = view
         self._topics = topics
         self._groups = groups
-        self._arrivals = arrivals
+        self._group_table = group_table
         self._note_commit = note_commit
-        self._max_suspend_timeout_ms = max_suspend_timeout_ms
-
-    def pull(self, request: PullRequest) -> PullResult:
-        """Answer a pull; see Broker.pull.
-
-        One that is held back is answered when its queue has grown: also if nothing new matches its
-        subscription, so that the client's offset moves on (the real broker looks at the hash first
-        and answers such a pull within 5 s).
-        """
-        group = self._groups.for_use(request.consumer_group)
-        if not group.consume_enable:
-            raise NoPermissionError(f"group {group.group_name} may not consume: it is disabled")
-        self._topics.for_pulling(request.topic, request.queue_id)
-        tags = parse_subscription(request.expression, request.expression_type)
-        known = self._arrivals.now() if request.suspend_timeout_ms > 0 else 0
-        result = self._read(request, tags)
-        if request.commit is not None:
-            self._note_commit(request.consumer_group, request.commit)
-        if request.suspend_timeout_ms > 0 and _may_wait(request, result):
-            self._hold(request, known)
-            result = self._read(request, tags)
-        return PullResult(
-            pull_status(result.status, request.queue_offset),
-            result.next_begin_offset,
-            result.min_offset,
-            result.max_offset,
-            result.messages,
-            result.status,
+        self._note_moved = note_moved
+        self.held = HeldPulls(
+            view,
+            arrivals,
+            lambda pull: self._answer(pull.request, pull.tags),
+            notified=config.long_polling_enable,
         )
 
-    def _read(self, request: PullRequest, tags: TagFilter | None) -> GetMessageResult:
-        return self._view().get_message(
+    def pull(self, request: PullRequest) -> PullResult:
+        """Answer a pull; see Broker.pull."""
+        if request.suspend_timeout_ms <= 0:
+            return self._first_answer(request, self._admit(request))
+        answers: SimpleQueue[PullResult | Exception] = SimpleQueue()
+        self._pull(request, answers.put)
+        answer = answers.get()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def pull_async(self, request: PullRequest, answer: Answer) -> None:
+        """Answer a pull now or later; see Broker.pull_async."""
+        try:
+            self._pull(request, answer)
+        except Exception as error:  # noqa: BLE001 - an answer like any other
+            answer(error)
+
+    def _pull(self, request: PullRequest, answer: Answer) -> None:
+        tags = self._admit(request)
+        result = self._first_answer(request, tags)
+        if request.suspend_timeout_ms > 0 and _may_wait(request, result):
+            suspend_ms = min(request.suspend_timeout_ms, self._config.max_suspend_timeout_ms)
+            if not self._config.long_polling_enable:
+                suspend_ms = self._config.short_polling_time_mills
+            self.held.hold(request, tags, answer, suspend_ms)
+        else:
+            answer(result)
+
+    def _first_answer(self, request: PullRequest, tags: TagFilter | None) -> PullResult:
+        """Read, and take the progress that came along: a held pull's is not taken twice."""
+        result = self._answer(request, tags)
+        if request.commit is not None:
+            self._note_commit(request.consumer_group, request.commit)
+        return result
+
+    def _answer(self, request: PullRequest, tags: TagFilter | None) -> PullResult:
+        found = self._view().get_message(
             request.topic,
             request.queue_id,
             request.queue_offset,
             max(1, request.max_msg_nums),
             tags=tags,
         )
+        status = pull_status(found.status, request.queue_offset)
+        if status is PullStatus.OFFSET_ILLEGAL:
+            self._note_moved(request, found.next_begin_offset)
+        return PullResult(
+            status,
+            found.next_begin_offset,
+            found.min_offset,
+            found.max_offset,
+            found.messages,
+            found.status,
+        )
 
-    def _hold(self, request: PullRequest, known: int) -> None:
-        """Come back when the queue has grown behind the offset, or the time is over."""
-        suspend_ms = min(request.suspend_timeout_ms, self._max_suspend_timeout_ms)
-        deadline = time.monotonic() + suspend_ms / 1000
-        topic, queue_id, offset = request.topic, request.queue_id, request.queue_offset
-        while not self._arrivals.closed:
-            left_ms = int((deadline - time.monotonic()) * 1000)
-            if left_ms <= 0:
-                return
-            known = self._arrivals.wait(known, left_ms, topic)
-            if self._view().max_offset_in_queue(topic, queue_id) > offset:
-                return
+    # -- who may pull what --------------------------------------------------------------------
+
+    def _admit(self, request: PullRequest) -> TagFilter | None:
+        """Check a pull in the order of PullMessageProcessor; gives what it wants."""
+        if not self._config.broker_permission & PERM_READ:
+            raise NoPermissionError(f"broker {self._config.broker_name} may not be read")
+        group = self._groups.for_use(request.consumer_group)
+        if not group.consume_enable:
+            raise NoPermissionError(f"group {group.group_name} may not consume: it is disabled")
+        self._topics.for_pulling(request.topic, request.queue_id)
+        if request.expression is not None:
+            return parse_subscription(request.expression, request.expression_type)
+        subscription = self._registered(request, group)
+        return parse_subscription(subscription.sub_string, subscription.expression_type)
+
+    def _registered(
+        self, request: PullRequest, config: SubscriptionGroupConfig
+    ) -> SubscriptionData:
+        """Find what the group said that it wants of the topic."""
+        group = request.consumer_group
+        table = self._group_table(group)
+        if table is None:
+            raise BrokerError(
+                f"group {group} has no members, so it has no subscription",
+                ResponseCode.SUBSCRIPTION_NOT_EXIST,
+            )
+        if table.message_model is MessageModel.BROADCASTING and not config.consume_broadcast_enable:
+            raise NoPermissionError(f"group {group} may not consume by broadcasting")
+        found = table.subscriptions.get(request.topic)
+        if found is None:
+            raise BrokerError(
+                f"group {group} has not subscribed to topic {request.topic}",
+                ResponseCode.SUBSCRIPTION_NOT_EXIST,
+            )
+        if found.sub_version < request.sub_version:
+            raise BrokerError(
+                f"the subscription of group {group} to topic {request.topic} is older than "
+                "the pull's: its heartbeat has not come yet",
+                ResponseCode.SUBSCRIPTION_NOT_LATEST,
+            )
+        return found
 
 
-def _may_wait(request: PullRequest, result: GetMessageResult) -> bool:
+def _may_wait(request: PullRequest, result: PullResult) -> bool:
     """Tell whether a pull found nothing *yet*."""
-    offset = request.queue_offset
     return (
-        pull_status(result.status, offset) is PullStatus.NO_NEW_MSG
-        and result.next_begin_offset == offset
+        result.pull_status is PullStatus.NO_NEW_MSG
+        and result.next_begin_offset == request.queue_offset
     )

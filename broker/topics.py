@@ -145,14 +145,6 @@ class TopicManager:
             )
         return found
 
-    def for_retries(self, topic: str, queue_nums: int) -> TopicConfig:
-        """Find a retry or dead letter topic, or make it: read and write, nothing inherited
-        (createTopicInSendMessageBackMethod). Raises NoPermissionError on a read-only store.
-        """
-        return self._table.get(topic) or self._table.create(
-            topic, TopicConfig(topic, queue_nums, queue_nums)
-        )
-
     def update(self, config: TopicConfig, note: Mapping[str, str] | None = None) -> bool:
         """Create or change a topic; False if it is so already (updateTopicConfig).
 

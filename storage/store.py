@@ -7,7 +7,7 @@ the gate and the :class:`storage.writing.append.Appender`. Durability: FORMAT.md
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -59,6 +59,7 @@ class MessageStore(ForkAware):
         "_session",
         "_sync_flush",
         "_view",
+        "_woken",
         "config",
         "root",
         "services",
@@ -82,6 +83,7 @@ class MessageStore(ForkAware):
         self._broken: str | None = None
         self._bell: Bell | None = None
         self._view: StoreView | None = None
+        self._woken = False
         self._session = Session(fs, root, config, gate_timeout_ms=gate_timeout_ms)
         page = self._page = self._session.page
         gate = self._gate = self._session.gate
@@ -294,8 +296,10 @@ class MessageStore(ForkAware):
         self._check_open()
         return int(self._page.words[Word.LOG_END])
 
-    def wait(self, known_log_end: int, timeout_ms: int, topic: str | None = None) -> int:
-        """Wait until the log has grown beyond ``known_log_end`` with records for ``topic`` (None:
+    def wait(
+        self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None = None
+    ) -> int:
+        """Wait until the log has grown beyond ``known_log_end`` with records for ``topics`` (None:
         any) or ``timeout_ms`` is over; gives the log's end. Wakes within a millisecond of a put in
         any process; may come back early. For one thread at a time."""
         self._check_open()
@@ -307,13 +311,21 @@ class MessageStore(ForkAware):
         if self._bell is None:  # 256 others wait already
             time.sleep(min(timeout_ms, 20) / 1000)
             return int(words[Word.LOG_END])
-        self._bell.arm(topic)
+        self._bell.arm(topics)
         try:
-            if words[Word.LOG_END] == known_log_end:
+            if words[Word.LOG_END] == known_log_end and not self._woken:
                 self._bell.sleep(min(timeout_ms, LONGEST_SLEEP_MS))
         finally:
             self._bell.disarm()
+            self._woken = False
         return int(words[Word.LOG_END])
+
+    def wake(self) -> None:
+        """Have the thread that waits come back, or the next one that does. From any thread."""
+        self._woken = True  # before the look at the bell: a waiter makes it, then looks here
+        bell = self._bell
+        if bell is not None:
+            bell.wake()
 
     # -- life ---------------------------------------------------------------------------------
 

@@ -25,11 +25,11 @@ def main(root: str, count: int, idle_seconds: int) -> None:
                 latencies.append(now - int(message.body[:20]))
                 offset += 1
             if not found.messages:
-                end = store.wait(end, 1_000, TOPIC)
+                end = store.wait(end, 1_000, [TOPIC])
         cpu = time.process_time()
         deadline = time.monotonic() + idle_seconds
         while (left := deadline - time.monotonic()) > 0:
-            end = store.wait(end, int(left * 1000) + 1, TOPIC)
+            end = store.wait(end, int(left * 1000) + 1, [TOPIC])
             view.get_message(TOPIC, 0, offset, 32, tags=None)
         cpu = time.process_time() - cpu
     print(json.dumps({"latencies": latencies, "cpu": cpu}))

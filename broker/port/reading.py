@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -35,6 +36,8 @@ class PullRequest(NamedTuple):
 
     ``max_msg_nums`` below 1 counts as 1. ``suspend_timeout_ms`` > 0: if there is nothing new, the
     answer is held back so long until there is. ``commit`` is taken note of with the pull.
+    ``expression`` None means what the group's last heartbeat says of the topic, which must not be
+    older than ``sub_version``.
     """
 
     consumer_group: str
@@ -42,10 +45,12 @@ class PullRequest(NamedTuple):
     queue_id: int
     queue_offset: int
     max_msg_nums: int = 32
-    expression: str = SUB_ALL
+    expression: str | None = SUB_ALL
     expression_type: str = "TAG"
     suspend_timeout_ms: int = 0
     commit: OffsetCommit | None = None
+    sub_version: int = 0
+    client_id: str = ""
 
 
 class PullResult(NamedTuple):
@@ -79,7 +84,23 @@ class Reading(Protocol):
     """Reading messages."""
 
     def pull(self, request: PullRequest) -> PullResult:
-        """Read a queue (PULL_MESSAGE); blocks while the answer is held back."""
+        """Read a queue (PULL_MESSAGE); blocks while the answer is held back.
+
+        Raises SubscriptionGroupNotExistError, NoPermissionError, TopicNotExistError,
+        SubscriptionParseError, BrokerSystemError for a queue that is not there, and BrokerError
+        with code SUBSCRIPTION_NOT_EXIST or SUBSCRIPTION_NOT_LATEST.
+        """
+        ...
+
+    def pull_async(
+        self, request: PullRequest, answer: Callable[[PullResult | Exception], None]
+    ) -> None:
+        """Read a queue without blocking: ``answer`` gets the result, or what ``pull`` raises.
+
+        It is called at once, in this thread, unless the answer is held back: then from the broker's
+        one thread for that. It is always called once, when the broker closes at the latest, and
+        may neither block nor raise.
+        """
         ...
 
     def pull_column(

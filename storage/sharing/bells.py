@@ -1,7 +1,8 @@
 """Waking: a waiting process is rung by whoever appends, in microseconds, without polling.
 
-A waiter owns one flag byte of the shared page, a word that says which queue it waits for, and a
-datagram socket ``rmqctl/bells/<slot>``. The order of steps is what keeps bells from being lost:
+A waiter owns one flag byte of the shared page, a word that says which topics it waits for (a bit
+each, so that rings for others are rare), and a datagram socket ``rmqctl/bells/<slot>``. The order
+of steps is what keeps bells from being lost:
 
     waiter:   flag = 1 -> a lock system call (barrier) -> look for data -> sleep on the socket
     appender: LOG_END -> gate released (barrier) -> for each flag set: flag = 0, then send
@@ -13,6 +14,7 @@ An appender killed between clearing and sending loses one ring, so sleeps are bo
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -29,16 +31,22 @@ if TYPE_CHECKING:
     from storage.files.fs import FileSystem
 
 BELLS: Final = "bells"
-ANY_TOPIC: Final = 0
+_TOPIC_BITS: Final = 63
+ANY_TOPIC: Final = (1 << _TOPIC_BITS) - 1
 LONGEST_SLEEP_MS: Final = 1000
 _SET: Final = b"\x01"
 _CLEAR: Final = b"\x00"
 _FLAGS_END: Final = WAITER_FLAGS + MAX_WAITERS
 
 
-def topic_word(topic: str | None) -> int:
-    """The word that stands for a topic in the page; None = any topic."""
-    return ANY_TOPIC if topic is None else crc32(topic.encode()) + 1
+def topics_word(topics: Iterable[str] | None) -> int:
+    """The word that stands for topics in the page; None = any topic."""
+    if topics is None:
+        return ANY_TOPIC
+    word = 0
+    for topic in topics:
+        word |= 1 << crc32(topic.encode()) % _TOPIC_BITS
+    return word
 
 
 class Bell:
@@ -67,11 +75,11 @@ class Bell:
         lock.close()
         return None
 
-    def arm(self, topic: str | None) -> None:
-        """Ask to be rung for messages of ``topic``; data that is there already must be looked
+    def arm(self, topics: Collection[str] | None) -> None:
+        """Ask to be rung for messages of ``topics``; data that is there already must be looked
         for after this call, because it rings no more."""
         words = self._page.words
-        words[WAITER_TOPICS // 8 + self._slot] = topic_word(topic)
+        words[WAITER_TOPICS // 8 + self._slot] = topics_word(topics)
         at = WAITER_FLAGS + self._slot
         self._page.map[at : at + 1] = _SET
         self._lock.holder(WAITER_FLAGS + self._slot)  # a system call: full barrier
@@ -83,6 +91,11 @@ class Bell:
         poller = select.poll()
         poller.register(self._socket, select.POLLIN)
         return bool(poller.poll(max(0, min(timeout_ms, LONGEST_SLEEP_MS))))
+
+    def wake(self) -> None:
+        """End the sleep of another thread, or its next one."""
+        with suppress(BlockingIOError):  # full: it has been rung
+            self._socket.sendto(b"!", f"/proc/self/fd/{self._directory_fd}/{self._slot}")
 
     def disarm(self) -> None:
         """Stop being rung, and forget rings that came late."""
@@ -122,10 +135,10 @@ class Ringer:
         mapped = self._page.map
         end = _FLAGS_END
         at = mapped.find(_SET, WAITER_FLAGS, end)
-        wanted = None if topics is None else {topic_word(t) for t in topics} | {ANY_TOPIC}
+        wanted = topics_word(topics)
         while at >= 0:
             slot = at - WAITER_FLAGS
-            if wanted is None or self._page.words[WAITER_TOPICS // 8 + slot] in wanted:
+            if self._page.words[WAITER_TOPICS // 8 + slot] & wanted:
                 mapped[at : at + 1] = _CLEAR
                 self._send(slot)
             at = mapped.find(_SET, at + 1, end)

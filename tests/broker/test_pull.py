@@ -194,16 +194,6 @@ def test_only_nothing_new_is_held(topic):
     assert time.monotonic() - started < 5
 
 
-def test_closing_answers_held_pulls(open_broker):
-    broker = open_broker()
-    broker.update_topic(TopicConfig("T", 1, 1))
-    thread, done = in_thread(lambda: broker.pull(request(suspend_timeout_ms=30_000)))
-    broker.wait_for_messages(0, 20)
-    broker._arrivals.close()
-    thread.join(10)
-    assert done[0].pull_status is PullStatus.NO_NEW_MSG
-
-
 def test_waiting_for_messages_tells_when_to_look(topic, open_broker):
     known = topic.wait_for_messages(None, 0)
     assert topic.wait_for_messages(known, 10) == known

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from storage.files.fs import FileSystem
-from storage.sharing.bells import LONGEST_SLEEP_MS, Bell, Ringer, topic_word
+from storage.sharing.bells import LONGEST_SLEEP_MS, Bell, Ringer, topics_word
 from storage.sharing.services import TimedServices
 from storage.store import MessageStore
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared
@@ -25,7 +25,7 @@ with MessageStore.open(Path(sys.argv[1])) as store:
     print("ready", flush=True)
     for line in sys.stdin:
         if store.log_end == end:
-            end = store.wait(end, 30_000, line.strip() or None)
+            end = store.wait(end, 30_000, line.split() or None)
         else:
             end = store.log_end
         print(end, flush=True)
@@ -73,8 +73,8 @@ def test_only_waiters_for_the_topic_are_rung(tmp_path: Path) -> None:
         assert first is not None
         assert second is not None
         assert third is not None
-        first.arm("A")
-        second.arm("B")
+        first.arm(["A"])
+        second.arm(["B", "C"])
         third.arm(None)
         ringer = Ringer(page, root)
 
@@ -121,7 +121,7 @@ def test_no_bell_is_lost_between_looking_and_sleeping(tmp_path: Path) -> None:
         def follow() -> None:
             seen = 0
             while seen < rounds:
-                bell.arm("A")
+                bell.arm(["A"])
                 there = reader.view.max_offset_in_queue("A", 0)
                 if there == seen and not bell.sleep(LONGEST_SLEEP_MS):
                     there = reader.view.max_offset_in_queue("A", 0)
@@ -140,9 +140,28 @@ def test_no_bell_is_lost_between_looking_and_sleeping(tmp_path: Path) -> None:
         bell.close()
 
 
-def test_topic_words_are_never_the_word_for_any_topic() -> None:
-    assert topic_word(None) == 0
-    assert all(topic_word(f"t{number}") > 0 for number in range(1000))
+def test_every_topic_has_a_bit_of_the_word_for_any() -> None:
+    everything = topics_word(None)
+    for number in range(1000):
+        word = topics_word([f"t{number}"])
+        assert word & everything == word > 0
+    assert topics_word(["A", "B"]) == topics_word(["A"]) | topics_word(["B"])
+    assert topics_word([]) == 0
+    assert everything < 1 << 63  # a signed word of the page
+
+
+def test_a_sleeper_is_woken_by_its_own_process(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with open_store(root) as store:
+        started = time.monotonic()
+        store.wake()  # also if it comes first, and before there is a bell
+        store.wait(store.log_end, 5_000)
+        store.wait(store.log_end, 1)
+        thread = threading.Thread(target=store.wait, args=(store.log_end, 5_000))
+        thread.start()
+        store.wake()
+        thread.join(5)
+        assert time.monotonic() - started < LONGEST_SLEEP_MS / 1000
 
 
 def test_services_run_in_one_process_and_move_on_when_it_dies(tmp_path: Path) -> None:

@@ -1,0 +1,275 @@
+"""Which held pulls are answered when: by what arrived, by the sweep, by time, by closing."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from broker.arrivals import Arrivals
+from broker.config import BrokerConfig
+from broker.errors import TopicNotExistError
+from broker.held_pulls import HeldPull, HeldPulls
+from broker.port.progress import OffsetCommit
+from broker.port.reading import PullRequest, PullResult, PullStatus
+from broker.subscription import parse_subscription
+from storage.configs.topics import TopicConfig
+from storage.model import Message
+from storage.results import GetMessageStatus
+from tests.support.broker_puppet import broker_puppet
+
+WAIT = 10
+PULLED = PullResult(PullStatus.FOUND, 1, 0, 1, [], GetMessageStatus.FOUND)
+
+
+class Answers:
+    """Takes answers, from any thread."""
+
+    def __init__(self) -> None:
+        self.all: list[Any] = []
+        self._more = threading.Condition()
+
+    def __call__(self, answer: PullResult | Exception) -> None:
+        with self._more:
+            self.all.append(answer)
+            self._more.notify_all()
+
+    def wait(self, count: int = 1) -> list[Any]:
+        with self._more:
+            assert self._more.wait_for(lambda: len(self.all) >= count, WAIT)
+        return self.all
+
+
+def held(queue_id: int = 0, offset: int = 0, **more: Any) -> PullRequest:
+    request = PullRequest("g", "T", queue_id, offset, suspend_timeout_ms=20_000)
+    return request._replace(**more)
+
+
+@pytest.fixture
+def topic(broker):
+    broker.update_topic(TopicConfig("T", 4, 4))
+    return broker
+
+
+@pytest.mark.conformance("D7", "D9")
+def test_a_message_of_another_process_answers_in_milliseconds(topic):
+    with broker_puppet(topic.view.root) as other:
+        other.call("send", topic="warm", body="up")
+        topic.update_topic(TopicConfig("T", 1, 1))
+        answers = Answers()
+        topic.pull_async(held(), answers)
+        assert answers.all == []
+        started = time.monotonic()
+        other.call("send", topic="T", body="now")
+        (result,) = answers.wait()
+        assert time.monotonic() - started < 0.5
+    assert [m.body for m in result.messages] == [b"now"]
+
+
+@pytest.mark.conformance("D7")
+def test_what_can_be_answered_at_once_is_answered_in_the_callers_thread(topic):
+    topic.send(Message("T", b"x"), 0)
+    seen = []
+
+    def answer(result: PullResult | Exception) -> None:
+        seen.append((threading.current_thread(), result))
+
+    topic.pull_async(held(), answer)
+    topic.pull_async(held(3, suspend_timeout_ms=0), answer)
+    topic.pull_async(held(topic="missing"), answer)
+    assert {thread for thread, _ in seen} == {threading.current_thread()}
+    assert [getattr(result, "pull_status", type(result)) for _, result in seen] == [
+        PullStatus.FOUND,
+        PullStatus.NO_NEW_MSG,
+        TopicNotExistError,
+    ]
+
+
+@pytest.mark.conformance("D9")
+def test_only_a_message_that_may_match_answers(topic):
+    wanted, any_tag = Answers(), Answers()
+    topic.pull_async(held(expression="A || B"), wanted)
+    topic.pull_async(held(), any_tag)
+    topic.send(Message("T", b"1", tags="C"), 0)
+    assert [m.body for m in any_tag.wait()[0].messages] == [b"1"]
+    topic.send(Message("T", b"2", tags="B"), 0)
+    (result,) = wanted.wait()
+    assert [m.body for m in result.messages] == [b"2"]
+    assert result.next_begin_offset == 2
+
+
+class Quiet:
+    """A log that says nothing, so that a test does the rounds itself."""
+
+    def __init__(self) -> None:
+        self._woken = threading.Event()
+
+    def wait(self, known_log_end: int, timeout_ms: int, topics: Any = None) -> int:
+        self._woken.wait(timeout_ms / 1000)
+        self._woken.clear()
+        return known_log_end
+
+    def wake(self) -> None:
+        self._woken.set()
+
+
+class Table:
+    """A table of held pulls with a clock that stands still, over the queues of a store."""
+
+    def __init__(self, broker: Any) -> None:
+        self.now = 1_000_000
+        self.released: list[PullRequest] = []
+        self.pulls = HeldPulls(
+            lambda: broker.view,
+            Arrivals(Quiet(), lambda: 0),
+            self._read,
+            monotonic_ms=lambda: self.now,
+        )
+
+    def _read(self, pull: HeldPull) -> PullResult:
+        self.released.append(pull.request)
+        return PULLED
+
+    def hold(self, request: PullRequest, suspend_ms: int = 60_000) -> None:
+        tags = parse_subscription(request.expression)
+        self.pulls.hold(request, tags, lambda _: None, suspend_ms)
+
+
+@pytest.fixture
+def table(topic) -> Iterator[Table]:
+    made = Table(topic)
+    yield made
+    made.pulls.close()
+
+
+@pytest.mark.conformance("D8")
+def test_the_sweep_answers_whatever_the_subscription_if_the_queue_has_grown(topic, table):
+    first, second = held(0, expression="A"), held(1, expression="A")
+    table.hold(first)
+    table.hold(second)
+    topic.send(Message("T", b"1", tags="other"), 0)
+    table.pulls.notify()
+    assert table.released == []
+    table.now += 4_999
+    table.pulls.round(table.now)
+    assert table.released == []
+    table.now += 1
+    table.pulls.round(table.now)
+    assert table.released == [first]
+    assert table.pulls.count == 1
+
+
+@pytest.mark.conformance("D8")
+def test_a_pull_is_answered_at_its_time_and_not_before(table):
+    table.hold(held(0), 15_000)
+    table.hold(held(1), 20_000)
+    assert table.pulls.round(table.now) == 5_000
+    table.now += 14_999
+    assert table.pulls.round(table.now) == 1
+    assert table.released == []
+    table.now += 1
+    assert table.pulls.round(table.now) == 4_999  # the sweep
+    assert table.released == [held(0)]
+    table.now += 5_000
+    assert table.pulls.round(table.now) is None
+    assert table.released == [held(0), held(1)]
+
+
+def test_units_that_were_looked_at_are_not_looked_at_again(topic, table):
+    table.hold(held(0, expression="A"))
+    topic.send_column("T", [b"x"] * 2_500, 0, properties={"TAGS": "other"})
+    table.pulls.notify()
+    assert table.released == []
+    ((_, (pull,)),) = table.pulls._snapshot()
+    assert pull.looked_at == 2_500
+    topic.send(Message("T", b"x", tags="A"), 0)
+    table.pulls.notify()
+    assert table.released == [held(0, expression="A")]
+
+
+@pytest.mark.conformance("D10")
+def test_without_long_polling_nothing_is_told_and_answers_come_after_a_second(open_broker):
+    broker = open_broker(BrokerConfig(long_polling_enable=False, short_polling_time_mills=300))
+    broker.update_topic(TopicConfig("T", 1, 1))
+    answers = Answers()
+    started = time.monotonic()
+    broker.pull_async(held(), answers)
+    broker.send(Message("T", b"x"))
+    (result,) = answers.wait()
+    assert time.monotonic() - started >= 0.29
+    assert result.pull_status is PullStatus.FOUND
+
+
+@pytest.mark.conformance("D12", "G7")
+def test_a_commit_that_comes_along_is_taken_once_before_the_pull_is_held(topic):
+    answers = Answers()
+    topic.send(Message("T", b"0"), 0)
+    topic.pull_async(held(0, 1, commit=OffsetCommit("T", 0, 1)), answers)
+    assert topic.query_consumer_offset("g", "T", 0).offset == 1
+    topic.update_consumer_offsets("g", [OffsetCommit("T", 0, 2)])  # the other entrance
+    assert topic.query_consumer_offset("g", "T", 0).offset == 2
+    topic.progress.move("g", {("T", 0): 0})
+    topic.send(Message("T", b"1"), 0)
+    assert len(answers.wait()[0].messages) == 1
+    assert topic.query_consumer_offset("g", "T", 0).offset == 0
+
+
+def test_hundreds_of_held_pulls_have_one_thread_and_wake_nobody(topic, open_broker):
+    topic.update_topic(TopicConfig("T", 300, 300))
+    answers = [Answers() for _ in range(300)]
+    before = threading.active_count()
+    for queue_id, answer in enumerate(answers):
+        topic.pull_async(held(queue_id), answer)
+    assert threading.active_count() <= before + 1
+    assert topic._puller.held.count == 300
+    busy = time.process_time()
+    threading.Event().wait(1)  # nothing is waited for: this second is what is measured
+    assert time.process_time() - busy < 0.1
+    other = open_broker()
+    for queue_id in (299, 0, 17):
+        other.send(Message("T", b"%d" % queue_id), queue_id)
+        assert [m.body for m in answers[queue_id].wait()[0].messages] == [b"%d" % queue_id]
+    assert topic._puller.held.count == 297
+    assert sum(len(answer.all) for answer in answers) == 3
+
+
+def test_closing_answers_all_that_are_held(open_broker):
+    broker = open_broker()
+    broker.update_topic(TopicConfig("T", 2, 2))
+    answers = Answers()
+    for queue_id in (0, 1):
+        broker.pull_async(held(queue_id), answers)
+    blocked = Answers()
+    thread = threading.Thread(target=lambda: blocked(broker.pull(held())))
+    thread.start()
+    deadline = time.monotonic() + WAIT
+    while broker._puller.held.count < 3 and time.monotonic() < deadline:
+        os.sched_yield()
+    broker.close()
+    thread.join(WAIT)
+    assert [a.pull_status for a in answers.all + blocked.all] == [PullStatus.NO_NEW_MSG] * 3
+
+
+def test_a_client_that_fails_to_take_its_answer_harms_nobody(topic, caplog):
+    def fail(_: object) -> None:
+        raise ValueError("no")
+
+    answers = Answers()
+    topic.pull_async(held(), fail)
+    topic.pull_async(held(), answers)
+    topic.send(Message("T", b"x"), 0)
+    assert answers.wait()[0].pull_status is PullStatus.FOUND
+    assert "could not take the answer" in caplog.text
+
+
+def test_a_read_only_store_holds_pulls_too(topic, open_broker):
+    topic.send(Message("T", b"0"), 0)
+    reader = open_broker(read_only=True)
+    answers = Answers()
+    reader.pull_async(held(0, 1), answers)
+    topic.send(Message("T", b"1"), 0)
+    assert [m.body for m in answers.wait()[0].messages] == [b"1"]
