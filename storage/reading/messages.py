@@ -62,16 +62,21 @@ class MessageReader:
                 GetMessageStatus.OFFSET_FOUND_NULL, queue.behind_gap(offset), *bounds, []
             )
         status = GetMessageStatus.NO_MATCHED_MESSAGE
-        messages: list[MessageExt] = []
-        total = 0
         limit = min(max_msg_nums, self._max_count)
         byte_limit = self._max_bytes
-        next_file = -1
-        number = -1
         read = self._records.read
         key = queue.key
         looks = tags is not None and tags.looks_into_messages
-        for number, (place, size, code) in enumerate(CQ_STORE_UNIT.iter_unpack(units)):
+        unpacked = CQ_STORE_UNIT.iter_unpack(units)
+        messages: list[MessageExt] = []
+        total = 0
+        if tags is None:  # the usual case: nothing but plain records
+            messages = self._records.read_run(unpacked, key, offset, limit, byte_limit)
+            total = sum([message.store_size for message in messages])
+            unpacked = CQ_STORE_UNIT.iter_unpack(units[len(messages) * CQ_STORE_UNIT_SIZE :])
+        next_file = -1
+        number = len(messages) - 1
+        for number, (place, size, code) in enumerate(unpacked, len(messages)):
             if place < next_file:
                 continue
             if total and (len(messages) >= limit or total + size > byte_limit):

@@ -29,6 +29,9 @@ from storage.model import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from mmap import mmap
+
     from storage.files.read_files import FileRow
 
 _HEAD: Final = HEADS[0]
@@ -68,74 +71,118 @@ class RecordReader:
 
         Also None where the log's file is missing. Never reads more than the record can be.
         """
+        for message in self.read_run(((offset, size, 0),), key, queue_offset, 1, 0):
+            return message
         position = offset % self._file_size
-        file = self._open_files.get(offset - position)
-        if file is None:
-            file = self._log.at(offset - position)
+        file = self._log.at(offset - position)
         if file is None or not MIN_RECORD_SIZE <= size <= file.length - position:
             return None
         if size > _USUAL_SIZE and not self._claims(file.view, position, size):
             return None
-        record = file.map[position : position + size]
+        return self._unusual(file.map[position : position + size], offset, key, queue_offset)
+
+    def read_run(
+        self,
+        units: Iterable[tuple[int, int, int]],
+        key: QueueKey,
+        queue_offset: int,
+        count: int,
+        byte_limit: int,
+    ) -> list[MessageExt]:
+        """Read records of one log file as long as they are usual ones that agree with their units.
+
+        Ends before whatever :meth:`read` must look at more closely, after ``count`` messages, and
+        where their records would exceed ``byte_limit``; the first one always fits. It is
+        :meth:`read` for each, without a call for each.
+        """
+        messages: list[MessageExt] = []
         field = key.topic_field
-        (
-            total,
-            magic,
-            body_crc,
-            queue_id,
-            flag,
-            own_queue_offset,
-            physical_offset,
-            sys_flag,
-            born_timestamp,
-            born_host,
-            store_timestamp,
-            store_host,
-            reconsume_times,
-            prepared_transaction_offset,
-            body_length,
-        ) = _HEAD.unpack_from(record)
-        if (
-            magic != MESSAGE_MAGIC_V1
-            or sys_flag & _IPV6
-            or body_length < 0
-            or own_queue_offset != queue_offset
-            or field is None
-            or not record.startswith(field, body_end := _HEAD_SIZE + body_length)
-        ):
-            return self._unusual(record, offset, key, queue_offset)
-        properties = body_end + len(field) + 2
-        body = record[_HEAD_SIZE:body_end]
-        if (
-            total != size
-            or physical_offset != offset
-            or queue_id != key.queue_id
-            or properties > size
-            or properties + (record[properties - 2] << 8 | record[properties - 1]) != size
-            or self._crc_of(body) & CRC_MASK != body_crc
-        ):
-            return None
-        message = MessageExt.__new__(MessageExt)
-        message.topic = key.topic
-        message.queue_id = queue_id
-        message.queue_offset = queue_offset
-        message.commitlog_offset = offset
-        message.store_size = size
-        message.body_crc = body_crc
-        message.flag = flag
-        message.sys_flag = sys_flag
-        message.born_timestamp = born_timestamp
-        message.born_host_bytes = born_host
-        message.store_timestamp = store_timestamp
-        message.store_host_bytes = store_host
-        message.reconsume_times = reconsume_times
-        message.prepared_transaction_offset = prepared_transaction_offset
-        message.stored_body = body
-        message.property_bytes = record[properties:]
-        message.version = 1
-        message._body = None
-        message._properties = None
-        return message
+        if field is None:
+            return messages
+        topic, wanted_queue_id, field_size = key.topic, key.queue_id, len(field) + 2
+        crc_of, head_of, new = self._crc_of, _HEAD.unpack_from, object.__new__
+        first = length = -1
+        mapped: mmap | bytes = b""
+        view = memoryview(mapped)
+        left = byte_limit
+        for offset, size, _ in units:
+            position = offset - first
+            if not 0 <= position < length:
+                if messages:
+                    break
+                first = offset - offset % self._file_size
+                file = self._open_files.get(first) or self._log.at(first)
+                if file is None:
+                    break
+                position, length, mapped, view = offset - first, file.length, file.map, file.view
+            end = position + size
+            if not MIN_RECORD_SIZE <= size <= _USUAL_SIZE or end > length:
+                break
+            if messages and (size > left or len(messages) == count):
+                break
+            (
+                total,
+                magic,
+                body_crc,
+                queue_id,
+                flag,
+                own_queue_offset,
+                physical_offset,
+                sys_flag,
+                born_timestamp,
+                born_host,
+                store_timestamp,
+                store_host,
+                reconsume_times,
+                prepared_transaction_offset,
+                body_length,
+            ) = head_of(view, position)
+            body_start = position + _HEAD_SIZE
+            body_end = body_start + body_length
+            properties = body_end + field_size
+            if (
+                total != size
+                or magic != MESSAGE_MAGIC_V1
+                or own_queue_offset != queue_offset
+                or physical_offset != offset
+                or queue_id != wanted_queue_id
+                or sys_flag & _IPV6
+                or body_length < 0
+                or properties > end
+            ):
+                break
+            body = mapped[body_start:body_end]
+            rest = mapped[body_end:end]
+            if (
+                not rest.startswith(field)
+                or (rest[field_size - 2] << 8 | rest[field_size - 1]) != end - properties
+                or crc_of(body) & CRC_MASK != body_crc
+            ):
+                break
+            message: MessageExt = new(MessageExt)
+            message.topic = topic
+            message.queue_id = queue_id
+            message.queue_offset = queue_offset
+            message.commitlog_offset = offset
+            message.store_size = size
+            message.body_crc = body_crc
+            message.flag = flag
+            message.sys_flag = sys_flag
+            message.born_timestamp = born_timestamp
+            message.born_host_bytes = born_host
+            message.store_timestamp = store_timestamp
+            message.store_host_bytes = store_host
+            message.reconsume_times = reconsume_times
+            message.prepared_transaction_offset = prepared_transaction_offset
+            message.stored_body = body
+            message.property_bytes = rest[field_size:]
+            message.version = 1
+            message._body = None
+            message._properties = None
+            messages.append(message)
+            queue_offset += 1
+            left -= size
+        return messages
 
     def look(self, offset: int, log_end: int) -> MessageExt | None:
         """Read the record that begins at ``offset``, None if there is no whole one before
