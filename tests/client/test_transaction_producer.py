@@ -9,7 +9,7 @@ import pytest
 from broker.errors import BrokerSystemError
 from broker.port.reading import PullRequest
 from broker.port.sending import SendStatus
-from broker.port.transactions import LocalTransactionState
+from broker.port.transactions import CheckTransactionState, LocalTransactionState
 from client.client_config import ClientConfig
 from client.errors import SendFailedError
 from client.producer import Producer
@@ -17,7 +17,7 @@ from client.producer_config import ProducerConfig
 from client.trace import TraceType, query_traces
 from client.transaction_producer import TransactionProducer
 from storage.configs.topics import TopicConfig
-from storage.model import TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC, Message
+from storage.model import TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC, Message, MessageExt
 from tests.support.consumers import eventually
 from tests.support.failing_broker import DOWN, STATUS, FailingBroker
 
@@ -225,26 +225,23 @@ def test_a_transaction_leaves_traces_of_its_half_and_of_its_end(produce, broker)
     assert views[1].store_host == "127.0.0.1:10911"
 
 
-def test_questions_beyond_the_limit_are_dropped_and_asked_again(produce, broker, clock):
-    producer = produce(Listener(UNKNOW), check_request_hold_max=1)
-    enter, go_on = threading.Semaphore(0), threading.Event()
+def test_questions_beyond_the_limit_are_dropped(produce, broker, caplog):
+    entered, go_on = threading.Semaphore(0), threading.Event()
 
-    def check(message):
-        enter.release()
-        assert go_on.wait(DEADLINE_S)
-        return COMMIT
+    class Slow(Listener):
+        def check_local_transaction(self, message):
+            entered.release()
+            assert go_on.wait(DEADLINE_S)
+            return super().check_local_transaction(message)
 
-    producer.listener.check_local_transaction = check
-    for _ in range(3):
-        producer.send_message_in_transaction(Message("T", b"x"))
-    clock.advance(60_000)
-    broker.transaction_checks.check()
-    assert enter.acquire(timeout=DEADLINE_S)
+    listener = Slow(check=UNKNOW)
+    producer = produce(listener, check_request_hold_max=1)
+    question = CheckTransactionState("group", MessageExt("T", b"x"), 0, 0, "id", "id")
+    producer.check_transaction_state(broker, question)
+    assert entered.acquire(timeout=DEADLINE_S)
+    for _ in range(2):
+        producer.check_transaction_state(broker, question)
+    assert caplog.text.count("too many transactions to check: msg_id=id") == 1
     go_on.set()
-    for _ in range(20):
-        eventually(lambda: producer._checks.waiting == 0)
-        clock.advance(60_000)
-        broker.transaction_checks.check()
-        if len(visible(broker)) == 3:
-            break
-    eventually(lambda: len(visible(broker)) == 3)
+    producer.shutdown()
+    assert len(listener.checked) == 2
