@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import NoPermissionError
 from .shared_table import READ_ONLY
-from .subscription import parse_subscription
+from .subscription import message_filter
 
 if TYPE_CHECKING:
     from storage.model import MessageQueue
@@ -103,7 +103,11 @@ class MembersRole:
     def check_client(self, client_id: str, group: str, subscription: SubscriptionData) -> None:
         """See Broker.check_client."""
         del client_id, group
-        parse_subscription(subscription.sub_string, subscription.expression_type)
+        message_filter(
+            subscription.sub_string,
+            subscription.expression_type,
+            enable_property_filter=self.config.enable_property_filter,
+        )
 
     def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
         """See Broker.consumer_running_info."""
@@ -136,6 +140,10 @@ class MembersRole:
         if self._store is None:
             raise NoPermissionError(READ_ONLY)
         return self._store
+
+    def _scan_members(self) -> None:
+        if "members" in vars(self):
+            self.members.scan_not_active_channel()
 
     def _close_members(self) -> None:
         if "members" in vars(self):

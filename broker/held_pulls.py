@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from storage.format.unit import MAX_EXT_ADDR
 
 if TYPE_CHECKING:
-    from storage.reading.tag_filter import TagFilter
+    from storage.reading.message_filter import MessageFilter
     from storage.readonly import StoreView
 
     from .arrivals import Arrivals
@@ -47,7 +47,7 @@ class HeldPull:
     __slots__ = ("answer", "deadline", "looked_at", "request", "tags")
 
     def __init__(
-        self, request: PullRequest, tags: TagFilter | None, answer: Answer, deadline: int
+        self, request: PullRequest, tags: MessageFilter | None, answer: Answer, deadline: int
     ) -> None:
         self.request = request
         self.tags = tags
@@ -85,7 +85,7 @@ class HeldPulls:
         self._more = threading.Event()
 
     def hold(
-        self, request: PullRequest, tags: TagFilter | None, answer: Answer, suspend_ms: int
+        self, request: PullRequest, tags: MessageFilter | None, answer: Answer, suspend_ms: int
     ) -> None:
         """Hold a pull for so long at most; answers at once if the broker is closing."""
         now = self._monotonic_ms()

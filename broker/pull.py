@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from storage.configs.topics import PERM_READ
+from storage.model import RETRY_GROUP_TOPIC_PREFIX
 from storage.results import GetMessageStatus
 
 from .errors import BrokerError, NoPermissionError, ResponseCode
 from .held_pulls import Answer, HeldPulls
 from .port.members import MessageModel
 from .port.reading import PullRequest, PullResult, PullStatus
-from .subscription import parse_subscription
+from .subscription import message_filter
 
 if TYPE_CHECKING:
     from storage.configs.subscription_groups import SubscriptionGroupConfig
-    from storage.reading.tag_filter import TagFilter
+    from storage.reading.message_filter import MessageFilter
     from storage.readonly import StoreView
 
     from .arrivals import Arrivals
@@ -113,14 +114,14 @@ class Puller:
         else:
             answer(result)
 
-    def _first_answer(self, request: PullRequest, tags: TagFilter | None) -> PullResult:
+    def _first_answer(self, request: PullRequest, tags: MessageFilter | None) -> PullResult:
         """Read, and take the progress that came along: a held pull's is not taken twice."""
         result = self._answer(request, tags)
         if request.commit is not None:
             self._note_commit(request.consumer_group, request.commit)
         return result
 
-    def _answer(self, request: PullRequest, tags: TagFilter | None) -> PullResult:
+    def _answer(self, request: PullRequest, tags: MessageFilter | None) -> PullResult:
         found = self._view().get_message(
             request.topic,
             request.queue_id,
@@ -142,7 +143,7 @@ class Puller:
 
     # -- who may pull what --------------------------------------------------------------------
 
-    def _admit(self, request: PullRequest) -> TagFilter | None:
+    def _admit(self, request: PullRequest) -> MessageFilter | None:
         """Check a pull in the order of PullMessageProcessor; gives what it wants."""
         if not self._config.broker_permission & PERM_READ:
             raise NoPermissionError(f"broker {self._config.broker_name} may not be read")
@@ -150,10 +151,21 @@ class Puller:
         if not group.consume_enable:
             raise NoPermissionError(f"group {group.group_name} may not consume: it is disabled")
         self._topics.for_pulling(request.topic, request.queue_id)
-        if request.expression is not None:
-            return parse_subscription(request.expression, request.expression_type)
-        subscription = self._registered(request, group)
-        return parse_subscription(subscription.sub_string, subscription.expression_type)
+        expression, kind = request.expression, request.expression_type
+        if expression is None:
+            subscription = self._registered(request, group)
+            expression, kind = subscription.sub_string, subscription.expression_type
+        enabled = self._config.enable_property_filter
+        found = message_filter(expression, kind, enable_property_filter=enabled)
+        if request.topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._config.filter_support_retry:
+            from .filter.message_filter import RetryFilter
+
+            return RetryFilter(lambda: self._subscriptions(request.consumer_group))
+        return found
+
+    def _subscriptions(self, group: str) -> Mapping[str, SubscriptionData]:
+        table = self._group_table(group)
+        return {} if table is None else table.subscriptions
 
     def _registered(
         self, request: PullRequest, config: SubscriptionGroupConfig

@@ -49,7 +49,7 @@ def compare(left: Value, right: Value) -> int:
     return compare_numbers(left, right)
 
 
-def to_number(text: str, like: float) -> int | float:
+def to_number(text: str, like: int | float) -> int | float:
     """Convert a string to the type of a number: Integer, Long or Double, by Java's rules."""
     if isinstance(like, float):
         return to_double(text)
@@ -71,7 +71,7 @@ def to_double(text: str) -> float:
     return float(trimmed.rstrip("fFdD") if trimmed[-1] in "fFdD" else trimmed)
 
 
-def compare_numbers(left: float, right: float) -> int:
+def compare_numbers(left: int | float, right: int | float) -> int:
     """Order two numbers as Double.compareTo: NaN is the largest and equal to itself."""
     if isinstance(left, float) or isinstance(right, float):
         left, right = float(left), float(right)

@@ -22,7 +22,7 @@ from broker.topics import TopicManager
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import PERM_READ, TopicConfig
 from storage.format.delay import parse_delay_levels
-from storage.model import SCHEDULE_TOPIC, Message
+from storage.model import SCHEDULE_TOPIC, Message, MessageExt
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.same_records import Taken, all_messages, content, only
@@ -218,7 +218,7 @@ def retries():
 @pytest.fixture(scope="module")
 def chains(retries):
     """The records of each message, in the order of the log."""
-    found: dict[str, list] = {}
+    found: dict[str, list[MessageExt]] = {}
     for message in all_messages(retries):
         found.setdefault(message.msg_id, []).append(message)
     return found
