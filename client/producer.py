@@ -44,8 +44,7 @@ class Producer:
     """Sends messages, from any number of threads; a context manager that starts and shuts down.
 
     >>> from broker.embedded import EmbeddedBroker
-    >>> from client.producer import Producer
-    >>> from storage.model import Message
+    >>> from client import Message, Producer
     >>> with EmbeddedBroker.open(store) as broker:
     ...     with Producer("order-service", brokers=[broker]) as producer:
     ...         result = producer.send(Message("OrderEvent", b"created", keys="order-1001"))
@@ -101,6 +100,7 @@ class Producer:
     def open(cls, store: str | Path, group: str, config: ProducerConfig | None = None) -> Self:
         """Make a producer for the store in a folder; the store is closed with the producer.
 
+        >>> from client import Message, Producer
         >>> with Producer.open(store, "order-service") as producer:
         ...     queue = producer.send(Message("OrderEvent", b"paid")).message_queue
         >>> queue.topic
@@ -226,7 +226,7 @@ class Producer:
         default the config's, is for all attempts together. Stored as the broker's
         flush_disk_type says when this returns; look at ``send_status``.
 
-        >>> from client.selector import select_by_hash
+        >>> from client import Message, Producer, select_by_hash
         >>> with Producer.open(store, "order-service") as producer:
         ...     for step in (b"created", b"paid", b"finished"):
         ...         message = Message("OrderSteps", step)

@@ -80,8 +80,7 @@ class TransactionSendResult(NamedTuple):
 class TransactionProducer(Producer):
     """A producer whose messages may hang on a local transaction.
 
-    >>> from broker.port.transactions import LocalTransactionState
-    >>> from client.transaction_producer import TransactionProducer
+    >>> from client import LocalTransactionState, TransactionProducer
     >>> class Orders:
     ...     def execute_local_transaction(self, message, arg):
     ...         return LocalTransactionState.COMMIT_MESSAGE

@@ -1,0 +1,58 @@
+"""What ``client`` offers, and what importing it costs."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import client
+from storage.config import SMALL_STORE
+from storage.store import MessageStore
+
+SHOWN = [
+    "client.producer",
+    "client.producer_batch",
+    "client.selector",
+    "client.transaction_producer",
+]
+
+
+@pytest.mark.conformance("I3")
+def test_every_public_name_is_what_its_type_checkers_see():
+    tree = ast.parse(Path(client.__file__).read_text())
+    seen = {
+        (node.module if node.level == 0 else f"client.{node.module}", alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__"
+        for alias in node.names
+        if alias.asname
+    }
+    offered = {(module, name) for module, names in client._NAMES.items() for name in names}
+    assert seen == offered
+    for module, name in offered:
+        assert getattr(client, name) is getattr(import_module(module), name)
+        assert name in dir(client)
+    with pytest.raises(AttributeError, match="no attribute 'Consumer'"):
+        _ = client.Consumer
+
+
+def test_importing_the_package_imports_nothing_of_ours():
+    code = "import client, sys; print([m for m in sys.modules if m.split('.')[0] in "
+    code += "('client', 'broker', 'storage', 'numpy', 'concurrent')])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "['client']"
+
+
+@pytest.mark.parametrize("module", SHOWN)
+def test_examples_do_what_they_show(module, tmp_path):
+    store = tmp_path / "demo-store"
+    MessageStore.create(store, SMALL_STORE)
+    result = doctest.testmod(import_module(module), extraglobs={"store": store})
+    assert result.attempted > 0
+    assert result.failed == 0
