@@ -13,8 +13,8 @@ gate between puts:
 * while nobody asks for it (see gate_watch.py), and from then on not for a while;
 * when it had to wait for it, for one turn of some milliseconds, though others ask.
 
-A millisecond or two without a put end both. Waiting is polling: nothing is fair, and nobody steals
-a lock of a living process.
+Some milliseconds without a put end both. Waiting is polling: nothing is fair, nobody steals a lock
+of a living process, and who took the gate again and again while others asked pauses for them.
 """
 
 from __future__ import annotations
@@ -39,13 +39,17 @@ if TYPE_CHECKING:
 JAVA_BYTE: Final = 0
 GATE_BYTE: Final = 1
 _FIRST_PAUSE: Final = 50e-6
-_LONGEST_PAUSE: Final = 2e-3
+LONGEST_PAUSE: Final = 2e-3
+"""Seconds between two looks of one who has been waiting for a while."""
 _QUICK_GAP: Final = 1e-3
 """Between two puts of a busy process lies at most this, and at most about twice the time of a put:
 otherwise others could use the time in between."""
 _QUICK_FOR_BIAS: Final = 16
 _QUICK_FOR_TURN: Final = 4
 _TURN: Final = 5e-3
+_GREED: Final = 20e-3
+"""Who has had the gate so long while others asked leaves it free until they have looked."""
+_LEFT_FREE: Final = 1.25 * LONGEST_PAUSE
 _QUIET: Final = 0.2
 """Seconds after somebody asked in which nobody holds on without having waited."""
 _ORDERED: Final = os.uname().machine in {"x86_64", "i686"}
@@ -77,6 +81,7 @@ class Gate:
         self._taken_at = 0.0
         self._let_go_at = float("-inf")
         self._held_for = 0.0
+        self._greed = 0.0  # for how long it was had while others asked, without ever waiting
         self._seen_end = -1
 
     @property
@@ -131,6 +136,12 @@ class Gate:
         """Whether byte 1 stays locked between two puts now, if it is not kept anyway."""
         return self._holding and not self._kept
 
+    @property
+    def turns(self) -> threading.Lock:
+        """What the threads of this process take turns with; nothing more is to be taken while the
+        gate is kept."""
+        return self._threads
+
     @contextmanager
     def held(self, timeout_ms: int | None = None) -> Iterator[None]:
         """Hold the gate for a block."""
@@ -147,11 +158,15 @@ class Gate:
             self._quick = 0
         else:
             self._quick += 1
+        if self._greed > _GREED:
+            self._greed = 0.0
+            time.sleep(max(0.0, _LEFT_FREE - gap))
         if self._file.try_lock(GATE_BYTE):
-            self._taken_at = start
+            self._taken_at = time.monotonic()
         else:
             self._wait(start, limit_ms)
             self._taken_at = self._asked_at = time.monotonic()
+            self._greed = 0.0
             if self._quick >= _QUICK_FOR_TURN and self.may_hold_on and self._words is not None:
                 self._hold_on(self._taken_at + _TURN)
         if self._words is not None:
@@ -167,7 +182,7 @@ class Gate:
                 return
             if time.monotonic() >= deadline:
                 raise GateTimeoutError(self._root, limit_ms, self._describe_holder())
-            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            pause = min(pause * 1.5, LONGEST_PAUSE)
 
     def _ask(self) -> None:
         if self._words is None:
@@ -180,6 +195,7 @@ class Gate:
         words = self._words
         if words is not None and words[Word.GATE_WANTED] != self._heard:
             self._heard = words[Word.GATE_WANTED]
+            self._greed += now - max(self._taken_at, self._asked_at)
             self._asked_at = now
         if self._kept or (self._holding and now < self._turn_end):
             return

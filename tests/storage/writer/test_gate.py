@@ -13,7 +13,7 @@ import pytest
 from storage.errors import GateTimeoutError
 from storage.files.fs import FileSystem
 from storage.sharing.config_gate import config_gate
-from storage.sharing.gate import GATE_BYTE, Gate
+from storage.sharing.gate import GATE_BYTE, LONGEST_PAUSE, Gate
 from storage.sharing.gate_watch import ask_unmapped
 from storage.sharing.locks import LockFile
 from storage.sharing.page import PAGE_MAGIC, PAGE_NAME, SharedPage, Word
@@ -291,3 +291,14 @@ def test_a_gate_that_was_not_had_can_be_asked_for_again(root: Path, rival: LockF
         assert not free(rival)
     assert free(rival)
     gate.close()
+
+
+def test_who_has_had_the_gate_long_while_others_asked_leaves_it_free(root: Path) -> None:
+    with open_store(root, ROOMY) as store:
+        with store.gate():
+            start = time.monotonic()
+            ask_unmapped(root)
+            until(lambda: time.monotonic() > start + 0.03, "30 ms later")
+            before = time.monotonic()
+        with store.gate():
+            assert time.monotonic() - before > LONGEST_PAUSE
