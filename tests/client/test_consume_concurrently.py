@@ -3,90 +3,46 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 from broker.failure_reason import FAILURE_CLASS, FAILURE_CLIENT, FAILURE_MESSAGE
 from broker.port.members import ConsumeDirectlyStatus, MessageModel
-from broker.port.progress import ConsumeFromWhere, OffsetCommit
+from broker.port.progress import ConsumeFromWhere
 from client.client_config import ClientConfig
 from client.consumer_config import ConsumerConfig
 from client.listener import ConsumeConcurrentlyStatus
-from client.offset_store import ReadOffsetType
-from storage.configs.topics import TopicConfig
 from storage.model import (
     PROPERTY_CONSUME_START_TIMESTAMP,
-    PROPERTY_REAL_TOPIC,
-    SCHEDULE_TOPIC,
     MessageExt,
     MessageQueue,
 )
-from tests.support.consumers import Heard, eventually, fill, pull_what_is_there, rebalance, turn
+from tests.support.consumers import (
+    PATIENCE_S,
+    Heard,
+    eventually,
+    fill,
+    pull_what_is_there,
+    rebalance,
+    turn,
+)
+from tests.support.consuming import (
+    QUEUE,
+    Door,
+    consume,
+    in_work,
+    progress,
+    queue_of,
+    sent_back,
+)
 from tests.support.failing_broker import DOWN, FailingBroker
 
 SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
-QUEUE = MessageQueue("T", "broker-a", 0)
 MINUTE_MS = 60_000
-PATIENCE_S = 20.0
-
-
-def queue_of(broker: Any, count: int, *, begin: int | None = None) -> None:
-    """A topic of one queue with messages 0..count-1; group g has consumed what is before begin."""
-    broker.update_topic(TopicConfig("T", 1, 1))
-    broker.send_column("T", [b"%d" % n for n in range(count)], 0)
-    if begin is not None:
-        broker.update_consumer_offsets("g", [OffsetCommit("T", 0, begin)])
-
-
-def progress(consumer: Any, queue: MessageQueue = QUEUE) -> int | None:
-    process_queue = consumer.rebalance.process_queues.get(queue)
-    if process_queue is not None:
-        consumer.consume_service.settle(process_queue, queue)
-    known = consumer.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY)
-    assert known is None or isinstance(known, int)
-    return known
-
-
-def in_work(consumer: Any, queue: MessageQueue = QUEUE) -> int:
-    process_queue = consumer.rebalance.process_queues[queue]
-    consumer.consume_service.settle(process_queue, queue)
-    return int(process_queue.msg_count)
-
-
-def sent_back(broker: Any, level: int = 3) -> list[MessageExt]:
-    """What waits for its next attempt at a delay level."""
-    found = broker.view.get_message(SCHEDULE_TOPIC, level - 1, 0, 32, tags=None).messages
-    return [m for m in found if m.get_property(PROPERTY_REAL_TOPIC) == "%RETRY%g"]
-
-
-class Door:
-    """An answer that stays in the listener for some offsets until it is opened."""
-
-    def __init__(self, *offsets: int, answer: Any = SUCCESS) -> None:
-        self.offsets = offsets
-        self.opened = threading.Event()
-        self.answer = answer
-
-    def __call__(self, messages: Sequence[MessageExt], context: Any) -> Any:
-        if any(message.queue_offset in self.offsets for message in messages):
-            assert self.opened.wait(PATIENCE_S)
-        return self.answer
-
-
-def consume(
-    make_consumer: Callable[..., Any], answer: Any = None, **settings: Any
-) -> tuple[Any, Heard]:
-    """Start a consumer and let it pull what is there."""
-    heard = Heard() if answer is None else Heard(answer)
-    brokers = settings.pop("brokers", None)
-    more = {} if brokers is None else {"brokers": brokers}
-    consumer = make_consumer(listener=heard, config=ConsumerConfig(**settings), **more)
-    consumer.start()
-    turn(consumer)
-    return consumer, heard
 
 
 # -- what the listener says
@@ -363,18 +319,20 @@ def test_a_message_that_can_not_be_sent_back_is_consumed_again_in_5_s_and_holds_
             attempts.append(message.reconsume_times)
         return answers[message.queue_offset].pop(0)
 
+    def attempted(times: int) -> bool:
+        return len(attempts) == times
+
     consumer, _ = consume(make_consumer, answer, brokers=[failing])
     for tries in (1, 2, 3):
-        eventually(lambda tries=tries: len(attempts) == tries)
-        eventually(lambda tries=tries: in_work(consumer) == (1 if tries < 3 else 0))
-        assert progress(consumer) == (0 if tries < 3 else 3) or tries < 3
+        eventually(partial(attempted, tries))
         if tries < 3:
-            eventually(lambda: 5_000 in scheduler.pending_ms)
+            eventually(lambda: in_work(consumer) == 1 and 5_000 in scheduler.pending_ms)
+            assert progress(consumer) == 0
             scheduler.advance(4_999)
-            assert len(attempts) == tries
+            assert attempted(tries)
             scheduler.advance(1)
+    eventually(lambda: progress(consumer) == 3)
     assert attempts == [0, 1, 2]
-    assert progress(consumer) == 3
     assert sent_back(broker) == []
 
 
