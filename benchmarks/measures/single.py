@@ -12,7 +12,7 @@ from benchmarks.peers.sqlite_log import SqliteLog
 from benchmarks.report import Goal, Row
 from benchmarks.run import Run
 from benchmarks.workload import messages
-from storage.format.encode import MessageInner, prepare
+from storage.format.encode import MessageInner
 
 NAME = "single"
 _BODY = 1024
@@ -56,11 +56,7 @@ def _timed(put: Callable[[MessageInner], object], sent: list[MessageInner]) -> f
 
 def _ours(run: Run, sent: list[MessageInner], *, exclusive: bool) -> float:
     with run.folder() as folder, new_store(folder, exclusive=exclusive) as store:
-        put = store.put
-        start = perf_counter()
-        for message in sent:
-            put(prepare((message,)))
-        return perf_counter() - start
+        return _timed(store.put_message, sent)
 
 
 def _lmdb(run: Run, sent: list[MessageInner], *, shared: bool) -> float:

@@ -73,6 +73,14 @@ class MappedFile:
         """Have blocks for exactly these bytes (for the parts of an index file)."""
         self._fs.reserve(self.fd, start, end - start)
 
+    def get_ready(self, start: int, end: int) -> None:
+        """Have the pages of [start, end) in memory, where all is zero, before they are stored to.
+
+        A store to a page that was never written waits for the file system to make that one page;
+        writing zeros over the zeros makes all of them for half the price.
+        """
+        self._fs.write(self.fd, bytes(end - start), start)
+
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
         """Write through the descriptor: best for many bytes; visible in all maps at once."""
         self._fs.write(self.fd, data, position)

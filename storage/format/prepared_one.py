@@ -23,7 +23,7 @@ class PreparedOne(PreparedRecords):
     ``size`` is the record's bytes.
     """
 
-    __slots__ = ("_body_crc", "_hosts", "_topic", "message", "size")
+    __slots__ = ("_hosts", "_topic", "body_crc", "message", "size")
 
     def __init__(
         self, message: MessageInner, topic_field: bytes, hosts: int, size: int, body_crc: int
@@ -33,7 +33,7 @@ class PreparedOne(PreparedRecords):
         self._topic = topic_field
         self._hosts = hosts
         self.size = size
-        self._body_crc = body_crc
+        self.body_crc = body_crc
 
     def __len__(self) -> int:
         return 1
@@ -89,7 +89,7 @@ class PreparedOne(PreparedRecords):
                 HEADS[hosts].pack(
                     self.size,
                     MESSAGE_MAGIC_V1,
-                    self._body_crc,
+                    self.body_crc,
                     queue_id,
                     flag,
                     queue_offset,

@@ -73,7 +73,7 @@ class Appender:
         self.index = IndexWriter(fs, root, config, page)
         self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self.keys = PendingKeys(config, page, root / COMMITLOG, self.index)
-        self._one = OneAppender(config, page, self.log, self.queues, self.keys)
+        self.one = OneAppender(config, page, self.log, self.queues, self.keys)
 
     # -- appending ----------------------------------------------------------------------------
 
@@ -88,9 +88,9 @@ class Appender:
         """
         words = self._page.words
         if words[Word.FAILED] or words[Word.STAGE]:
-            self._get_ready()
+            self.get_ready()
         if type(records) is PreparedOne:
-            done = self._one.append(records, now_ms)
+            done = self.one.append(records.message, now_ms, records.body_crc)
             if done is not None:
                 return done
         elif isinstance(records, LightPut):
@@ -138,7 +138,8 @@ class Appender:
         queue_offsets = self._append_part(record, end, timestamp, light)
         return PutMessageResult(PutMessageStatus.PUT_OK, (end,), queue_offsets, timestamp)
 
-    def _get_ready(self) -> None:
+    def get_ready(self) -> None:
+        """Resolve; StoreBrokenError if a sync has failed."""
         if self._page.words[Word.FAILED]:
             raise StoreBrokenError(
                 f"a sync of {self._root} failed earlier; end all its writers and open it anew"
@@ -262,7 +263,7 @@ class Appender:
                 f"{self._file_size} bytes",
             )
         end = self._page.words[Word.LOG_END]
-        if end + size <= self._one.checked_space_to:
+        if end + size <= self.one.checked_space_to:
             return None
         free = self._fs.free_bytes(self._root)
         least = self._config.min_free_bytes
@@ -272,7 +273,7 @@ class Appender:
                 reason=f"only {free >> 20} MiB are free below {self._root}, and writes are refused "
                 f"below {least >> 20} MiB; free some space",
             )
-        self._one.checked_space_to = end + size + LOG_WINDOW
+        self.one.checked_space_to = end + size + LOG_WINDOW
         return None
 
     # -- resolving ----------------------------------------------------------------------------

@@ -2,33 +2,81 @@
 
 Only what is open, has room and is known goes this way; whatever else there may be (a new file, a
 new queue, a nearly full disk) is left to the general one. Both write the same bytes in the same
-order of stores.
+order of stores. A message takes 3 us here, so what can be done once is not done for each.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
-from storage.format.encode import cached_tags_code
-from storage.format.layout import BLANK_SIZE
+from storage.format.crc import CRC_MASK, bulk_crc32
+from storage.format.encode import topic_field
+from storage.format.java_hash import tags_code
+from storage.format.layout import (
+    BLANK_SIZE,
+    HEAD_SIZES,
+    HEADS,
+    MAX_PROPERTIES_LENGTH,
+    MESSAGE_MAGIC_V1,
+)
+from storage.format.sys_flag import MessageSysFlag
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.sharing.page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
 
+from .pending_keys import MOST_PENDING
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     from storage.config import StoreConfig
     from storage.files.mapped_file import MappedFile
     from storage.files.mapped_file_queue import MappedFileQueue
-    from storage.format.prepared_one import PreparedOne
+    from storage.format.encode import MessageInner
 
     from .consumequeue import ConsumeQueueTable
     from .pending_keys import PendingKeys
 
 _PUT_OK: Final = PutMessageStatus.PUT_OK
-_make_result: Final = PutMessageResult._make
+_new_tuple: Final = tuple.__new__
+_join: Final = b"".join
 _pack_unit: Final = CQ_STORE_UNIT.pack
+_V6_BITS: Final = 0x30
+_TRANSACTION: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+_TWO_IPV4: Final = 16
+"""Bytes of two hosts if none is an IPv6 one."""
+_AHEAD: Final = 1 << 20
+"""Bytes of the log file that are got ready at a time for a run of single records."""
+_MOST_CODES: Final = 4096
+# Names of this module are found faster than attributes of a class.
+_FROM: Final = Word.FROM
+_TO: Final = Word.TO
+_STAGE: Final = Word.STAGE
+_LOG_END: Final = Word.LOG_END
+_LAST_STORE_TIMESTAMP: Final = Word.LAST_STORE_TIMESTAMP
+
+
+class _Tail:
+    """Where one queue's next unit goes, and the bytes of its topic."""
+
+    __slots__ = ("first", "last", "map", "middles", "topic_field", "word")
+
+    def __init__(self, word: int, topic: str, file: MappedFile) -> None:
+        self.word = word  # of the page: the next offset, always the same one
+        self.map: Any = file.map
+        self.first = file.file_from_offset
+        self.last = file.reserved_to - CQ_STORE_UNIT_SIZE  # place of the last unit with blocks
+        self.topic_field = topic_field(topic)
+        self.middles: dict[int, bytes] = {}
+        """By length of the properties: what stands between body and properties."""
+
+    def middle(self, length: int) -> bytes:
+        """Topic and length field, remembered for some lengths."""
+        found = self.topic_field + length.to_bytes(2, "big")
+        if len(self.middles) < 256:
+            self.middles[length] = found
+        return found
 
 
 class OneAppender:
@@ -43,72 +91,186 @@ class OneAppender:
         keys: PendingKeys,
     ) -> None:
         self._page = page
+        self._words = page.words
         self._log_size = config.mapped_file_size_commit_log
         self._unit_size = config.mapped_file_size_consume_queue
         self._log_files = log.opened
         self._queues = queues.opened
-        # By queue: the word of its next offset, which stays the same, and its open files.
-        self._tails: dict[tuple[str, int], tuple[int, Mapping[int, MappedFile]]] = {}
         self._keys = keys
+        self._rows = keys.rows
+        self._topics: dict[str, dict[int, _Tail]] = {}
+        self._tags_codes: dict[str | None, int] = {None: 0}
+        self._crc32: Callable[[bytes], int] = crc32
+        self._in_run = False  # more than some single records came, and the next ones pay for more
+        self._map: Any = None  # of the log file that records go to
+        self._file: MappedFile | None = None
+        self._first = 0
+        self._limit = -1
+        self._ready_to = 0
         self._looked_ms = -1  # when the log file was last seen to have a name
         self.checked_space_to = -1
         """Log offset up to which the disk is known to have room."""
 
-    def append(self, record: PreparedOne, now_ms: int) -> PutMessageResult | None:
-        """Append the record if nothing stands in the way; None = nothing done."""
-        words = self._page.words
-        start = words[Word.LOG_END]
-        size = record.size
-        end = start + size
-        file = self._log_files.get(start - start % self._log_size)
-        if (
-            file is None
-            or end > self.checked_space_to
-            or (position := start - file.file_from_offset) + size > file.reserved_to
-            or position + size + BLANK_SIZE > self._log_size
-        ):
+    def append(
+        self, message: MessageInner, now_ms: int, body_crc: int | None = None
+    ) -> PutMessageResult | None:
+        """Append the record if nothing stands in the way; None = nothing done.
+
+        ``body_crc`` is the body's checksum if it is known. May put keys (see PendingKeys.put).
+        """
+        (
+            topic,
+            queue_id,
+            body,
+            properties,
+            born_timestamp,
+            born_host,
+            store_host,
+            flag,
+            sys_flag,
+            reconsume_times,
+            prepared_transaction_offset,
+            tags,
+            keys,
+            level,
+            _,
+        ) = message
+        tails = self._topics.get(topic)
+        tail = None if tails is None else tails.get(queue_id)
+        if tail is None:
+            self._learn(topic, queue_id)
             return None
+        length = len(properties)
+        body_length = len(body)
+        hosts = 0
+        if len(born_host) + len(store_host) != _TWO_IPV4:
+            hosts = (len(born_host) == 20) | (len(store_host) == 20) << 1
+        middle = tail.middles.get(length) or tail.middle(length)
+        size = HEAD_SIZES[hosts] + body_length + len(middle) + length
+        words = self._words
+        start = words[_LOG_END]
+        end = start + size
+        position = start - self._first
+        if (
+            position < 0
+            or position + size > self._limit
+            or self._map.closed
+            or now_ms != self._looked_ms
+        ) and not self._have_room(start, end, now_ms):
+            return None
+        position = start - self._first
+        queue_offset = words[tail.word]
+        unit_position = queue_offset * CQ_STORE_UNIT_SIZE - tail.first
+        if not 0 <= unit_position <= tail.last or tail.map.closed:
+            self._learn(topic, queue_id)
+            return None
+        if level > 0 or sys_flag & _TRANSACTION or length > MAX_PROPERTIES_LENGTH:
+            return None
+        last_timestamp = words[_LAST_STORE_TIMESTAMP]
+        timestamp = now_ms if now_ms > last_timestamp else last_timestamp
+        image = _join(
+            (
+                HEADS[hosts].pack(
+                    size,
+                    MESSAGE_MAGIC_V1,
+                    self._crc32(body) & CRC_MASK if body_crc is None else body_crc,
+                    queue_id,
+                    flag,
+                    queue_offset,
+                    start,
+                    sys_flag & ~_V6_BITS | hosts << 4,
+                    born_timestamp,
+                    born_host,
+                    timestamp,
+                    store_host,
+                    reconsume_times,
+                    prepared_transaction_offset,
+                    body_length,
+                ),
+                body,
+                middle,
+                properties,
+            )
+        )
+        code = self._tags_codes.get(tags)
+        if code is None:
+            code = self._code_of(tags)
+        unit = _pack_unit(start, size, code)
+
+        words[_FROM] = start
+        words[_TO] = end
+        words[_STAGE] = STAGE_RECORDS
+        self._map[position : position + size] = image
+        words[_STAGE] = STAGE_DISPATCH
+        tail.map[unit_position : unit_position + CQ_STORE_UNIT_SIZE] = unit
+        words[tail.word] = queue_offset + 1
+        if timestamp != last_timestamp:
+            words[_LAST_STORE_TIMESTAMP] = timestamp
+        words[_LOG_END] = end
+        words[_STAGE] = STAGE_NONE
+
+        # PendingKeys.note, in place.
+        pending, rows = self._keys, self._rows
+        if pending.end != start:
+            pending.go_on_at(start)
+        rows.append((topic, keys, start, timestamp))
+        pending.end = end
+        if len(rows) >= MOST_PENDING:
+            pending.put()
+            if not self._in_run:
+                self._in_run = True
+                self._crc32 = bulk_crc32()
+        elif not pending.has_file:
+            pending.put_first()
+        return _new_tuple(PutMessageResult, (_PUT_OK, (start,), (queue_offset,), timestamp, ""))
+
+    def _code_of(self, tags: str | None) -> int:
+        code = tags_code(tags)
+        if len(self._tags_codes) < _MOST_CODES:
+            self._tags_codes[tags] = code
+        return code
+
+    def _have_room(self, start: int, end: int, now_ms: int) -> bool:
+        """Whether [start, end) lies in a log file that is open, still there and has room for it.
+
+        From then on up to ``_limit`` nothing more has to be asked within this millisecond.
+        """
+        self._limit = -1
+        file = self._log_files.get(start - start % self._log_size)
+        if file is None or end > self.checked_space_to:
+            return False
         if now_ms != self._looked_ms:  # a system call, so once a millisecond
             if file.deleted:
-                return None
+                return False
             self._looked_ms = now_ms
-        topic, queue_id, _, _, _, _, _, _, _, _, _, tags, keys, _, _ = record.message
-        tail = self._tails.get((topic, queue_id))
-        if tail is None:
-            self._learn((topic, queue_id))
-            return None
-        word, unit_files = tail
-        queue_offset = words[word]
-        unit_start = queue_offset * CQ_STORE_UNIT_SIZE
-        unit_file = unit_files.get(unit_start - unit_start % self._unit_size)
-        if unit_file is None:
-            self._learn((topic, queue_id))
-            return None
-        unit_position = unit_start - unit_file.file_from_offset
-        if unit_position + CQ_STORE_UNIT_SIZE > unit_file.reserved_to:
-            return None
-        timestamp = words[Word.LAST_STORE_TIMESTAMP]
-        if now_ms > timestamp:
-            timestamp = now_ms
-        image = record.encode(queue_offset, start, timestamp)
-        unit = _pack_unit(start, size, cached_tags_code(tags))
+        if file is not self._file:
+            self._file, self._map, self._ready_to = file, file.map, 0
+            self._first = file.file_from_offset
+        first = self._first
+        limit = min(file.reserved_to, self._log_size - BLANK_SIZE, self.checked_space_to - first)
+        if end - first > limit:
+            return False
+        if self._in_run and end - start <= _AHEAD >> 4:
+            if end - first > self._ready_to:
+                begin = max(self._ready_to, start - first)
+                self._ready_to = min(limit, begin - begin % _AHEAD + _AHEAD)
+                if self._ready_to < end - first:
+                    self._ready_to = min(limit, self._ready_to + _AHEAD)
+                file.get_ready(begin, self._ready_to)
+            limit = self._ready_to
+        self._limit = limit
+        return True
 
-        words[Word.FROM] = start
-        words[Word.TO] = end
-        words[Word.STAGE] = STAGE_RECORDS
-        file.map[position : position + size] = image
-        words[Word.STAGE] = STAGE_DISPATCH
-        unit_file.map[unit_position : unit_position + CQ_STORE_UNIT_SIZE] = unit
-        words[word] = queue_offset + 1
-        words[Word.LAST_STORE_TIMESTAMP] = timestamp
-        words[Word.LOG_END] = end
-        words[Word.STAGE] = STAGE_NONE
-        self._keys.note(start, end, (topic, keys, start, timestamp))
-        return _make_result((_PUT_OK, (start,), (queue_offset,), timestamp, ""))
-
-    def _learn(self, queue: tuple[str, int]) -> None:
+    def _learn(self, topic: str, queue_id: int) -> None:
         """Remember where the queue is written, for its next message."""
-        slot = self._page.slot(*queue)
-        files = self._queues.get(queue)
-        if slot is not None and files is not None:
-            self._tails[queue] = (self._page.slot_word(slot), files.opened)
+        page = self._page
+        slot = page.slot(topic, queue_id)
+        files = self._queues.get((topic, queue_id))
+        if slot is None or files is None:
+            return
+        word = page.slot_word(slot)
+        self._words = page.words
+        unit_start = page.next_offset(slot) * CQ_STORE_UNIT_SIZE
+        file = files.opened.get(unit_start - unit_start % self._unit_size)
+        if file is not None:
+            self._topics.setdefault(topic, {})[queue_id] = _Tail(word, topic, file)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.files.read_files import FileRow, MapBudget
@@ -62,12 +63,16 @@ class PendingKeys:
         self.go_on_at(start)
         self.rows.append(row)
         self.end = end
-        if len(self.rows) >= MOST_PENDING or not (self.has_file or self._look_for_file()):
+        if len(self.rows) >= MOST_PENDING:
             self.put()
+        elif not self.has_file:
+            self.put_first()
 
-    def _look_for_file(self) -> bool:
+    def put_first(self) -> None:
+        """Put the keys if there is no index file yet."""
         self.has_file = self._page.words[Word.INDEX_FILE] != 0 or not self._enabled
-        return self.has_file
+        if not self.has_file:
+            self.put()
 
     def go_on_at(self, start: int) -> None:
         """Forget what is known if others appended something before ``start`` meanwhile."""
@@ -179,14 +184,14 @@ def _many_columns_of(rows: Sequence[KeyRow]) -> tuple[Any, Any, Any]:
     from storage.format.hash_many import index_hashes_many
 
     topics, key_tuples, offsets, timestamps = zip(*rows, strict=True)
+    keys = list(chain.from_iterable(key_tuples))
+    if not keys:
+        return [], [], []
     counts = np.fromiter(map(len, key_tuples), np.int64, len(rows))
     begun: Any = topic_hash(topics[0])
     if topics.count(topics[0]) < len(topics):
         hashes = {topic: topic_hash(topic) for topic in set(topics)}
         begun = np.repeat(np.array([hashes[topic] for topic in topics], np.uint32), counts)
-    keys = [key for several in key_tuples for key in several]
-    if not keys:
-        return [], [], []
     return (
         index_hashes_many(begun, keys),
         np.repeat(np.array(offsets, np.int64), counts),

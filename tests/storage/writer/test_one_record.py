@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from storage.config import StoreConfig
+from storage.errors import InvalidMessageError
 from storage.format.encode import MessageInner, prepare
 from storage.format.encode_many import encode_many
 from storage.format.host import pack_host
 from storage.format.properties import encode_properties
+from storage.readonly import StoreView
+from storage.results import PutMessageStatus
 from storage.store import MessageStore
+from storage.verify import fsck
 
 CONFIG = StoreConfig(
     mapped_file_size_commit_log=16 << 10,
@@ -50,8 +56,12 @@ def store_with(folder: Path, *, together: int, exclusive: bool) -> dict[str, byt
     given = messages(200)
     encode = encode_many if together > 1 else prepare
     with MessageStore.open(folder, exclusive=exclusive, clock=lambda: 1_700_000_000_999) as store:
-        for first in range(0, len(given), together):
-            store.put(encode(given[first : first + together]))
+        if together == 0:
+            for message in given:
+                store.put_message(message)
+        else:
+            for first in range(0, len(given), together):
+                store.put(encode(given[first : first + together]))
     found = {}
     for name in ("commitlog", "consumequeue"):
         for path in sorted((folder / name).rglob("*")):
@@ -66,7 +76,7 @@ def test_one_by_one_and_together_leave_the_same_bytes(tmp_path: Path) -> None:
     one_by_one = store_with(tmp_path / "a", together=1, exclusive=False)
     assert len([name for name in one_by_one if name.startswith("commitlog")]) > 2
     assert len([name for name in one_by_one if name.startswith("index")]) > 2
-    for together in (2, 60):
+    for together in (0, 2, 60):
         found = store_with(tmp_path / f"b{together}", together=together, exclusive=False)
         assert sorted(found) == sorted(one_by_one)
         assert [n for n in found if found[n] != one_by_one[n]] == []
@@ -74,4 +84,39 @@ def test_one_by_one_and_together_leave_the_same_bytes(tmp_path: Path) -> None:
 
 def test_an_exclusive_store_writes_the_same_bytes(tmp_path: Path) -> None:
     shared = store_with(tmp_path / "a", together=1, exclusive=False)
-    assert store_with(tmp_path / "b", together=1, exclusive=True) == shared
+    for together in (0, 1):
+        path = tmp_path / f"b{together}"
+        assert store_with(path, together=together, exclusive=True) == shared
+
+
+def test_a_message_that_no_record_can_hold_is_refused_and_the_next_one_is_not(
+    tmp_path: Path,
+) -> None:
+    MessageStore.create(tmp_path, CONFIG)
+    good = messages(1)[0]
+    with MessageStore.open(tmp_path) as store:
+        store.put_message(good)
+        store.put_message(good)
+        for bad in (
+            good._replace(topic="t" * 128),
+            good._replace(properties=b"x" * 40_000),
+        ):
+            with pytest.raises(InvalidMessageError):
+                store.put_message(bad)
+        too_large = good._replace(body=bytes(CONFIG.mapped_file_size_commit_log))
+        assert store.put_message(too_large).status is PutMessageStatus.MESSAGE_ILLEGAL
+        assert store.put_message(good).queue_offsets[0] == 2
+
+
+def test_a_long_run_leaves_nothing_behind_its_end(tmp_path: Path) -> None:
+    config = CONFIG.with_(mapped_file_size_commit_log=3 << 20)
+    MessageStore.create(tmp_path, config)
+    message = messages(6)[5]._replace(body=b"x" * 1000)
+    with MessageStore.open(tmp_path, clock=lambda: 1_700_000_000_999) as store:
+        for _ in range(4000):
+            store.put_message(message)
+        end = store.log_end
+    data = b"".join(path.read_bytes() for path in sorted((tmp_path / "commitlog").iterdir()))
+    assert not any(data[end:])
+    with StoreView.open(tmp_path) as view:
+        assert fsck(view).findings == []
