@@ -322,7 +322,10 @@ def test_a_message_that_can_not_be_sent_back_is_consumed_again_in_5_s_and_holds_
     def attempted(times: int) -> bool:
         return len(attempts) == times
 
-    consumer, _ = consume(make_consumer, answer, brokers=[failing])
+    consumer = make_consumer(listener=Heard(answer), brokers=[failing])
+    consumer.start()
+    scheduler.advance(7)  # so that no other timer is due when messages come again
+    turn(consumer)
     for tries in (1, 2, 3):
         eventually(partial(attempted, tries))
         if tries < 3:

@@ -111,12 +111,6 @@ def test_a_new_timeout_holds_from_the_next_request_on(broker, make_consumer, sch
     heard.wait_for(1)
     consumer.configure(resend_after_if_still_un_ack_ms=20)
     broker.send_column("T", [b"1"], 0)
-    consumer.consume_service.submit(
-        list(broker.view.get_message("T", 0, 1, 1, tags=None).messages),
-        consumer.rebalance.process_queues[QUEUE],
-        QUEUE,
-        True,
-    )
     heard.wait_for(2)
     scheduler.advance(20)
     assert [m.body for m in sent_back(broker)] == [b"1"]
