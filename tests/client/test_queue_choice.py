@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from client.fault_strategy import FaultItem, FaultStrategy
+from client.fault_strategy import FaultItem, FaultStrategy, LatencyTable
 from client.queue_choice import QueueChoice, ThreadLocalIndex
 from storage.model import MessageQueue
 
@@ -129,6 +129,22 @@ def test_a_least_bad_broker_without_a_queue_of_the_topic_is_forgotten(clock):
     assert faults.select(queues, None) in queues
     assert [item.name for item in faults.table.items()] == ["a"]
     assert faults.select(queues, None) in queues
+
+
+@pytest.mark.conformance("A3")
+def test_better_is_who_is_available_then_who_is_faster_then_who_comes_back_earlier(clock):
+    table = LatencyTable(clock)
+    table.update("slow", 9_000, 0)
+    table.update("quick", 10, 600_000)
+    assert {table.pick_one_at_least() for _ in range(4)} == {"slow"}
+    table.update("slow", 9_000, 600_000)
+    assert {table.pick_one_at_least() for _ in range(4)} == {"quick"}
+    table.update("slow", 10, 599_999)
+    assert {table.pick_one_at_least() for _ in range(4)} == {"slow"}
+    table.remove("slow")
+    assert table.pick_one_at_least() == "quick"
+    table.remove("quick")
+    assert table.pick_one_at_least() is None
 
 
 def test_a_strategy_that_is_off_learns_nothing(clock):
