@@ -118,7 +118,7 @@ _RANGES: Final[dict[str, tuple[int, int]]] = {
     "consume_timeout_minutes": (1, _INT_MAX),
     "resend_after_if_still_un_ack_ms": (0, _INT_MAX),
     "await_termination_millis_when_shutdown": (0, _INT_MAX),
-    "broker_suspend_max_time_ms": (0, _INT_MAX),
+    "broker_suspend_max_time_ms": (1, _INT_MAX),
 }
 _TOPIC_THRESHOLDS: Final = {
     "pull_threshold_for_topic": 6_553_500,

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from broker.api import Broker
+from broker.config import BrokerConfig
+from broker.embedded import EmbeddedBroker
 from client.instance import ClientInstance
 from client.listener import ConsumeConcurrentlyStatus
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageExt
+from storage.store import MessageStore
+from tests.support.manual_time import ManualClock
+from tests.support.samples import TINY
 
 PATIENCE_S = 20.0
 
@@ -59,6 +66,26 @@ def fill(broker: Broker, count: int = 10, topic: str = "T", queues: int = 2) -> 
         broker.update_topic(TopicConfig(topic, queues, queues))
     for n in range(count):
         broker.send(Message(topic, b"%d" % n), n % queues)
+
+
+def aged_broker(root: Path, clock: ManualClock, **settings: Any) -> EmbeddedBroker:
+    """Open a broker whose queue 0 of T begins at an offset above 0: older files are gone."""
+    config = TINY.with_(delete_when="", file_reserved_time_hours=2, disk_max_used_space_ratio=100)
+    MessageStore.create(root, config)
+    broker = EmbeddedBroker.open(
+        root, BrokerConfig(**settings), store_config=config, clock=clock.now_ms
+    )
+    broker.update_topic(TopicConfig("T", 1, 1))
+    for n in range(60):
+        broker.send(Message("T", b"%d" % n + bytes(500)), 0)
+    long_ago = clock.now_ms() / 1000 - 3 * 3600
+    for path in (root / "commitlog").iterdir():
+        os.utime(path, (long_ago, long_ago))
+    assert broker.store is not None
+    while broker.store.clean(manual=True).log_files:
+        pass
+    assert broker.min_offset("T", 0) > 0
+    return broker
 
 
 class HasInstance(Protocol):
