@@ -4,6 +4,7 @@ Everything that ends a call early is an exception until it gets here, and only h
 becomes a sentence on stderr and an exit code.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -22,7 +23,11 @@ _USAGE_ERROR = typer.BadParameter.__mro__[1]
 
 def run() -> NoReturn:
     """Run the command line of this process; always ends by SystemExit."""
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    # Everything is closed and flushed. Python would look through all objects once more for
+    # cycles, which takes a sixth of the time of a short command.
+    gc.freeze()
+    sys.exit(code)
 
 
 def main(args: Sequence[str]) -> int:

@@ -246,6 +246,8 @@ def _source(cli: Cli, topic: str, reading: _Reading, count: int | None) -> Sourc
 
 
 def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
+    if reading.form is None and reading.key_delimiter is None and reading.input_format == "text":
+        return given.bodies()
     from rmqctl.sending import parsers
     from rmqctl.text.lists import parse_delimiter
 
@@ -264,9 +266,8 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
             return given.csv()
         case "jsonl":
             return given.parsed(parsers.parse_json)
-        case "hex":
+        case _:
             return given.parsed(parsers.parse_hex)
-    return given.bodies()
 
 
 def _longest_record(reading: _Reading) -> int:

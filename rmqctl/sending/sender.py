@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import MessageIllegalError
 from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS, SendStatus
-from rmqctl.sending.parsers import Outgoing
 from storage.model import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_KEYS, PROPERTY_TAGS
 
 if TYPE_CHECKING:
     from broker.api import Broker
     from broker.port.sending import ColumnSendResult
+    from rmqctl.sending.parsers import Outgoing
 
 
 class InvalidRecordError(Exception):
@@ -66,7 +66,7 @@ class Sender:
         queue_id = self._queue_of(defaults.topic, defaults.keys, defaults.queue_id)
         self._send(defaults.topic, bodies, queue_id, shared, None, 0, range(first_line, 1 << 62))
 
-    def send(self, messages: Sequence[Outgoing], lines: Sequence[int]) -> None:
+    def send(self, messages: "Sequence[Outgoing]", lines: Sequence[int]) -> None:
         """Send messages in their order; ``lines`` says where each stood in the input.
 
         Neighbours that differ in body, keys and queue only go together. Raises
@@ -95,7 +95,7 @@ class Sender:
             )
 
     def _alike(
-        self, numbered: tuple[Outgoing, int]
+        self, numbered: "tuple[Outgoing, int]"
     ) -> tuple[str, str | None, tuple[tuple[str, str], ...], int, bool]:
         message, defaults = numbered[0], self._defaults
         properties = {**(defaults.properties or {}), **(message.properties or {})}

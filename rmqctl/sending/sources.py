@@ -4,13 +4,14 @@ import io
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.errors import UsageProblem
-from rmqctl.rows.messages import MessageRow
-from rmqctl.sending.parsers import CsvParser, Outgoing, Parser, csv_cells
 from rmqctl.sending.records import ByteSource, read_records
 from rmqctl.sending.sender import InvalidRecordError
+
+if TYPE_CHECKING:
+    from rmqctl.sending.parsers import Outgoing, Parser
 
 STDIN: Final = "-"
 
@@ -19,7 +20,7 @@ class Portion(NamedTuple):
     """Records that came together: bodies alone, or messages with what their records say."""
 
     bodies: list[bytes] | None
-    messages: list[Outgoing]
+    messages: "list[Outgoing]"
     lines: Sequence[int]
     invalid: InvalidRecordError | None = None
     """What follows the portion and can not be sent."""
@@ -65,13 +66,16 @@ class Input:
             self._line += len(records)
             yield Portion(records, [], lines)
 
-    def parsed(self, parse: Parser) -> Iterator[Portion]:
+    def parsed(self, parse: "Parser") -> Iterator[Portion]:
         """Each record is parsed; one that can not be ends its portion."""
         for records in self._records():
             yield from self._parse(records, parse)
 
     def csv(self) -> Iterator[Portion]:
         """The first line of each file names the columns."""
+        from rmqctl.rows.messages import MessageRow
+        from rmqctl.sending.parsers import CsvParser, csv_cells
+
         for name in self._files:
             with _opened(name) as source:
                 parser: CsvParser | None = None
@@ -93,7 +97,7 @@ class Input:
                 except ValueError as error:
                     raise InvalidRecordError(self._line, str(error)) from None
 
-    def _parse(self, records: list[bytes], parse: Parser) -> Iterator[Portion]:
+    def _parse(self, records: list[bytes], parse: "Parser") -> Iterator[Portion]:
         messages: list[Outgoing] = []
         lines: list[int] = []
         for record in records:
