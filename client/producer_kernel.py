@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("rmqctl.client")
 
-_LOCALHOST: Final = "127.0.0.1"
+_LOCALHOST: Final = "127.0.0.1:0"
 
 
 class Outgoing(NamedTuple):
@@ -82,9 +82,7 @@ class SendKernel:
         self._client_id = client_id
         self._routes = routes
         self._clock = clock
-        self._unique_ids = UniqueIds(
-            _address(client_ip), os.getpid(), int.from_bytes(os.urandom(4), "big")
-        )
+        self._unique_ids = client_unique_ids(client_ip)
         self.send_hooks: list[SendMessageHook] = []
         self.check_forbidden_hooks: list[CheckForbiddenHook] = []
 
@@ -217,9 +215,13 @@ class SendKernel:
             properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique_id
 
 
-def _address(client_ip: str) -> bytes:
-    """Pack the client's address for ids; a client that goes by another name is on this machine."""
+def client_unique_ids(client_ip: str) -> UniqueIds:
+    """Make a generator of ids of this process; a random number tells generators apart.
+
+    A client whose address is no address is on this machine.
+    """
     try:
-        return pack_host(f"{client_ip}:0")[:-4]
+        address = pack_host(f"{client_ip}:0")[:-4]
     except ValueError:
-        return pack_host(f"{_LOCALHOST}:0")[:-4]
+        address = pack_host(_LOCALHOST)[:-4]
+    return UniqueIds(address, os.getpid(), int.from_bytes(os.urandom(4), "big"))

@@ -10,14 +10,16 @@ from storage.format.message_id import parse_offset_msg_id
 from storage.model import PROPERTY_KEYS, PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH, MessageExt
 
 from .hooks import CONSUME_CONTEXT_TYPE, ConsumeReturnType, MessageType
+from .producer_kernel import client_unique_ids
 from .trace import DEFAULT_REGION, TraceBean, TraceContext, TraceType
+from .trace_dispatcher import TraceDispatcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .hooks import ConsumeMessageContext, EndTransactionContext, SendMessageContext
+    from .instance import ClientInstance
     from .timing import Clock
-    from .trace_dispatcher import TraceDispatcher
 
 _OFF: Final = "false"
 
@@ -71,6 +73,20 @@ class ConsumeMessageTraceHook:
         self._dispatcher = dispatcher
         self._clock = clock
         self._request_id = request_id
+
+    @classmethod
+    def of(
+        cls, instance: ClientInstance, group: str, trace_topic: str | None = None
+    ) -> ConsumeMessageTraceHook:
+        """Make the hook of a consumer, with a dispatcher of its own; ``shutdown`` ends both."""
+        clock = instance.clock
+        ids = client_unique_ids(instance.config.client_ip)
+        dispatcher = TraceDispatcher.of(instance, group, "CONSUME", trace_topic)
+        return cls(dispatcher, clock, lambda: ids.next(clock.now_ms()))
+
+    def shutdown(self) -> None:
+        """Send what is left, and wait until it is sent; after the last call of the listener."""
+        self._dispatcher.shutdown()
 
     def consume_message_before(self, context: ConsumeMessageContext) -> None:
         """Hand on which messages the listener gets; those with tracing off are left out."""

@@ -164,26 +164,28 @@ def test_a_queue_that_fills_is_emptied_without_waiting(dispatcher, scheduler):
 
 
 @pytest.mark.conformance("E9")
-def test_a_listeners_call_is_traced_before_and_after(dispatcher, broker, clock):
+def test_a_listeners_call_is_traced_before_and_after(manager, broker, clock):
     broker.send(Message("T", b"1", keys="k1"), 0)
     broker.send(Message("T", b"2", properties={"TRACE_ON": "false"}), 0)
     messages = broker.pull(PullRequest("reader", "T", 0, 0)).messages
-    hook = ConsumeMessageTraceHook(dispatcher, clock, lambda: "request")
     call = ConsumeMessageContext(
         consumer_group="consumers",
         messages=messages,
         message_queue=MessageQueue("T", "broker-a", 0),
     )
-    hook.consume_message_before(call)
-    clock.advance(30)
-    call.success, call.props[CONSUME_CONTEXT_TYPE] = False, "TIME_OUT"
-    hook.consume_message_after(call)
-    dispatcher.shutdown()
-    before, after = query_traces([broker], messages[0].msg_id)
+    with Producer("host", brokers=[broker], manager=manager) as host:
+        hook = ConsumeMessageTraceHook.of(host.instance, "consumers", "Traces")
+        hook.consume_message_before(call)
+        clock.advance(30)
+        call.success, call.props[CONSUME_CONTEXT_TYPE] = False, "TIME_OUT"
+        hook.consume_message_after(call)
+        hook.shutdown()
+    before, after = query_traces([broker], messages[0].msg_id, "Traces")
     assert (before.trace_type, after.trace_type) == (TraceType.SubBefore, TraceType.SubAfter)
-    assert before.request_id == after.request_id == "request"
+    assert before.request_id == after.request_id != ""
     assert (after.cost_ms, after.success, after.context_code) == (15, False, 1)
-    assert query_traces([broker], messages[1].msg_id) == []
+    assert (after.group_name, after.timestamp) == ("consumers", clock.now_ms())
+    assert query_traces([broker], messages[1].msg_id, "Traces") == []
 
 
 def test_a_call_without_traced_messages_leaves_no_trace(dispatcher, broker, clock):
