@@ -93,12 +93,14 @@ class TransactionOffsets:
     def commit(self, half_offset: int, op_offset: int) -> None:
         """Store how far a round came. It may be less than before, if the log was cut."""
         for topic, offset in ((TRANS_HALF_TOPIC, half_offset), (TRANS_OP_HALF_TOPIC, op_offset)):
+            if offset == self._offset(topic):
+                continue
             known = self._progress.query(CHECK_GROUP, topic, HALF_QUEUE)
-            if known.offset is None or offset > known.offset:
+            if known.offset is not None and offset < known.offset:
+                self._progress.move(CHECK_GROUP, {(topic, HALF_QUEUE): offset})
+            else:
                 commit = OffsetCommit(topic, HALF_QUEUE, offset, known.generation)
                 self._progress.commit(CHECK_GROUP, [commit])
-            elif offset < known.offset:
-                self._progress.move(CHECK_GROUP, {(topic, HALF_QUEUE): offset})
 
     def _offset(self, topic: str) -> int:
         known = self._progress.query(CHECK_GROUP, topic, HALF_QUEUE).offset

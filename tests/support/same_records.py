@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from storage.format.prepared import PreparedRecords
 from storage.format.record import decode_record
@@ -11,6 +11,8 @@ from storage.model import MessageExt
 from storage.readonly import StoreView
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.writing.light_queues import LightPut
+
+T = TypeVar("T")
 
 
 class Taken:
@@ -62,7 +64,7 @@ def all_messages(view: StoreView, topics: Iterable[str] | None = None) -> list[M
     return sorted(found, key=lambda message: message.commitlog_offset)
 
 
-def only(messages: Sequence[MessageExt]) -> MessageExt:
-    """Give the one message there is."""
-    [message] = messages
-    return message
+def only(found: Sequence[T]) -> T:
+    """Give the one thing there is."""
+    [thing] = found
+    return thing
