@@ -1,6 +1,7 @@
 """Java's DefaultMessageStore opens what we wrote, goes on, and we go on with what it wrote."""
 
 import hashlib
+import shutil
 import time
 from pathlib import Path
 
@@ -125,6 +126,36 @@ def test_java_opens_what_killed_writers_left(
         for name, count in acknowledged.items():
             assert _whole(dump, name, count) == count
         assert sum("n" in row["properties"] for row in dump["messages"]) == 20 * kills
+
+
+@pytest.mark.parametrize("name", ["probe49", "probe53"])
+def test_java_finds_the_keys_that_were_pending_when_we_died(
+    probe: StoreProbe, tmp_path: Path
+) -> None:
+    """A copy made beside the writer is what a SIGKILL would leave of it."""
+    root = tmp_path / "store"
+    MessageStore.create(root, our_config(SMALL_FILES))
+    with MessageStore.open(root, clock=_Clock()) as store:
+        write(store, samples(40))
+        for sample in samples(60, first=40):
+            store.put_message(sample.inner())
+        keys_from, log_end = store.view.bounds.keys_from(), store.log_end
+        copy = shutil.copytree(root, tmp_path / "copy", ignore=shutil.ignore_patterns("bells"))
+    assert keys_from < log_end
+    with StoreView.open(copy) as view:
+        dump = answers.dump(view)
+        questions = answers.key_questions(dump)
+        before = answers.query_by_key(view, questions)
+    pending = {
+        row["commitLogOffset"]
+        for row in dump["messages"]
+        if row["commitLogOffset"] >= keys_from and "UNIQ_KEY" in (row["properties"] or {})
+    }
+    assert len(pending) > 20
+    assert pending <= {offset for row in before for offset in row["commitLogOffsets"]}
+    with probe.opened(copy, SMALL_FILES) as java:
+        assert java.query_by_key(questions) == before
+        _agree(copy, java, probe)
 
 
 def _agree(root: Path, java: OpenStore, probe: StoreProbe) -> None:

@@ -25,8 +25,8 @@ from tests.support.crash import (
 )
 from tests.support.oracle import page_will_be_trusted
 from tests.support.samples import (
-    SMALL,
     START_MS,
+    TINY,
     Sample,
     Ticking,
     new_store,
@@ -51,7 +51,7 @@ def killed_at_every_instant(
     chance = random.Random(f"{workload} {shard}")  # the same each time
     failures: list[str] = []
     deaths = 0
-    if config is SMALL:
+    if config is not TINY:
         import numpy  # noqa: F401 - once, before the forks
     for number in count(1 + shard, shards):
         root = new_store(Path(folder) / f"{workload}-{number}", config)

@@ -47,6 +47,19 @@ BATCHES = [
     Put(batch("end", 230, "D", (0,), size=100)),  # and units > 4 KiB
 ]
 
+RUN = [
+    *(Put([Sample(f"run-{i}", "AB"[i % 2], i % 3, keys=("k",) * (i % 2))]) for i in range(1150)),
+    Put(batch("then", 5, "A", (0,))),
+    *(Put([Sample(f"more-{i}", "A", i % 3)]) for i in range(40)),
+]
+"""So many single messages that keys are put by themselves, and pages made ready ahead."""
+ROOMY = SMALL.with_(
+    mapped_file_size_commit_log=300 << 10,
+    mapped_file_size_consume_queue=150 * 20,
+    max_hash_slot_num=400,
+    max_index_num=1300,
+)
+
 
 def run_puts(
     root: Path,
@@ -64,7 +77,11 @@ def run_puts(
         if number == reopen_before:
             store.close()
             store = open_store(root, config, fs=fs, clock=clock)
-        acknowledge(number, store.put(prepared(put.samples), whole=put.whole))
+        alone = put.samples[0]
+        if number % 2 and len(put.samples) == 1 and not alone.light:
+            acknowledge(number, store.put_message(alone.inner()))
+        else:
+            acknowledge(number, store.put(prepared(put.samples), whole=put.whole))
     store.close()
 
 
@@ -72,4 +89,5 @@ WORKLOADS: dict[str, tuple[StoreConfig, list[Put], int]] = {
     "singles": (TINY, SINGLES, REOPEN_BEFORE),
     "singles, SYNC_FLUSH": (sync_flush(TINY), SINGLES, REOPEN_BEFORE),
     "batches": (SMALL, BATCHES, -1),
+    "run": (ROOMY, RUN, -1),
 }

@@ -21,9 +21,11 @@ PROCESSES = 2
         ("singles", 4, 800),
         ("singles, SYNC_FLUSH", 8, 800),
         ("batches", 4, 450),
+        ("run", 211, 10_000),
         pytest.param("singles", 1, 800, marks=pytest.mark.long),
         pytest.param("singles, SYNC_FLUSH", 1, 800, marks=pytest.mark.long),
         pytest.param("batches", 1, 450, marks=pytest.mark.long),
+        pytest.param("run", 7, 10_000, marks=pytest.mark.long),
     ],
 )
 def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, every, least):
