@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.port.members import MessageModel
 from broker.port.progress import ConsumeFromWhere
+from storage.model import TRACE_TOPIC
 
 from .errors import ClientConfigError
 
@@ -86,6 +87,10 @@ class ConsumerConfig:
     """Whether a message that is given back says why in its properties (broker.failure_reason)."""
     consume_log: bool = False
     """Whether each call of the listener is logged with its status and message ids."""
+    enable_msg_trace: bool = False
+    """Whether each call of the listener leaves trace messages, before and after."""
+    customized_trace_topic: str = TRACE_TOPIC
+    """Where to."""
 
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():

@@ -10,7 +10,7 @@ from broker.errors import ResponseCode
 from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS
 from broker.validation import MAX_MESSAGE_SIZE
 from storage.format.compress import COMPRESS_OVER_BYTES
-from storage.model import AUTO_CREATE_TOPIC_KEY_TOPIC
+from storage.model import AUTO_CREATE_TOPIC_KEY_TOPIC, TRACE_TOPIC
 
 from .errors import ClientConfigError
 
@@ -72,8 +72,8 @@ class ProducerConfig:
 
     enable_msg_trace: bool = False
     """Whether each send leaves a trace message (enableMsgTrace)."""
-    customized_trace_topic: str | None = None
-    """Where to; None means RMQ_SYS_TRACE_TOPIC (customizedTraceTopic)."""
+    customized_trace_topic: str = TRACE_TOPIC
+    """Where to (customizedTraceTopic)."""
 
     check_thread_pool_size: int = 1
     """Threads that answer a broker's questions about transactions (checkThreadPoolMaxSize)."""

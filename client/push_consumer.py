@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .pull_service import PullRequest
     from .stats import ConsumerStatsManager
     from .timing import Clock, Scheduler
+    from .trace_hooks import ConsumeMessageTraceHook
 
 logger = logging.getLogger("rmqctl.client")
 
@@ -102,6 +103,7 @@ class PushConsumer:
         self._given_offset_store = offset_store
         self._owned: Broker | None = None
         self._listener: Any = None
+        self._trace: ConsumeMessageTraceHook | None = None
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._announced: dict[str, SubscriptionData] = {}
         self._lock = threading.RLock()  # one start, shutdown or change of subscriptions at a time
@@ -206,6 +208,7 @@ class PushConsumer:
                 self.consume_service.shutdown(0)
                 raise GroupRegisteredError("consumer", self.group, self.client_id)
             try:
+                self._start_trace()
                 self.instance.start()
                 self._state = ServiceState.RUNNING
                 self._join()
@@ -216,6 +219,14 @@ class PushConsumer:
                 raise
         self._check_expressions()
         self.instance.rebalance_immediately()
+
+    def _start_trace(self) -> None:
+        if self._config.enable_msg_trace:
+            from .trace_hooks import ConsumeMessageTraceHook
+
+            topic = self._config.customized_trace_topic
+            self._trace = ConsumeMessageTraceHook.of(self.instance, self.group, topic)
+            self.consume_hooks.append(self._trace)
 
     def _check_config(self) -> None:
         if not self._subscriptions:
@@ -312,6 +323,8 @@ class PushConsumer:
         with self._lock:
             if self._state is ServiceState.RUNNING:
                 self.consume_service.shutdown(self._config.await_termination_millis_when_shutdown)
+                if self._trace is not None:
+                    self._trace.shutdown()
                 self.persist_consumer_offset()
                 self._state = ServiceState.SHUTDOWN_ALREADY
                 self._leave()

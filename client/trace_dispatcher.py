@@ -60,7 +60,7 @@ class TraceDispatcher:
 
     @classmethod
     def of(
-        cls, instance: ClientInstance, group: str, kind: str, trace_topic: str | None = None
+        cls, instance: ClientInstance, group: str, kind: str, trace_topic: str = TRACE_TOPIC
     ) -> TraceDispatcher:
         """Make the dispatcher of a group; ``kind`` is PRODUCE or CONSUME."""
         from .producer import Producer
@@ -68,7 +68,7 @@ class TraceDispatcher:
         config = ProducerConfig(send_msg_timeout_ms=SEND_TIMEOUT_MS, max_message_size=MAX_MSG_SIZE)
         name = f"{GROUP_NAME_PREFIX}-{group}-{kind}-{next(_counter)}"
         producer = Producer.within(instance, name, config)
-        return cls(producer, trace_topic or TRACE_TOPIC, instance.clock, instance.scheduler)
+        return cls(producer, trace_topic, instance.clock, instance.scheduler)
 
     @property
     def discarded(self) -> int:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 from broker.port.sending import SendStatus
 from storage.format.host import unpack_host
 from storage.format.message_id import parse_offset_msg_id
-from storage.model import PROPERTY_KEYS, PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH, MessageExt
+from storage.model import (
+    PROPERTY_KEYS,
+    PROPERTY_MSG_REGION,
+    PROPERTY_TRACE_SWITCH,
+    TRACE_TOPIC,
+    MessageExt,
+)
 
 from .hooks import CONSUME_CONTEXT_TYPE, ConsumeReturnType, MessageType
 from .producer_kernel import client_unique_ids
@@ -76,7 +82,7 @@ class ConsumeMessageTraceHook:
 
     @classmethod
     def of(
-        cls, instance: ClientInstance, group: str, trace_topic: str | None = None
+        cls, instance: ClientInstance, group: str, trace_topic: str = TRACE_TOPIC
     ) -> ConsumeMessageTraceHook:
         """Make the hook of a consumer, with a dispatcher of its own; ``shutdown`` ends both."""
         clock = instance.clock
