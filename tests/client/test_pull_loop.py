@@ -267,7 +267,7 @@ def test_a_stuck_head_stops_pulling_when_the_span_is_over_2000_and_all_comes_aga
     def look_again() -> int:
         pull_what_is_there(consumer)
         scheduler.advance(50)
-        return only_queue(consumer).queue_offset_max
+        return int(only_queue(consumer).queue_offset_max)
 
     eventually(lambda: look_again() == 2015 and len(heard.bodies) >= 2000)
     for _ in range(20):
