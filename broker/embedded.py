@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -21,6 +22,7 @@ from .arrivals import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, Polled
 from .config import BrokerConfig
 from .embedded_members import MembersRole
 from .embedded_retrying import RetryingRole
+from .embedded_services import ServicesRole
 from .groups import GroupManager
 from .message_builder import MessageBuilder
 from .port.progress import OffsetCommit, OffsetQuery
@@ -42,11 +44,11 @@ if TYPE_CHECKING:
     from storage.store import MessageStore
 
 
-class EmbeddedBroker(MembersRole, RetryingRole):
+class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
     """The Broker over a store in this process; a context manager.
 
     Methods are documented in broker.api. Nothing runs by itself: whoever keeps it open calls
-    :meth:`tick` now and then, so that progress reaches the files.
+    ``start_services``, or :meth:`tick` now and then, so that progress reaches the files.
     """
 
     def __init__(
@@ -67,7 +69,9 @@ class EmbeddedBroker(MembersRole, RetryingRole):
         gate = None if store is None else store.gate
         self._topics = TopicManager(root, config, gate=gate, queues=self._queues, now=now)
         self._groups = GroupManager(root, config, gate=gate, now=now)
-        self._progress = ConsumerOffsetManager(ProgressFile(root), writable=store is not None)
+        self._progress = ConsumerOffsetManager(
+            ProgressFile(root), writable=store is not None, tell_moved=self._tell_moved
+        )
         self._young_bytes = (
             memory_bytes(config.access_message_in_memory_max_ratio)
             if config.zero_when_young
@@ -317,25 +321,29 @@ class EmbeddedBroker(MembersRole, RetryingRole):
         Raises StoreNotWritableError; it is tried again at the next tick that is due.
         """
         if time.monotonic() >= self._persist_due:
-            self._persist_due = time.monotonic() + self._persist_interval
-            self._progress.persist()
+            self.do_own_work()
+
+    def do_own_work(self) -> None:
+        """Do what :meth:`tick` does when it is due."""
+        self._persist_due = time.monotonic() + self._persist_interval
+        self._scan_members()
+        self._progress.persist()
 
     def close(self) -> None:
         """See Broker.close. The store is closed even if progress can not be written."""
         if self._closed:
             return
         self._closed = True
-        self._puller.held.close()
-        self._close_members()
-        self._arrivals.close()
-        try:
-            self._stop_services()
-            self._progress.persist()
-        finally:
-            if self._store is not None:
-                self._store.close()
+        with ExitStack() as stack:  # the other way round, each step whatever the others raise
             if self._read_only_view is not None:
-                self._read_only_view.close()
+                stack.callback(self._read_only_view.close)
+            if self._store is not None:
+                stack.callback(self._store.close)
+            stack.callback(self._progress.persist)
+            stack.callback(self._arrivals.close)
+            stack.callback(self._close_members)
+            stack.callback(self._stop_services)
+            stack.callback(self._puller.held.close)
 
     def __enter__(self) -> Self:
         return self
@@ -346,6 +354,11 @@ class EmbeddedBroker(MembersRole, RetryingRole):
     @property
     def _persist_interval(self) -> float:
         return self.config.flush_consumer_offset_interval_ms / 1000
+
+    def _tell_moved(self, group: str, topic: str, queue_ids: list[int]) -> None:
+        from .notices import tell_reset
+
+        tell_reset(self.view.root, group, topic, queue_ids)
 
     def _note_moved(self, request: PullRequest, next_offset: int) -> None:
         store = self._store

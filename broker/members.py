@@ -134,7 +134,7 @@ class MemberManager:
     def heartbeat(self, data: HeartbeatData) -> None:
         """See Members.heartbeat."""
         refused: BrokerError | None = None
-        loud = {}
+        loud: dict[str, bool] = {}
         for consumer in data.consumers:
             loud[consumer.group_name] = self._prepare_group(consumer.group_name)
         with self._lock:
@@ -308,12 +308,6 @@ class MemberManager:
         station, client_id = found[turn % len(found)]
         letter = {"kind": CHECK, "client": client_id, "request": check_json(request)}
         return self.notices.send(station, letter)
-
-    def tell_reset(self, group: str, topic: str, queue_ids: Iterable[int]) -> None:
-        """Have running consumers of a group go on from progress that was moved."""
-        self.notices.tell(
-            {"kind": RESET, "group": group, "topic": topic, "queues": sorted(queue_ids)}
-        )
 
     def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
         """See Members.consumer_running_info."""

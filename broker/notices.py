@@ -69,8 +69,8 @@ class Notices:
         self._on_notice = on_notice
         self._on_question = on_question
         self._on_deaths = on_deaths
-        self._lock = threading.Lock()  # guards opening, closing and the tables of questions
-        self._looking = threading.Lock()
+        self._lock = threading.Lock()  # guards opening, closing and the table of questions
+        self._looking = threading.Lock()  # one looks around at a time; before _lock
         self._station: Station | None = None
         self._watch: DeathWatch | None = None
         self._thread: threading.Thread | None = None
@@ -155,10 +155,10 @@ class Notices:
 
     def look_around(self) -> None:
         """Find who has died, do what is to be done, and watch the next one in the ring."""
-        station, watch = self._station, self._watch
-        if station is None or watch is None or self._closed:
-            return
         with self._looking:
+            station, watch = self._station, self._watch
+            if station is None or watch is None or self._closed:
+                return
             dead = self.stations.dead()
             if dead:
                 # Told before it is removed: if we die here, the next one finds them again.
@@ -184,7 +184,9 @@ class Notices:
             self.stations.ring(station.name)
             if thread is not threading.current_thread():
                 thread.join()
-            station.close()
+            with self._looking:
+                station.close()
+            self.tell({"kind": STATIONS})  # for those who wait for an answer from here
         self.stations.close()
 
     # -- the thread ---------------------------------------------------------------------------

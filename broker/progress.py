@@ -31,9 +31,17 @@ if TYPE_CHECKING:
 class ConsumerOffsetManager:
     """The progress of all groups of one store, shared with every process that uses it."""
 
-    def __init__(self, file: ProgressFile, *, writable: bool) -> None:
+    def __init__(
+        self,
+        file: ProgressFile,
+        *,
+        writable: bool,
+        tell_moved: Callable[[str, str, list[int]], None] = lambda *_: None,
+    ) -> None:
+        """Serve the file. ``tell_moved`` gets group, topic and queue ids of what was moved."""
         self._file = file
         self._writable = writable
+        self._tell_moved = tell_moved
         self._lock = threading.Lock()  # guards the field below
         self._noted: dict[ProgressKey, QueueProgress] = {}
 
@@ -70,13 +78,17 @@ class ConsumerOffsetManager:
     ) -> Moves:
         """Move progress deliberately: (topic, queue id) to offset, None forgets it. All or nothing.
 
-        Consumers that do not know of it can not overwrite it. See ProgressFile.move.
+        Consumers that do not know of it can not overwrite it; those that run are told, in all
+        processes. See ProgressFile.move.
         """
         offered: dict[ProgressKey, int | None] = {}
         for (topic, queue_id), offset in targets.items():
             commit = OffsetCommit(topic, queue_id, 0 if offset is None else offset)
             offered[self._checked(group, commit)[0]] = offset
-        return self._file.move(offered, before_write)
+        moves = self._file.move(offered, before_write)
+        for topic in sorted({topic for topic, _ in targets}):
+            self._tell_moved(group, topic, sorted(q for name, q in targets if name == topic))
+        return moves
 
     def correct(self, group: str, topic: str, queue_id: int, max_offset: int) -> QueueProgress:
         """Move progress that lies behind ``max_offset`` back to it; gives what holds then."""

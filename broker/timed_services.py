@@ -1,8 +1,8 @@
-"""The broker's own timed work in a long-lived process: one thread for all of it.
+"""The broker's own timed work in a long-lived process: a thread for what is done in one process of
+a store at a time, and one for what each process does for itself.
 
-Each service says after a tick when its next one is due, so the thread sleeps until then. Only the
-process that is elected (storage.sharing.services) does the work; the others' threads sleep until
-they are.
+Each service says after a tick when its next one is due, so the thread sleeps until then. A process
+that is not the elected one waits in the kernel to become it (storage.sharing.leadership).
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from storage.sharing.services import TimedServices
+    from storage.sharing.leadership import Leadership
 
 logger = logging.getLogger("rmqctl.broker")
 
 AFTER_FAILURE_MS: Final = 10_000
 LONGEST_SLEEP_MS: Final = 60_000
-_LOOK_FOR_ELECTION_MS: Final = 1_000
 
 
 class TimedService(Protocol):
@@ -31,35 +30,47 @@ class TimedService(Protocol):
 
 
 class TimedServiceThread:
-    """Runs services while this process is elected. ``now`` is the store's clock, ms."""
+    """Runs services in a thread, as soon and as long as ``leadership`` (None: always) lets it.
+
+    ``now`` is the store's clock, ms. ``before_handover`` is called when the elected one ends, while
+    nobody else does the work yet.
+    """
 
     def __init__(
         self,
-        election: TimedServices,
         services: Sequence[TimedService],
+        leadership: Leadership | None,
         *,
         now: Callable[[], int],
+        before_handover: Callable[[], None] = lambda: None,
     ) -> None:
-        self._election = election
         self._services = services
+        self._leadership = leadership
         self._now = now
+        self._before_handover = before_handover
         self._due = [0] * len(services)
-        self._stopped = False
-        self._idle = True
-        self._wake = threading.Event()
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="timed-services", daemon=True)
 
+    @property
+    def elected(self) -> bool:
+        """Whether this process is the one that does the work."""
+        return self._leadership is None or self._leadership.elected
+
     def start(self) -> None:
-        """Begin. Wakes at once when this process is elected."""
-        self._election.add(self._elected, interval_ms=_LOOK_FOR_ELECTION_MS, first_ms=0)
+        """Begin, once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and wait for it; a tick that runs is finished first."""
-        self._stopped = True
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        """End the work; a tick that runs is finished first. Then another process takes over."""
+        self._stop.set()
+        try:
+            if self.elected:
+                self._thread.join()
+                self._before_handover()
+        finally:
+            if self._leadership is not None:
+                self._leadership.close()
 
     def run_due(self) -> int:
         """Give each service its turn that is due; gives when the next one is, ms.
@@ -76,16 +87,9 @@ class TimedServiceThread:
                     self._due[number] = now + AFTER_FAILURE_MS
         return min(self._due)
 
-    def _elected(self) -> None:
-        if self._idle:
-            self._wake.set()
-
     def _run(self) -> None:
-        while not self._stopped:
-            self._idle = not self._election.elected
-            pause: float | None = None
-            if not self._idle:
-                pause_ms = min(self.run_due() - self._now(), LONGEST_SLEEP_MS)
-                pause = max(0, pause_ms) / 1000
-            self._wake.wait(pause)
-            self._wake.clear()
+        if self._leadership is not None and not self._leadership.wait():
+            return
+        while not self._stop.is_set():
+            pause_ms = min(self.run_due() - self._now(), LONGEST_SLEEP_MS)
+            self._stop.wait(max(0, pause_ms) / 1000)

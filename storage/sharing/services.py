@@ -1,7 +1,8 @@
 """Timed services of a store: one process at a time runs them, another takes over when it dies.
 
-The proof of being the one is a lock on ``rmqctl/services.lock`` that the kernel releases. RocketMQ
-runs the same work in threads of the broker (cleaning, delayed delivery, offset persisting).
+The proof of being the one is a lock on byte 0 of ``rmqctl/services.lock`` that the kernel releases;
+whoever writes for longer tries to get it with each of its regular syncs. RocketMQ runs the same
+work in threads of the broker (cleaning). The broker's own services: leadership.py.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from storage.errors import RocketMQError
 from storage.format.names import OURS
 
+from .leadership import SERVICES_LOCK, STORE_SERVICES
 from .locks import LockFile
 
-SERVICES_LOCK: Final = "services.lock"
 Clock = Callable[[], float]
 
 
@@ -58,7 +58,7 @@ class TimedServices:
         if self._lock is None:
             self._lock = LockFile(self._path)
         if not self._elected:
-            self._elected = self._lock.try_lock(0)
+            self._elected = self._lock.try_lock(STORE_SERVICES)
         if not self._elected:
             return
         now = self._monotonic()

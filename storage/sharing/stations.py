@@ -59,9 +59,10 @@ class Stations:
 
     def __init__(self, root: Path) -> None:
         self.folder = root / OURS / MEMBERS_FOLDER
-        self._lock = threading.Lock()  # guards the two fields below
+        self._lock = threading.Lock()  # guards the three fields below
         self._socket: socket.socket | None = None
         self._folder_fd = -1
+        self._closed = False
 
     def path(self, name: str, suffix: str) -> Path:
         """Name one of a station's things."""
@@ -106,8 +107,10 @@ class Stations:
         return True
 
     def ring(self, name: str) -> None:
-        """Have a station look for letters."""
+        """Have a station look for letters; does nothing after :meth:`close`."""
         with self._lock:
+            if self._closed:
+                return
             if self._socket is None:
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
                 self._folder_fd = os.open(self.folder, flags)
@@ -140,6 +143,7 @@ class Stations:
     def close(self) -> None:
         """Let go of the socket."""
         with self._lock:
+            self._closed = True
             if self._socket is not None:
                 self._socket.close()
                 os.close(self._folder_fd)

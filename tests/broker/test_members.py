@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -253,6 +254,9 @@ def test_a_question_to_a_process_that_dies_is_over_at_once(broker):
 
         asking = threading.Thread(target=ask)
         asking.start()
+        letters = next((broker.view.root / "rmqctl" / "members").glob(f"{other.pid}-*.in"))
+        while not any(path.name[0] != "." for path in letters.iterdir()):
+            os.sched_yield()
         other.kill()
         asking.join(5)
         assert "has ended" in str(outcome[0])

@@ -72,6 +72,15 @@ class _Commands:
     def send(self, topic: str, body: str, tags: str | None = None) -> None:
         self._broker.send(Message(topic, body.encode(), tags=tags))
 
+    def move_progress(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        self._broker.progress.move(group, {(topic, queue_id): offset})
+
+    def serve(self) -> None:
+        self._broker.start_services()
+
+    def is_elected(self) -> bool:
+        return self._broker.elected
+
     def leave(self, client_id: str) -> None:
         self._broker.disconnect(client_id)
 

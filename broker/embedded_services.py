@@ -1,0 +1,133 @@
+"""What a broker in this process does by itself: wiring only."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from storage.format.delay import parse_delay_levels
+
+if TYPE_CHECKING:
+    from storage.store import MessageStore
+
+    from .config import BrokerConfig
+    from .members import MemberManager
+    from .message_builder import MessageBuilder
+    from .progress import ConsumerOffsetManager
+    from .schedule import ScheduleMessageService
+    from .timed_services import TimedServiceThread
+    from .topics import TopicManager
+    from .transaction_check import TransactionCheckService
+
+
+class ServicesRole:
+    """The timed work of an EmbeddedBroker; nothing of it runs before ``start_services``."""
+
+    config: BrokerConfig
+    _store: MessageStore | None
+    _topics: TopicManager
+    _progress: ConsumerOffsetManager
+    _builder: MessageBuilder
+    _service_threads: tuple[TimedServiceThread, ...] = ()
+
+    @cached_property
+    def members(self) -> MemberManager:
+        """The rules of members."""
+        raise AttributeError("members")
+
+    def do_own_work(self) -> None:
+        """Do what each process does for itself."""
+        raise AttributeError("do_own_work")
+
+    @cached_property
+    def delayed(self) -> ScheduleMessageService | None:
+        """Delivery of delayed messages; None where the store is open for reading only."""
+        from .schedule import ScheduleMessageService
+
+        store = self._store
+        if store is None:
+            return None
+        return ScheduleMessageService(
+            store.root,
+            self.config,
+            parse_delay_levels(store.config.message_delay_level),
+            view=lambda: store.view,
+            put=store.put,
+            gate=store.gate,
+            now=store.now,
+        )
+
+    @cached_property
+    def transaction_checks(self) -> TransactionCheckService | None:
+        """Questions about half messages; None where the store is open for reading only."""
+        from .transaction_check import TransactionCheckService
+
+        store = self._store
+        if store is None:
+            return None
+        return TransactionCheckService(
+            self.config,
+            self._topics,
+            self._progress,
+            self._builder,
+            view=lambda: store.view,
+            put=store.put,
+            ask=lambda question: self.members.check_transaction(question),
+            now=store.now,
+            file_reserved_ms=store.config.file_reserved_time_hours * 3_600_000,
+        )
+
+    def start_services(self, *, deliver: bool | None = None) -> None:
+        """Do what a broker does by itself, in background threads.
+
+        Each process writes the progress that came with pulls; the one that is elected delivers
+        delayed messages and asks about half messages. ``deliver`` None has that done only in a
+        store that rmqctl made; True, as somebody asked for it, in any. Starting twice is fine.
+        """
+        from storage.layout import was_created_here
+        from storage.sharing.leadership import BROKER_SERVICES, Leadership
+
+        from .timed_services import TimedServiceThread
+
+        store = self._store
+        if store is None or self._service_threads:
+            return
+        threads = [TimedServiceThread([_OwnWork(self)], None, now=store.now)]
+        if deliver is None:
+            deliver = was_created_here(store.root)
+        delayed, checks = self.delayed, self.transaction_checks
+        if deliver and delayed is not None and checks is not None:
+            self._topics.write_system_topics()
+            leadership = Leadership(store.root, BROKER_SERVICES)
+            threads.append(
+                TimedServiceThread(
+                    [delayed, checks], leadership, now=store.now, before_handover=delayed.shutdown
+                )
+            )
+        self._service_threads = tuple(threads)
+        for thread in threads:
+            thread.start()
+        store.start_services()
+
+    @property
+    def elected(self) -> bool:
+        """Whether this process delivers delayed messages and asks about half messages now."""
+        return len(self._service_threads) > 1 and self._service_threads[1].elected
+
+    def _stop_services(self) -> None:
+        """End them; how far delivery is, is written, and another process takes over."""
+        threads, self._service_threads = self._service_threads, ()
+        for thread in threads:
+            thread.stop()
+
+
+class _OwnWork:
+    """What each process does for itself, every 5 s."""
+
+    def __init__(self, broker: ServicesRole) -> None:
+        self._broker = broker
+
+    def tick(self, now_ms: int) -> int:
+        """Give the broker its turn."""
+        self._broker.do_own_work()
+        return now_ms + self._broker.config.flush_consumer_offset_interval_ms

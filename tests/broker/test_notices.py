@@ -1,0 +1,161 @@
+"""Notices between processes, stations, and what becomes of them under kills."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from broker.port.progress import OffsetCommit
+from storage.configs.topics import TopicConfig
+from storage.sharing.death_watch import DeathWatch
+from storage.sharing.stations import Station, Stations
+from tests.support.broker_puppet import broker_puppet
+from tests.support.recording_client import RecordingClient, consumer, heartbeat
+
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.mark.conformance("G12")
+def test_a_running_consumer_is_told_of_a_reset_from_another_process(broker):
+    client = RecordingClient()
+    broker.update_topic(TopicConfig("T", 2, 2))
+    broker.connect("a", client)
+    broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 1, 40)])
+    with broker_puppet(broker.view.root) as other:
+        started = time.monotonic()
+        other.call("move_progress", group="g", topic="T", queue_id=1, offset=7)
+        assert client.wait_for("reset", "g", "T", {1: 7})
+        assert time.monotonic() - started < 1
+    (late,) = broker.update_consumer_offsets("g", [OffsetCommit("T", 1, 41)])
+    assert (late.offset, late.generation) == (7, 1)
+
+
+def test_a_reset_is_told_to_members_of_its_group_only(broker, open_broker):
+    mine, others = RecordingClient(), RecordingClient()
+    broker.connect("a", mine)
+    broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    broker.connect("b", others)
+    broker.heartbeat(heartbeat("b", consumer("h", "T")))
+    open_broker().progress.move("g", {("T", 0): 3, ("T", 2): 5, ("U", 0): 1})
+    assert mine.wait_for("reset", "g", "T", {0: 3, 2: 5})
+    assert mine.wait_for("reset", "g", "U", {0: 1})
+    assert [call for call in others.calls if call[0] == "reset"] == []
+
+
+def test_letters_come_whole_in_order_and_to_living_stations_only(tmp_path):
+    stations = Stations(tmp_path)
+    station = Station(stations, {"says": 1})
+    assert [said.content for said in stations.living()] == [{"says": 1}]
+    for number in range(30):  # more than a socket holds
+        assert stations.send(station.name, {"number": number, "text": "x" * 300_000})
+    station.sleep()
+    assert [letter["number"] for letter in station.letters()] == list(range(30))
+    assert station.letters() == []
+    station.say({"says": 2})
+    assert [said.content for said in stations.living()] == [{"says": 2}]
+    station.close()
+    assert not stations.send(station.name, {})
+    assert stations.living() == stations.dead() == []
+    assert list(stations.folder.iterdir()) == []
+    stations.close()
+
+
+def test_a_folder_with_a_long_name_has_stations(tmp_path):
+    folder = tmp_path / ("x" * 120) / ("y" * 120)
+    stations = Stations(folder)
+    station = Station(stations, {})
+    stations.send(station.name, {"a": 1})
+    station.sleep()
+    assert station.letters() == [{"a": 1}]
+    station.close()
+    stations.close()
+
+
+DIE_EARLY = """
+import os, sys
+from pathlib import Path
+from storage.sharing.stations import Station, Stations
+from storage.sharing.locks import LockFile
+steps = int(sys.argv[2])
+count = 0
+def step(real):
+    def call(*args, **more):
+        global count
+        count += 1
+        if count > steps:
+            os.kill(os.getpid(), 9)
+        return real(*args, **more)
+    return call
+Path.rename = step(Path.rename)
+Path.mkdir = step(Path.mkdir)
+Path.write_bytes = step(Path.write_bytes)
+Station(Stations(Path(sys.argv[1])), {"clients": []})
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("steps", range(6))
+def test_who_dies_while_opening_leaves_nothing_that_counts(tmp_path, steps):
+    subprocess.run([sys.executable, "-c", DIE_EARLY, str(tmp_path), str(steps)], cwd=PROJECT)
+    stations = Stations(tmp_path)
+    assert stations.living() == []
+    for said in stations.dead():
+        stations.remove(said.name)
+    assert stations.dead() == []
+    left = [path.name for path in stations.folder.glob("[!.]*")] if steps else []
+    assert left == []
+
+
+def test_a_watcher_follows_newcomers_and_ends_with_what_it_watches(tmp_path):
+    stations = Stations(tmp_path)
+    opened = sorted((Station(stations, {}) for _ in range(3)), key=lambda each: each.name)
+    first, second, third = opened
+    deaths = threading.Semaphore(0)
+    watch = DeathWatch(stations, first.name, deaths.release)
+    before = threading.active_count()
+    watch.follow([first.name])  # nobody to watch
+    assert threading.active_count() == before
+    watch.follow([first.name, third.name])
+    watch.follow([first.name, third.name])
+    assert threading.active_count() == before + 1
+    watch.follow([first.name, second.name, third.name])
+    second.close()
+    assert deaths.acquire(timeout=10)
+    third.close()
+    assert deaths.acquire(timeout=10)
+    watch.follow([first.name, third.name])  # gone before the look: noticed all the same
+    assert deaths.acquire(timeout=10)
+    watch.close()
+    first.close()
+    stations.close()
+
+
+@pytest.mark.crash
+def test_a_forked_child_leaves_the_station_to_its_parent(tmp_path):
+    program = """
+import os, sys
+from pathlib import Path
+from storage.sharing.stations import Station, Stations
+stations = Stations(Path(sys.argv[1]))
+station = Station(stations, {"says": 1})
+pid = os.fork()
+if pid == 0:
+    station.say({"says": 2})
+    station.close()
+    os._exit(0)
+os.waitpid(pid, 0)
+(said,) = stations.living()
+assert said.content == {"says": 1}, said
+stations.send(station.name, {"a": 1})
+station.sleep()
+assert station.letters() == [{"a": 1}]
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=PROJECT, check=True)
+    assert Stations(tmp_path).living() == []
