@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.configs.config_file import ConfigFile
-from storage.errors import StoreNotWritableError
+from storage.errors import StoreError
 from storage.model import MessageQueue
 
 from .offset_store import OffsetTable, ReadOffsetType
@@ -69,7 +69,8 @@ class LocalFileOffsetStore:
     def persist_all(self, queues: Collection[MessageQueue]) -> None:
         """See OffsetStore.persist_all. What the file says of other queues stays.
 
-        On the device when this returns. A file that can not be written is logged.
+        On the device when this returns. A file that is damaged, with its ``.bak``, or can not be
+        written is logged and left as it is.
         """
         wanted = frozenset(queues)
         self._write({q: offset for q, offset in self._table.items().items() if q in wanted})
@@ -97,15 +98,20 @@ class LocalFileOffsetStore:
     def _write(self, changed: Mapping[MessageQueue, int]) -> None:
         if not changed:
             return
-        offsets = {**self._read(), **changed}
-        entries = [
-            {"topic": q.topic, "brokerName": q.broker_name, "queueId": q.queue_id, "offset": offset}
-            for q, offset in sorted(offsets.items())
-        ]
         try:
+            offsets = {**self._read(), **changed}
+            entries = [
+                {
+                    "topic": queue.topic,
+                    "brokerName": queue.broker_name,
+                    "queueId": queue.queue_id,
+                    "offset": offset,
+                }
+                for queue, offset in sorted(offsets.items())
+            ]
             self._file.save({_TABLE: entries})
-        except StoreNotWritableError as error:
-            logger.warning("progress can not be written: %s", error)
+        except (StoreError, OSError) as error:
+            logger.warning("progress can not be written: path=%s: %s", self.path, error)
 
 
 def _offsets(document: dict[str, Any]) -> dict[MessageQueue, int]:
