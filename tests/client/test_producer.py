@@ -19,21 +19,17 @@ from broker.errors import (
 )
 from broker.port.reading import PullRequest
 from broker.port.sending import SendStatus
-from client.client_config import ClientConfig
 from client.errors import (
     BrokerNotExistError,
     ClientError,
     ClientErrorCode,
-    ClientStateError,
-    GroupRegisteredError,
     RouteNotFoundError,
     SendFailedError,
     SendTimeoutError,
 )
-from client.producer import INNER_PRODUCER_GROUP, Producer
+from client.producer import Producer
 from client.producer_config import RETRY_RESPONSE_CODES, ProducerConfig
 from client.selector import select_by_hash
-from client.service_state import ServiceState
 from storage.configs.topics import TopicConfig
 from storage.model import (
     PROPERTY_MAX_RECONSUME_TIMES,
@@ -415,62 +411,3 @@ def test_a_retry_message_says_its_attempts_beside_its_properties(produce, a):
     assert (options.reconsume_times, options.max_reconsume_times) == (4, 16)
     assert "k" in message.properties
     assert not {PROPERTY_RECONSUME_TIME, PROPERTY_MAX_RECONSUME_TIMES} & set(message.properties)
-
-
-# -- life
-
-
-def test_a_producer_is_started_once_and_shut_down_once(manager, a):
-    producer = Producer("group", brokers=[a], manager=manager)
-    states = [producer.state]
-    producer.shutdown()
-    with pytest.raises(ClientStateError, match="is not running: its state is CREATE_JUST"):
-        producer.send(Message("T", b"x"))
-    producer.start()
-    states.append(producer.state)
-    assert states == [ServiceState.CREATE_JUST, ServiceState.RUNNING]
-    with pytest.raises(ClientStateError, match="can not be started: its state is RUNNING"):
-        producer.start()
-    producer.shutdown()
-    producer.shutdown()
-    with pytest.raises(ClientStateError, match="SHUTDOWN_ALREADY"):
-        producer.send_async(Message("T", b"x"))
-    with pytest.raises(ClientStateError, match="SHUTDOWN_ALREADY"):
-        producer.start()
-
-
-def test_two_producers_of_one_group_do_not_fit_into_one_client(manager, a):
-    client = ClientConfig(instance_name="shared")
-    with Producer("group", brokers=[a], client_config=client, manager=manager) as first:
-        second = Producer("group", brokers=[a], client_config=client, manager=manager)
-        with pytest.raises(GroupRegisteredError, match="group has been created before"):
-            second.start()
-        with Producer("other", brokers=[a], client_config=client, manager=manager) as other:
-            assert other.instance is first.instance
-    second.start()
-    second.shutdown()
-
-
-def test_producers_get_a_client_of_their_own_by_default(manager, a):
-    with (
-        Producer("group", brokers=[a], manager=manager) as first,
-        Producer("group", brokers=[a], manager=manager) as second,
-    ):
-        assert first.instance is not second.instance
-        assert first.instance.client_id != second.instance.client_id
-
-
-@pytest.mark.conformance("B18")
-def test_the_inner_producer_is_part_of_a_client_and_does_not_keep_it_alive(manager, a):
-    with Producer("group", brokers=[a], manager=manager) as producer:
-        inner = Producer.within(producer.instance, INNER_PRODUCER_GROUP)
-        assert inner.instance is producer.instance
-        assert inner.send(Message("T", b"x")).send_status is SendStatus.SEND_OK
-        assert producer.instance.heartbeat_data().producers == ("group",)
-    assert producer.instance.state is ServiceState.SHUTDOWN_ALREADY
-
-
-def test_a_group_without_a_proper_name_is_refused():
-    for group in ("", "DEFAULT_PRODUCER", "with blank"):
-        with pytest.raises(InvalidNameError):
-            Producer(group)
