@@ -112,19 +112,19 @@ class MembersRole:
     def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
         """See Broker.consumer_running_info."""
         self._check_writable()
-        return self.members.consumer_running_info(group, client_id)
+        return self.members.calls.consumer_running_info(group, client_id)
 
     def consumer_status(self, group: str, topic: str, client_id: str) -> Mapping[MessageQueue, int]:
         """See Broker.consumer_status."""
         self._check_writable()
-        return self.members.consumer_status(group, topic, client_id)
+        return self.members.calls.consumer_status(group, topic, client_id)
 
     def consume_message_directly(
         self, group: str, client_id: str, commitlog_offset: int
     ) -> ConsumeDirectlyResult:
         """See Broker.consume_message_directly."""
         self._check_writable()
-        return self.members.consume_message_directly(group, client_id, commitlog_offset)
+        return self.members.calls.consume_message_directly(group, client_id, commitlog_offset)
 
     def join_alone(self, group: str) -> SoleMember:
         """Become the group's only member until ``leave`` or the end of the process.

@@ -72,7 +72,7 @@ class ServicesRole:
             self._builder,
             view=lambda: store.view,
             put=store.put,
-            ask=lambda question: self.members.check_transaction(question),
+            ask=lambda question: self.members.calls.check_transaction(question),
             now=store.now,
             file_reserved_ms=store.config.file_reserved_time_hours * 3_600_000,
         )

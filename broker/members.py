@@ -16,23 +16,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from storage.model import retry_topic
 
+from .client_calls import ClientCalls
 from .errors import BrokerSystemError, SubscriptionGroupNotExistError
 from .group_table import GroupTable, group_table, is_expired
-from .letters import (
-    check_from,
-    check_json,
-    consumed_from,
-    consumer_json,
-    groups_of,
-    members_of,
-    producers_of,
-    status_from,
-    status_json,
-)
+from .letters import consumer_json, groups_of, members_of
 from .membership import join_shared
 from .notices import CHECK, MEMBERS, RESET, Notices
 from .port.members import MessageModel
@@ -48,18 +39,12 @@ if TYPE_CHECKING:
     from .port.members import (
         ClientDescription,
         ClientHandler,
-        ConsumeDirectlyResult,
         ConsumerData,
         HeartbeatData,
     )
-    from .port.transactions import CheckTransactionState
     from .topics import TopicManager
 
 logger = logging.getLogger("rmqctl.broker")
-
-_RUNNING_INFO: Final = "running_info"
-_STATUS: Final = "status"
-_CONSUME: Final = "consume"
 
 ProgressOf = Callable[[str, str, int], int | None]
 """Group, topic, queue id: the offset that is committed."""
@@ -109,15 +94,16 @@ class MemberManager:
         self._groups = groups
         self._now = now
         self._progress_of = progress_of
-        self._read_message = read_message
         self._refuse_equal_client_ids = refuse_equal_client_ids
-        self._lock = threading.RLock()  # guards the four fields below
+        self._lock = threading.RLock()  # guards the three fields below
         self._clients: dict[str, _Client] = {}
         self._shares: dict[str, LockFile] = {}
         self._tables: dict[str, GroupTable | None] = {}
-        self._turn = 0
         self._queue_locks = QueueLocks(root, now)
-        self.notices = Notices(root, self._on_notice, self._on_question, self._on_deaths)
+        self.notices = Notices(
+            root, self._on_notice, lambda question: self.calls.answer(question), self._on_deaths
+        )
+        self.calls = ClientCalls(self.notices, self._handler, read_message)
 
     # -- joining and leaving ------------------------------------------------------------------
 
@@ -290,55 +276,7 @@ class MemberManager:
             # Whoever was refused them would try again with its next round, in up to 20 s.
             self._tell({group: self._is_loud(group)})
 
-    # -- telling clients ----------------------------------------------------------------------
-
-    def check_transaction(self, request: CheckTransactionState) -> bool:
-        """Ask a producer of the request's group about a half message; False if there is none."""
-        group = request.producer_group
-        found = [
-            (said.name, client.client_id)
-            for said in self.notices.stations.living()
-            for client in producers_of(said, group)
-        ]
-        if not found:
-            return False
-        with self._lock:
-            self._turn += 1
-            turn = self._turn
-        station, client_id = found[turn % len(found)]
-        letter = {"kind": CHECK, "client": client_id, "request": check_json(request)}
-        return self.notices.send(station, letter)
-
-    def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
-        """See Members.consumer_running_info."""
-        info: Mapping[str, Any] = self._ask(group, client_id, {"what": _RUNNING_INFO})
-        return info
-
-    def consumer_status(self, group: str, topic: str, client_id: str) -> Mapping[MessageQueue, int]:
-        """See Members.consumer_status."""
-        return status_from(self._ask(group, client_id, {"what": _STATUS, "topic": topic}))
-
-    def consume_message_directly(
-        self, group: str, client_id: str, commitlog_offset: int
-    ) -> ConsumeDirectlyResult:
-        """See Members.consume_message_directly."""
-        question = {"what": _CONSUME, "offset": commitlog_offset}
-        return consumed_from(self._ask(group, client_id, question))
-
-    def _ask(self, group: str, client_id: str, question: Letter) -> Any:
-        question = {**question, "group": group, "client": client_id}
-        living = self.notices.stations.living()
-        stations = [
-            member.station
-            for said in living
-            for member in members_of(said, group)
-            if member.client.client_id == client_id
-        ]
-        if not stations:
-            raise BrokerSystemError(f"consumer {client_id} of group {group} is not online")
-        if stations[0] == self.notices.name:
-            return self._on_question(question)
-        return self.notices.ask(stations[0], question)
+    # -- telling the others -------------------------------------------------------------------
 
     def _tell_left(self, groups: Iterable[str]) -> None:
         left = {group: self._is_loud(group) for group in groups}
@@ -381,23 +319,13 @@ class MemberManager:
             for handler in self._handlers(group):
                 _call(partial(handler.reset_offset, group, topic, offsets))
         elif kind == CHECK:
-            client = self._clients.get(letter["client"])
-            if client is not None:
-                client.handler.check_transaction_state(check_from(letter["request"]))
+            self.calls.take_check(letter)
 
-    def _on_question(self, question: Letter) -> Any:
-        client = self._clients.get(question["client"])
-        group = question["group"]
-        if client is None or group not in client.consumers:
-            raise BrokerSystemError(f"consumer {question['client']} of group {group} is not online")
-        if question["what"] == _RUNNING_INFO:
-            return client.handler.consumer_running_info(group)
-        if question["what"] == _STATUS:
-            return status_json(client.handler.consumer_status(group, question["topic"]))
-        message = self._read_message(question["offset"])
-        if message is None:
-            raise BrokerSystemError(f"there is no message at offset {question['offset']}")
-        return client.handler.consume_message_directly(group, message)._asdict()
+    def _handler(self, client_id: str, group: str | None) -> ClientHandler | None:
+        client = self._clients.get(client_id)
+        if client is None or (group is not None and group not in client.consumers):
+            return None
+        return client.handler
 
     def _handlers(self, group: str) -> list[ClientHandler]:
         with self._lock:

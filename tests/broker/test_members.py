@@ -268,10 +268,10 @@ def test_a_producer_of_another_process_is_asked_about_its_half_message(broker):
     message.topic = "REAL"
     message.properties["REAL_QID"] = "4"
     request = CheckTransactionState("p", message, 11, 22, "id", "transaction")
-    assert not broker.members.check_transaction(request)
+    assert not broker.members.calls.check_transaction(request)
     with broker_puppet(broker.view.root) as other:
         other.call("produce_in", client_id="b", group="p")
-        assert broker.members.check_transaction(request)
+        assert broker.members.calls.check_transaction(request)
         asked = other.call("was_asked_about", client_id="b")
     assert asked[:4] == ["p", 22, "REAL", "half"]
     assert asked[4] == message.properties
