@@ -24,6 +24,7 @@ from .client_manager import CLIENT_MANAGER
 from .consumer_config import ConsumerConfig
 from .errors import ClientConfigError, ClientStateError, GroupRegisteredError
 from .push_consumer_locks import QueueLocks
+from .push_consumer_parts import make_consume_service, make_offset_store, start_trace
 from .push_consumer_pull import PullLoop
 from .push_consumer_rules import PushRules
 from .push_consumer_send_back import SendBack
@@ -208,7 +209,7 @@ class PushConsumer:
                 self.consume_service.shutdown(0)
                 raise GroupRegisteredError("consumer", self.group, self.client_id)
             try:
-                self._start_trace()
+                self._trace = start_trace(self)
                 self.instance.start()
                 self._state = ServiceState.RUNNING
                 self._join()
@@ -219,14 +220,6 @@ class PushConsumer:
                 raise
         self._check_expressions()
         self.instance.rebalance_immediately()
-
-    def _start_trace(self) -> None:
-        if self._config.enable_msg_trace:
-            from .trace_hooks import ConsumeMessageTraceHook
-
-            topic = self._config.customized_trace_topic
-            self._trace = ConsumeMessageTraceHook.of(self.instance, self.group, topic)
-            self.consume_hooks.append(self._trace)
 
     def _check_config(self) -> None:
         if not self._subscriptions:
@@ -260,33 +253,12 @@ class PushConsumer:
         self.locks = QueueLocks(self.rebalance, self.instance.routes, self.clock)
         self.pull_loop = PullLoop(self)
         self.send_back = SendBack(self.group, self.instance)
-        self.offset_store: OffsetStore = self._given_offset_store or self._make_offset_store()
-        self.offset_store.load()
-        self.consume_service: ConsumeService = self._make_consume_service()
-        self.start_timestamp = self.clock.now_ms()
-
-    def _make_offset_store(self) -> OffsetStore:
-        if self.message_model is MessageModel.BROADCASTING:
-            from .local_offset_store import LocalFileOffsetStore
-
-            folder = self.instance.config.local_offset_store_dir
-            return LocalFileOffsetStore(
-                self.client_id, self.group, Path(folder) if folder else None
-            )
-        from .remote_offset_store import RemoteBrokerOffsetStore
-
-        return RemoteBrokerOffsetStore(
-            self.group, self.instance.routes.broker, moved=self._begin_anew_soon
+        self.offset_store: OffsetStore = self._given_offset_store or make_offset_store(
+            self, moved=self._begin_anew_soon
         )
-
-    def _make_consume_service(self) -> ConsumeService:
-        if self.orderly:
-            from .consume_orderly import ConsumeMessageOrderlyService
-
-            return ConsumeMessageOrderlyService(self, self._listener)
-        from .consume_concurrently import ConsumeMessageConcurrentlyService
-
-        return ConsumeMessageConcurrentlyService(self, self._listener)
+        self.offset_store.load()
+        self.consume_service: ConsumeService = make_consume_service(self, self._listener)
+        self.start_timestamp = self.clock.now_ms()
 
     def _join(self) -> None:
         """Tell the brokers; raise what one of them refuses the group with."""
