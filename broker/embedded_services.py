@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .message_builder import MessageBuilder
     from .progress import ConsumerOffsetManager
     from .schedule import ScheduleMessageService
-    from .timed_services import TimedServiceThread
+    from .timed_services import TimedService, TimedServiceThread
     from .topics import TopicManager
     from .transaction_check import TransactionCheckService
 
@@ -53,7 +53,6 @@ class ServicesRole:
             parse_delay_levels(store.config.message_delay_level),
             view=lambda: store.view,
             put=store.put,
-            gate=store.gate,
             now=store.now,
         )
 
@@ -81,41 +80,52 @@ class ServicesRole:
         """Do what a broker does by itself, in background threads.
 
         Each process writes the progress that came with pulls; the one that is elected delivers
-        delayed messages and asks about half messages. ``deliver`` None has that done only in a
+        delayed messages, and one asks about half messages. ``deliver`` None has that done only in a
         store that rmqctl made; True, as somebody asked for it, in any. Starting twice is fine.
         """
         from storage.layout import was_created_here
-        from storage.sharing.leadership import BROKER_SERVICES, Leadership
+        from storage.sharing.leadership import BROKER_SERVICES, TRANSACTION_CHECKS, Leadership
 
         from .timed_services import TimedServiceThread
 
         store = self._store
         if store is None or self._service_threads:
             return
-        threads = [TimedServiceThread([_OwnWork(self)], None, now=store.now)]
+        own: list[TimedService] = [_OwnWork(self)]
+        threads: list[TimedServiceThread] = []
         if deliver is None:
             deliver = was_created_here(store.root)
         delayed, checks = self.delayed, self.transaction_checks
         if deliver and delayed is not None and checks is not None:
             self._topics.write_system_topics()
-            leadership = Leadership(store.root, BROKER_SERVICES)
-            threads.append(
+            own.append(delayed.offsets)
+            threads += [
                 TimedServiceThread(
-                    [delayed, checks], leadership, now=store.now, before_handover=delayed.shutdown
-                )
-            )
-        self._service_threads = tuple(threads)
-        for thread in threads:
+                    [delayed],
+                    Leadership(store.root, BROKER_SERVICES),
+                    now=store.now,
+                    before_handover=delayed.shutdown,
+                ),
+                # A round of questions may take a minute: nothing else waits for it.
+                TimedServiceThread(
+                    [checks], Leadership(store.root, TRANSACTION_CHECKS), now=store.now
+                ),
+            ]
+        self._service_threads = (TimedServiceThread(own, None, now=store.now), *threads)
+        for thread in self._service_threads:
             thread.start()
         store.start_services()
 
     @property
     def elected(self) -> bool:
-        """Whether this process delivers delayed messages and asks about half messages now."""
+        """Whether this process delivers delayed messages now."""
         return len(self._service_threads) > 1 and self._service_threads[1].elected
 
     def _stop_services(self) -> None:
-        """End them; how far delivery is, is written, and another process takes over."""
+        """End them; how far delivery is, is written, and another process takes over.
+
+        The process's own work ends first: it writes delayOffset.json, too.
+        """
         threads, self._service_threads = self._service_threads, ()
         for thread in threads:
             thread.stop()

@@ -1,22 +1,21 @@
 """Delayed delivery (ScheduleMessageService of 4.9): 18 levels, driven by ticks.
 
 One process of a store does it, whoever is elected to run the timed services. How far it is lies in
-config/delayOffset.json, written every 10 s and at shutdown: after a kill, deliveries of up to 10 s
-come again, and none is lost.
+config/delayOffset.json (broker.schedule_offsets), written every 10 s and at shutdown: after a kill,
+deliveries of up to 10 s come again, and none is lost.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.configs.delay_offsets import load_delay_offsets, save_delay_offsets
 from storage.model import SCHEDULE_TOPIC
 
 from .schedule_level import CLOCK_STEP_MS, DelayLevel
+from .schedule_offsets import DelayOffsets
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -41,7 +40,8 @@ class LevelProgress(NamedTuple):
 class ScheduleMessageService:
     """Delivers delayed messages of one store. For one thread; call ``shutdown`` at the end.
 
-    ``put`` is MessageStore.put, ``gate`` MessageStore.gate, ``now`` the store's clock, ms.
+    ``put`` is MessageStore.put, ``now`` the store's clock, ms. ``offsets`` is to be ticked too, by
+    another thread if there is one.
     """
 
     def __init__(
@@ -52,13 +52,10 @@ class ScheduleMessageService:
         *,
         view: Callable[[], StoreView],
         put: Callable[..., PutMessageResult],
-        gate: Callable[[], AbstractContextManager[None]],
         now: Callable[[], int],
     ) -> None:
-        self._root = root
         self._view = view
-        self._gate = gate
-        self._flush_interval_ms = config.flush_delay_offset_interval_ms
+        self.offsets = DelayOffsets(root, config.flush_delay_offset_interval_ms, self._delivered)
         self._levels: list[DelayLevel] = []
         for level, delay_ms in enumerate(delays_ms, 1):
             if config.enable_schedule_async_deliver:
@@ -70,17 +67,18 @@ class ScheduleMessageService:
             else:
                 self._levels.append(DelayLevel(level, delay_ms, view=view, put=put, now=now))
         self._due: list[int] | None = None
-        self._saved: dict[int, int] = {}
-        self._flush_due = 0
 
     def tick(self, now_ms: int) -> int:
         """Do what is due; gives when to call again, ms since the epoch, perhaps at once.
 
         A level that fails is tried again 10 s later; the others go on. Raises CorruptFileError for
-        a delayOffset.json that can not be read, and StoreNotWritableError if it can not be written.
+        a delayOffset.json that can not be read.
         """
         if self._due is None:
-            self._due = self._load(now_ms)
+            saved = self.offsets.load()
+            for level in self._levels:
+                level.load(saved.get(level.level))
+            self._due = [now_ms] * len(self._levels)
         for number, level in enumerate(self._levels):
             # Further ahead than it can have been said: the clock was moved back.
             if not now_ms < self._due[number] <= now_ms + _longest_pause(level):
@@ -89,28 +87,13 @@ class ScheduleMessageService:
                 except Exception:
                     logger.exception("delay level %d", level.level)
                     self._due[number] = now_ms + DELAY_FOR_A_PERIOD_MS
-        following = min(self._due)
-        if self._offsets() == self._saved:
-            return following
-        if now_ms >= self._flush_due:
-            self.persist()
-            self._flush_due = now_ms + self._flush_interval_ms
-            return following
-        return min(following, self._flush_due)
-
-    def persist(self) -> None:
-        """Write how far each level is; costs nothing if nothing was delivered."""
-        offsets = self._offsets()
-        if offsets != self._saved:
-            with self._gate():
-                save_delay_offsets(self._root, offsets)
-            self._saved = offsets
+        return min(self._due)
 
     def shutdown(self) -> None:
         """Wait for what is under way and write how far each level is. Twice is fine."""
         for level in self._levels:
             level.settle()
-        self.persist()
+        self.offsets.persist()
 
     def progress(self) -> list[LevelProgress]:
         """Tell how far each level is (ScheduleMessageService.buildRunningStats)."""
@@ -124,19 +107,10 @@ class ScheduleMessageService:
             for level in self._levels
         ]
 
-    def _load(self, now_ms: int) -> list[int]:
-        self._saved = load_delay_offsets(self._root)
-        for level in self._levels:
-            level.load(self._saved.get(level.level))
-        self._flush_due = now_ms + self._flush_interval_ms
-        return [now_ms] * len(self._levels)
-
-    def _offsets(self) -> dict[int, int]:
-        """Give the table of delayOffset.json: levels that it does not know of stay as they are."""
-        delivered = {
+    def _delivered(self) -> dict[int, int]:
+        return {
             level.level: level.delivered for level in self._levels if level.delivered is not None
         }
-        return {**self._saved, **delivered}
 
 
 def _longest_pause(level: DelayLevel) -> int:

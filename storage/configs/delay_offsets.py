@@ -33,7 +33,7 @@ def load_delay_offsets(root: Path) -> dict[int, int]:
 def save_delay_offsets(
     root: Path, offsets: Mapping[int, int], fs: FileSystem | None = None
 ) -> bool:
-    """Replace the offsets in the file; False if it says so already. Needs the gate.
+    """Replace the offsets in the file; False if it says so already. One writer at a time.
 
     On the device when this returns. Members that only other versions know stay. Raises
     CorruptFileError and StoreNotWritableError.

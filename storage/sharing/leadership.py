@@ -4,7 +4,8 @@ Each kind of work has a byte of ``<store>/rmqctl/services.lock``. Whoever wants 
 the kernel for the lock of that byte, so the next one takes over at once and nobody looks around.
 
     byte 0    the store's own services (services.py), tried at each sync of whoever writes
-    byte 1    the broker's services: delayed messages, questions about half messages
+    byte 1    the broker's delivery of delayed messages
+    byte 2    the broker's questions about half messages
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .locks import LockFile
 SERVICES_LOCK: Final = "services.lock"
 STORE_SERVICES: Final = 0
 BROKER_SERVICES: Final = 1
+TRANSACTION_CHECKS: Final = 2
 
 
 class Leadership:

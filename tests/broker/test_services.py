@@ -156,4 +156,4 @@ def test_nothing_runs_by_itself_before_it_is_started(open_broker):
     broker.start_services()
     broker.start_services()
     running = [thread.name for thread in threading.enumerate() if thread.name == "timed-services"]
-    assert len(running) == 2
+    assert len(running) == 3
