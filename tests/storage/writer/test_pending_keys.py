@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -207,6 +208,18 @@ def test_who_leaves_puts_his_own(tmp_path: Path) -> None:
                 put(comes, number)
                 assert pending(stays)
             assert not pending(stays)
+
+
+def test_an_idle_writer_puts_them_by_and_by(tmp_path: Path) -> None:
+    config = ROOMY.with_(flush_interval_commit_log_ms=10)
+    root = new_store(tmp_path / "store", config)
+    with open_store(root, config) as store:
+        put(store, *range(5))
+        deadline = time.monotonic() + 20
+        while pending(store):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        assert any((root / "index").iterdir())
 
 
 def test_a_store_without_an_index_has_none_pending(tmp_path: Path) -> None:

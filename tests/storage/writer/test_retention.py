@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from storage.files.fs import FileSystem
+from storage.format.index import IndexHeader
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.writing.retention import HOUR_MS
@@ -100,3 +101,22 @@ def test_what_retention_left_is_a_store_that_opens(tmp_path: Path, reopened: boo
     with MessageStore.open(root, CONFIG) as again:
         assert (again.recovery is not None) is reopened
         assert bounds == {queue: again.view.queue_bounds(*queue) for queue in again.view.queues()}
+
+
+def test_keys_that_are_pending_are_put_while_their_records_are_there(tmp_path: Path) -> None:
+    root = tmp_path / "s"
+    config = CONFIG.with_(max_index_num=1000)
+    store, clock = filled(root, config)
+    with store:
+        for number in range(30):
+            store.put(prepared([Sample(f"single-{number}", "A", size=300)]))
+        first = store.view.bounds.keys_from()
+        for path in (root / "commitlog").iterdir():
+            os.utime(path, (START_MS / 1000, START_MS / 1000))
+        clock.now = START_MS + 3 * HOUR_MS
+        assert store.clean(manual=True).log_files
+        assert first < store.view.log_min_offset()
+        assert store.view.bounds.keys_from() == store.log_end
+    [index] = (root / "index").iterdir()
+    with index.open("rb") as file:
+        assert IndexHeader.unpack_from(file.read(40)).next_entry == 1 + 50 * 2 + 30
