@@ -17,7 +17,9 @@ from storage.format.record import CheckKind, check_record, read_head, scan_recor
 
 if TYPE_CHECKING:
     from storage.files.read_files import FileRow, ReadMap
+    from storage.format.check import RecordScan
 
+_FIRST_RECORDS: Final = 1 << 14
 _CHUNK_RECORDS: Final = 1 << 15
 _SEARCH_STEP: Final = 1 << 20
 _MAGICS: Final = tuple(
@@ -71,6 +73,7 @@ class LogWalk:
         self._search_all = search_all
         self._window = log.file_size if search_all else 2 * max_record
         self._last_record = last_record
+        self._has_many = False
         self.stop_reason = ""
         """What lies at ``position`` after the walk has ended."""
 
@@ -86,9 +89,7 @@ class LogWalk:
         limit = file.length
         if self._limit is not None:
             limit = min(limit, self._limit - first)
-        scan = scan_records(
-            file.view, position, limit, check_crc=self._check_crc, max_count=_CHUNK_RECORDS
-        )
+        scan = self._scan(file.view, position, limit)
         if scan.sizes:
             self._last_record = first + scan.end - scan.sizes[-1]
             return self._give(StretchKind.RECORDS, scan.sizes)
@@ -96,6 +97,17 @@ class LogWalk:
             return self._give(StretchKind.BLANK, [self._log.file_size - position])
         reason = scan.stop.reason if scan.stop is not None else ""
         return self._pass_damage(file, first, position, limit, reason)
+
+    def _scan(self, view: memoryview, position: int, limit: int) -> RecordScan:
+        """Take the next whole records; a log that has many is worth to load NumPy for."""
+        check_crc = self._check_crc
+        if self._has_many:
+            from storage.format.scan_many import scan_many
+
+            return scan_many(view, position, limit, check_crc=check_crc, max_count=_CHUNK_RECORDS)
+        scan = scan_records(view, position, limit, check_crc=check_crc, max_count=_FIRST_RECORDS)
+        self._has_many = scan.stop is None
+        return scan
 
     # -- beyond damage ------------------------------------------------------------------------
 

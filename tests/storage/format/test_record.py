@@ -17,6 +17,7 @@ from storage.format.record import (
     encode_record,
     read_head,
 )
+from storage.format.scan_many import scan_many
 from tests.support.inner_messages import int32s, int64s, ipv4_hosts, ipv6_hosts, times
 
 PLAIN: dict[str, Any] = {
@@ -226,8 +227,27 @@ def test_scanning_gives_what_checking_one_by_one_gives(
             break
         sizes.append(result.size)
         position += result.size
-    scan = scan_records(memoryview(image), 0, len(image), check_crc=check_crc, max_count=max_count)
-    assert scan == (sizes, position, stop)
+    view = memoryview(image)
+    for scan in (scan_records, scan_many):
+        found = scan(view, 0, len(image), check_crc=check_crc, max_count=max_count)
+        assert found == (sizes, position, stop)
+
+
+@given(st.lists(st.tuples(records, st.integers(1, 700)), max_size=6), damaged())
+def test_scanning_many_gives_what_scanning_gives(runs: list[tuple[bytes, int]], end: bytes) -> None:
+    image = memoryview(b"".join(record * count for record, count in runs) + end)
+    for limit in (len(image), len(image) - 1):
+        found = scan_many(image, 0, limit, check_crc=True, max_count=5000)
+        assert found == scan_records(image, 0, limit, max_count=5000)
+
+
+@given(st.integers(0, 599), st.integers(0, 124), st.integers(1, 255))
+def test_scanning_many_stops_at_the_same_damage(number: int, place: int, change: int) -> None:
+    plain = encode_record(**PLAIN)
+    image = bytearray(plain * 600)
+    image[number * len(plain) + place % len(plain)] ^= change
+    found = scan_many(memoryview(image), 0, len(image), check_crc=True, max_count=1000)
+    assert found == scan_records(memoryview(image), 0, len(image), max_count=1000)
 
 
 @given(records, st.integers(0, 200))
@@ -281,6 +301,8 @@ def topic_that_points_back_into_the_body() -> bytearray:
 def test_lengths_are_signed(image: bytearray) -> None:
     assert check_record(image, 0, len(image)).kind is CheckKind.INVALID
     assert scan_records(image, 0, len(image)).sizes == []
+    scan = scan_many(memoryview(image), 0, len(image), check_crc=True, max_count=9)
+    assert scan.sizes == []
     with pytest.raises(RecordError):
         decode_record(image)
 

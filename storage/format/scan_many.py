@@ -1,0 +1,107 @@
+"""The same as ``check.scan_records`` with NumPy: for logs of many thousands of records."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .check import RecordScan, scan_records
+from .crc import CRC_MASK, bulk_crc32
+from .layout import HEAD_SIZES, MESSAGE_MAGIC_V1
+
+_SIZE: Final = Struct(">i")
+_HEAD: Final = HEAD_SIZES[0]
+_LEAST: Final = _HEAD + 3  # the lengths of topic and properties
+_MAGIC_AT, _CRC_AT, _SYS_FLAG_AT, _BODY_LENGTH_AT = 4, 8, 36, 84
+_IPV6: Final = 0x30
+_SHORT_RUN: Final = 512
+_LONG_RUN: Final = 1 << 13
+_AFTER_ODD: Final = 128
+"""Records that are looked at one by one behind an unusual one: more of its kind may follow."""
+
+Longs = NDArray[np.int64]
+
+
+def scan_many(
+    buffer: memoryview, position: int, limit: int, *, check_crc: bool, max_count: int
+) -> RecordScan:
+    """Check record after record, up to ``max_count`` of them or the first that is none.
+
+    The answers of ``check_record``. Sizes are followed from record to record; everything else is
+    judged for a run of records at once.
+    """
+    limit = min(limit, len(buffer))
+    sizes: list[int] = []
+    wanted = _SHORT_RUN
+    while len(sizes) < max_count:
+        found = _run(buffer, position, limit, min(wanted, max_count - len(sizes)), check_crc)
+        sizes += found
+        position += sum(found)
+        if len(found) == wanted:
+            wanted = min(2 * wanted, _LONG_RUN)
+            continue
+        wanted = _SHORT_RUN
+        count = min(_AFTER_ODD, max_count - len(sizes))
+        scan = scan_records(buffer, position, limit, check_crc=check_crc, max_count=count)
+        sizes += scan.sizes
+        position = scan.end
+        if scan.stop is not None:
+            return RecordScan(sizes, position, scan.stop)
+    return RecordScan(sizes, position, None)
+
+
+def _run(buffer: memoryview, position: int, limit: int, count: int, check_crc: bool) -> list[int]:
+    """Sizes of the plain records at ``position``, ``count`` at most; ends before any other one."""
+    sizes = _claimed_sizes(buffer, position, limit, count)
+    if not sizes:
+        return sizes
+    size = np.array(sizes, np.int64)
+    end = position + np.cumsum(size)
+    start = end - size
+    octets = np.frombuffer(buffer, np.uint8)
+    body_length = _ints_at(buffer, start + _BODY_LENGTH_AT)
+    plain = _ints_at(buffer, start + _MAGIC_AT) == MESSAGE_MAGIC_V1
+    plain &= _ints_at(buffer, start + _SYS_FLAG_AT) & _IPV6 == 0
+    plain &= (body_length > 0) & (body_length <= size - _LEAST)
+    body = start + _HEAD
+    topic = np.where(plain, body + body_length, body)
+    topic_length = octets[topic].astype(np.int64)
+    properties = topic + topic_length + 3
+    plain &= (topic_length < 128) & (properties <= end)
+    lengths = np.where(plain, properties, body) - 2
+    high = octets[lengths].astype(np.int64)
+    plain &= (high < 128) & (properties + (high << 8 | octets[lengths + 1]) == end)
+    good = _leading(plain)
+    if check_crc and good:
+        bodies = map(slice, body[:good].tolist(), topic[:good].tolist())
+        sums = np.fromiter(map(bulk_crc32(), map(buffer.__getitem__, bodies)), np.int64, good)
+        good = _leading(sums & CRC_MASK == _ints_at(buffer, start[:good] + _CRC_AT))
+    return sizes[:good]
+
+
+def _claimed_sizes(buffer: memoryview, position: int, limit: int, count: int) -> list[int]:
+    """What records claim to be long, one behind the other, as far as they fit."""
+    unpack = _SIZE.unpack_from
+    sizes: list[int] = []
+    last = limit - _LEAST
+    while position <= last and len(sizes) < count:
+        (size,) = unpack(buffer, position)
+        position += size
+        if size < _LEAST or position > limit:
+            break
+        sizes.append(size)
+    return sizes
+
+
+def _ints_at(buffer: memoryview, positions: Longs) -> Longs:
+    """Four-byte numbers at any positions."""
+    every: NDArray[Any] = np.ndarray((len(buffer) - 3,), ">i4", buffer, 0, (1,))
+    return every[positions].astype(np.int64)
+
+
+def _leading(flags: NDArray[np.bool_]) -> int:
+    """How many are true before the first that is not."""
+    return len(flags) if flags.all() else int(flags.argmin())
