@@ -7,6 +7,7 @@ the rest with NO_PERMISSION.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -29,7 +30,6 @@ from .port.progress import OffsetCommit, OffsetQuery
 from .port.reading import MAX_TIMESTAMP, PullRequest, PullResult, QueryResult
 from .port.sending import DEFAULT_SEND, ColumnSendResult, SendOptions, SendResult
 from .progress import ConsumerOffsetManager, memory_bytes, offset_query
-from .pull import Puller
 from .send_column import ColumnSender
 from .topics import TopicManager
 
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from storage.reading.timesearch import Boundary
     from storage.readonly import StoreView
     from storage.store import MessageStore
+
+    from .pull import Puller
 
 
 class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
@@ -64,7 +66,8 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         self.config = config = config or BrokerConfig()
         self._store = store
         self._read_only_view = view
-        root = self.view.root
+        files = self.view if store is None else store
+        root = files.root
         now = now_ms if store is None else store.now
         gate = None if store is None else store.gate
         self._topics = TopicManager(root, config, gate=gate, queues=self._queues, now=now)
@@ -80,17 +83,9 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         log_end = self._log_end
         growing = Polled(log_end, self._poll_interval_ms) if store is None else store
         self._arrivals = Arrivals(growing, log_end)
-        self._puller = Puller(
-            config,
-            lambda: self.view,
-            self._topics,
-            self._groups,
-            self._arrivals,
-            group_table=lambda group: self.members.group_table(group),
-            note_commit=self._progress.note if store is not None else _forget,
-            note_moved=self._note_moved,
-        )
-        store_config = self.view.config
+        self._lazy_puller: Puller | None = None
+        self._making_puller = threading.Lock()
+        store_config = files.config
         delays_ms = parse_delay_levels(store_config.message_delay_level)
         self._builder = MessageBuilder(config, delays_ms, store_config.max_message_size)
         self._sender = ColumnSender(
@@ -154,6 +149,26 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         if self._read_only_view is None:
             raise ValueError("a broker needs a store or a view")
         return self._read_only_view
+
+    @property
+    def _puller(self) -> Puller:
+        """Answers pulls; made when the first one comes, as loading what it needs takes a while."""
+        with self._making_puller:
+            puller = self._lazy_puller
+            if puller is None:
+                from .pull import Puller
+
+                puller = self._lazy_puller = Puller(
+                    self.config,
+                    lambda: self.view,
+                    self._topics,
+                    self._groups,
+                    self._arrivals,
+                    group_table=lambda group: self.members.group_table(group),
+                    note_commit=self._progress.note if self._store is not None else _forget,
+                    note_moved=self._note_moved,
+                )
+            return puller
 
     # -- topics and groups
 
@@ -343,7 +358,8 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
             stack.callback(self._arrivals.close)
             stack.callback(self._close_members)
             stack.callback(self._stop_services)
-            stack.callback(self._puller.held.close)
+            if self._lazy_puller is not None:
+                stack.callback(self._lazy_puller.held.close)
 
     def __enter__(self) -> Self:
         return self
