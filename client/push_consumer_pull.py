@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ResponseCode
 from broker.port.reading import PullRequest as PullMessage, PullResult, PullStatus
-from storage.model import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET, RETRY_GROUP_TOPIC_PREFIX
+from storage.model import RETRY_GROUP_TOPIC_PREFIX
 
 from .errors import UNANSWERED, ClientError
-from .hooks import FilterMessageContext, call_hooks
+from .pull_result import messages_of
 from .service_state import ServiceState
-from .subscription import wanted
 
 if TYPE_CHECKING:
     from broker.port.members import SubscriptionData
-    from storage.model import MessageExt
 
     from .pull_service import PullRequest
     from .push_consumer import PushConsumer
@@ -185,7 +183,8 @@ class PullLoop:
         previous_offset, request.next_offset = request.next_offset, result.next_begin_offset
         stats = self._instance.consumer_stats
         stats.inc_pull_rt(consumer.group, queue.topic, self._clock.now_ms() - begin_ms)
-        messages = self._filtered(request, subscription, result)
+        hooks = consumer.filter_message_hooks
+        messages = messages_of(result, subscription, consumer.group, queue, hooks)
         if not messages:
             self._service.execute_pull_request_immediately(request)
             return
@@ -206,29 +205,6 @@ class PullLoop:
                 previous_offset,
                 first_offset,
             )
-
-    def _filtered(
-        self, request: PullRequest, subscription: SubscriptionData, result: PullResult
-    ) -> list[MessageExt]:
-        """Leave out what is not wanted, and note the queue's bounds on what is
-        (PullAPIWrapper.processPullResult)."""
-        messages = wanted(result.messages, subscription)
-        hooks = self._consumer.filter_message_hooks
-        if hooks:
-            context = FilterMessageContext(
-                consumer_group=self._consumer.group,
-                messages=list(messages),
-                message_queue=request.message_queue,
-            )
-            call_hooks((hook.filter_message for hook in hooks), context)
-            messages = context.messages
-        bounds = (
-            f"{PROPERTY_MIN_OFFSET}\x01{result.min_offset}\x02"
-            f"{PROPERTY_MAX_OFFSET}\x01{result.max_offset}"
-        ).encode()
-        for message in messages:
-            message.add_property_bytes(bounds)
-        return messages
 
     def _correct_tags_offset(self, request: PullRequest) -> None:
         """Let progress follow what was only looked at, if nothing is in work."""

@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker.port.members import ConsumeType, MessageModel
-from broker.start_position import offset_without_progress
 
-from .offset_store import ReadOffsetType
+from .first_offset import compute_pull_from_where
 from .subscription import newer
 
 if TYPE_CHECKING:
@@ -45,20 +44,10 @@ class PushRules:
         self._consumer.offset_store.remove_offset(queue)
 
     def compute_pull_from_where(self, queue: MessageQueue) -> int:
-        """Give the progress that is stored, else what the settings say for a group without any.
-
-        Raises what the broker or the store raises.
-        """
+        """See RebalanceRules."""
         consumer = self._consumer
-        known = consumer.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
-        if known is not None:
-            return known
-        return offset_without_progress(
-            consumer.instance.routes.broker(queue.broker_name),
-            queue.topic,
-            queue.queue_id,
-            consumer.config.consume_from_where,
-            consumer.config.consume_timestamp,
+        return compute_pull_from_where(
+            consumer.offset_store, consumer.instance.routes, consumer.config, queue
         )
 
     def drop(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:

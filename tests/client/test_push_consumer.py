@@ -181,9 +181,8 @@ def test_an_expression_that_no_broker_takes_is_told_although_the_consumer_runs(
     fill(broker)
     consumer = make_consumer()
     consumer.subscribe("T", MessageSelector.by_sql("a ! b"))
-    with pytest.raises(Exception, match=r"(?i)sql|filter|express") as raised:
+    with pytest.raises((SubscriptionParseError, BrokerSystemError)):
         consumer.start()
-    assert isinstance(raised.value, SubscriptionParseError | BrokerSystemError)
     assert consumer.state == "RUNNING"
 
 
