@@ -211,10 +211,9 @@ def _run(
     there = selection.backlog(broker, topic, spans)
     few = min(there, there if reading.most is None else reading.most) <= _FEW
     fetch: Fetcher
-    if few or printer.needs_messages or chosen.predicate is not None:
-        fetch = ObjectFetcher(broker, topic, group.name if group else _READER, chosen.tags)
-    else:
-        fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size)
+    fetch = objects = ObjectFetcher(broker, topic, group.name if group else _READER, chosen.tags)
+    if not (few or printer.needs_messages or chosen.predicate is not None):
+        fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size, objects)
     run = ConsumeRun(
         broker,
         topic,

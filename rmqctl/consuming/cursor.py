@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from broker.port.reading import PullRequest
+from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
     from broker.api import Broker
@@ -40,10 +41,13 @@ class Fetcher(Protocol):
 class ColumnFetcher:
     """Fetches bodies alone, without an object for each message."""
 
-    def __init__(self, broker: "Broker", topic: str, inflated_limit: int) -> None:
+    def __init__(
+        self, broker: "Broker", topic: str, inflated_limit: int, objects: "ObjectFetcher"
+    ) -> None:
         self._broker = broker
         self._topic = topic
         self._limit = inflated_limit
+        self._objects = objects
 
     def __call__(self, queue_id: int, offset: int, count: int) -> Fetched:
         """See :class:`Fetcher`."""
@@ -54,10 +58,15 @@ class ColumnFetcher:
         more = following < batch.max_offset
         if not len(batch):
             return Fetched((), (), (), max(following, offset), more and following > offset)
+        try:
+            bodies = batch.bodies(self._limit)
+        except BodyError:
+            # As messages: then what stands before the bad one is printed, in all queues.
+            return self._objects(queue_id, offset, count)
         return Fetched(
             batch.queue_offsets,
             batch.commitlog_offsets,
-            batch.bodies(self._limit),
+            bodies,
             following,
             more,
             following - offset - len(batch) if offset >= batch.min_offset else 0,

@@ -22,7 +22,7 @@ class Printer(Protocol):
     """Whether bodies alone will not do."""
 
     def write(self, items: Sequence[Any]) -> None:
-        """Print some."""
+        """Print all of them, or raise BodyError and print none."""
         ...
 
     def flush(self) -> None:
@@ -105,7 +105,7 @@ class RowPrinter:
 
     def write(self, items: "Sequence[MessageExt]") -> None:
         """Print messages."""
-        self._stream.write(message_row(message, self._form) for message in items)
+        self._stream.write([message_row(message, self._form) for message in items])
 
     def flush(self) -> None:
         """Print a table's rows so far, and flush stdout."""

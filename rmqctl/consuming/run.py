@@ -94,23 +94,40 @@ class ConsumeRun:
     def _step(self) -> int:
         """Print what can be printed now; gives how many messages were passed."""
         room = COLUMN if self._left is None or self._predicate else min(COLUMN, self._left)
-        try:
-            for cursor in self._cursors:
-                if not cursor.done:
-                    cursor.fill(room)
-            ready = Round(self._cursors)
-            passed = self._print(ready.items)
-        except BodyError as error:
-            raise CliError(f"a message of {self._topic}: {error}", exit_codes.DAMAGED) from error
+        for cursor in self._cursors:
+            if not cursor.done:
+                cursor.fill(room)
+        ready = Round(self._cursors)
+        passed, error = self._print(ready.items)
         ready.take(passed)
         if passed or any(c.passed != self._committed[c.queue_id] for c in self._cursors):
             self._printer.flush()
             self._seen = {cursor.queue_id: cursor.passed for cursor in self._cursors}
             self._commit()
+        if error is not None:
+            raise CliError(f"a message of {self._topic}: {error}", exit_codes.DAMAGED) from error
         return passed
 
-    def _print(self, items: Sequence[Any]) -> int:
-        """Print the items that are wanted; gives how many were passed, wanted or not."""
+    def _print(self, items: Sequence[Any]) -> tuple[int, BodyError | None]:
+        """Print the items that are wanted; gives how many were passed, wanted or not.
+
+        A body that can not be inflated ends it: what stands before that message is passed.
+        """
+        try:
+            return self._print_all(items), None
+        except BodyError:
+            pass  # nothing of them was printed
+        for passed, item in enumerate(items):
+            try:
+                self._print_all((item,))
+            except BodyError as error:
+                return passed, error
+            if self._left == 0:
+                return passed + 1, None
+        return len(items), None
+
+    def _print_all(self, items: Sequence[Any]) -> int:
+        """Print all that are wanted, or raise BodyError before the first is printed."""
         predicate, left = self._predicate, self._left
         if predicate is None:
             wanted = list(items) if left is None else list(items[:left])

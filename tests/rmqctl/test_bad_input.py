@@ -253,6 +253,34 @@ def test_a_body_that_inflates_beyond_the_limit_ends_reading_and_others_can_be_re
             result = run("consume", "t", "-e", *options)
             assert (result.code, result.err.count("\n")) == (4, 1)
             assert "inflates to more than" in result.err
+            bodies = (
+                [json.loads(line)["body"] for line in result.lines] if options else result.lines
+            )
+            assert bodies == ["one", "two", "three"]  # what stands before it
+
+
+@pytest.mark.parametrize("options", [[], ["-o", "jsonl"], ["-f", "%s\n"]], ids=" ".join)
+def test_all_that_was_stored_before_a_body_that_can_not_be_inflated_is_read(
+    made, options, monkeypatch
+):
+    """By columns and by messages, in all queues; a group stands before the bad one then."""
+    monkeypatch.setattr("rmqctl.commands.consume._FEW", 0)
+    lines = b"".join(b"line %d\n" % number for number in range(200))
+    assert run("produce", "u", stdin=lines).code == 0
+    with EmbeddedBroker.open(made) as broker:
+        broker.send(Message("u", b"no zlib"), 2, SendOptions(sys_flag=COMPRESSED))
+        broker.send(Message("u", b"behind"), 1)
+    for _ in range(2):
+        result = run("consume", "u", "-e", *options)
+        assert (result.code, result.err.count("\n")) == (4, 1), result.err
+        assert len(result.lines) == 200
+        if "jsonl" not in options:
+            assert result.raw == lines
+    for left in (200, 0):
+        result = run("consume", "u", "-e", "-g", "g", "--from-where", "first", *options)
+        assert (result.code, len(result.lines)) == (4, left), result.err
+    assert run("consume", "u", "-e", "-Q", "2", "--offset", "50").code == 4
+    assert run("consume", "u", "-e", "-Q", "1", "--offset", "50").out == "behind\n"
 
 
 # -- what the system does not allow
