@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.config import BrokerConfig
+from broker.failure_reason import FAILURE_PROPERTIES
 from rmqctl import exit_codes
 from storage.config import SMALL_STORE, StoreConfig
 from storage.configs.progress_table import ProgressTable, QueueProgress
@@ -275,10 +277,16 @@ def test_each_difference_names_tests_of_the_list() -> None:
     assert used == set(listed)
 
 
-def test_settings_are_those_of_the_code() -> None:
-    rows = table((ROOT / "docs" / "settings.md").read_text(), "StoreConfig")
+@pytest.mark.parametrize("config", [StoreConfig, BrokerConfig])
+def test_settings_are_those_of_the_code(config: type[StoreConfig] | type[BrokerConfig]) -> None:
+    rows = table((ROOT / "docs" / "settings.md").read_text(), config.__name__)
     shown = {row[0].strip("`"): row[1].strip("`") for row in rows}
-    assert shown == {field.name: _shown(field.default) for field in fields(StoreConfig)}
+    assert shown == {field.name: _shown(field.default) for field in fields(config)}
+
+
+def test_the_properties_of_failures_are_those_of_the_code() -> None:
+    rows = table((ROOT / "docs" / "retries.md").read_text(), "property")
+    assert tuple(row[0].strip("`") for row in rows) == FAILURE_PROPERTIES
 
 
 def _shown(value: object) -> str:
