@@ -10,7 +10,7 @@ Two system calls a put are a fifth of a put, and handing the gate over after eac
 unused until the next one wakes up. So a process that puts one after the other *holds on* to the
 gate between puts:
 
-* while nobody asks for it (see gate_watch.py), and from then on not for a while;
+* while nobody asks for it (see gate_watch.py), if puts are short, and from then on not for a while;
 * when it had to wait for it, for one turn of some milliseconds, though others ask.
 
 Some milliseconds without a put end both. Waiting is polling: nothing is fair, nobody steals a lock
@@ -45,6 +45,8 @@ _QUICK_GAP: Final = 1e-3
 """Between two puts of a busy process lies at most this, and at most about twice the time of a put:
 otherwise others could use the time in between."""
 _QUICK_FOR_BIAS: Final = 16
+_SHORT_PUT: Final = 100e-6
+"""The two system calls are next to nothing beside a longer one, and looking for idleness costs."""
 _QUICK_FOR_TURN: Final = 4
 _TURN: Final = 5e-3
 _GREED: Final = 20e-3
@@ -205,6 +207,7 @@ class Gate:
         self._held_for = now - self._taken_at
         if (
             self._quick >= _QUICK_FOR_BIAS
+            and self._held_for < _SHORT_PUT
             and now - self._asked_at >= _QUIET
             and self.may_hold_on
             and words is not None
