@@ -5,10 +5,15 @@ import select
 import signal
 import time
 
+import lz4.frame
 import pytest
+import zstandard
 
 from broker.embedded import EmbeddedBroker
+from broker.port.sending import SendOptions
 from storage.configs.topics import TopicConfig
+from storage.format.compress import compress
+from storage.model import Message
 from tests.support.cli import run, start
 
 
@@ -341,3 +346,18 @@ def test_many_queues_and_columns_agree_with_rows(store):
     by_rows = [json.loads(line)["body"] for line in lines("-e", "-o", "jsonl")]
     assert by_columns == by_rows == lines("-e", "-f", r"%s\n")
     assert len(by_columns) == 7005
+
+
+@pytest.mark.parametrize("few", [1000, 0], ids=["messages", "columns"])
+def test_compressed_bodies_of_all_kinds_are_read_as_they_were_sent(store, monkeypatch, few):
+    monkeypatch.setattr("rmqctl.commands.consume._FEW", few)
+    text = b"a body that is worth to be compressed " * 20
+    kinds = {
+        0x101: lz4.frame.compress(text),
+        0x201: zstandard.ZstdCompressor().compress(text),
+        0x301: compress(text),
+    }
+    with EmbeddedBroker.open(store) as broker:
+        for sys_flag, body in kinds.items():
+            broker.send(Message("t", body), 0, SendOptions(sys_flag=sys_flag))
+    assert lines("-e") == [text.decode()] * 3
