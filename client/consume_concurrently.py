@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from operator import length_hint
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.failure_reason import failure_properties
 from broker.port.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
@@ -49,6 +49,7 @@ from .worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from .consume_service import ConsumerContext
+    from .hooks import ConsumeMessageContext
     from .listener import AnyConcurrentListener
     from .process_queue import Messages, ProcessQueue
 
@@ -65,6 +66,18 @@ _START_TIME: Final = PROPERTY_CONSUME_START_TIMESTAMP.encode() + b"\x01%d"
 _SUCCESS: Final = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 _LATER: Final = ConsumeConcurrentlyStatus.RECONSUME_LATER
 _TOO_LONG: Final = "TIME_OUT"
+
+
+class _Call(NamedTuple):
+    """One call of the listener that has ended. ``took`` is in ms."""
+
+    messages: Messages
+    context: ConsumeConcurrentlyContext
+    status: ConsumeConcurrentlyStatus | None
+    error: BaseException | None
+    took: int
+    hooked: ConsumeMessageContext | None
+    watched: WatchedRequest | None
 
 
 class _Pulled:
@@ -100,7 +113,9 @@ class ConsumeMessageConcurrentlyService:
         """Have messages consumed by ``listener``."""
         self._consumer = consumer
         self._listen = concurrent_function(listener)
+        self._now_ms = consumer.clock.now_ms
         self._retry_topic = retry_topic(consumer.group)
+        self._clustering = consumer.config.message_model is MessageModel.CLUSTERING
         group = consumer.group
         self.pool: Final = WorkerPool(
             thread_name("ConsumeMessageThread", group),
@@ -115,7 +130,6 @@ class ConsumeMessageConcurrentlyService:
             self._remove,
         )
         self._unsettled: deque[_Pulled] = deque()
-        self._start_time = (-1, b"")  # the last CONSUME_START_TIME, ms and as it is stored
 
     def start(self) -> None:
         """See ConsumeService.start.
@@ -149,7 +163,7 @@ class ConsumeMessageConcurrentlyService:
         size = self._consumer.config.consume_message_batch_max_size
         pulled = tuple(messages)
         requests: list[Messages] = (
-            list(zip(pulled, strict=True))  # tuples of one, the quick way
+            [(message,) for message in pulled]
             if size == 1
             else [pulled[i : i + size] for i in range(0, len(pulled), size)]
         )
@@ -167,90 +181,101 @@ class ConsumeMessageConcurrentlyService:
 
     def work_on(self, pulled: _Pulled) -> None:
         """Consume requests of a pull until none is left to begin, in this thread."""
-        consumer, pool = self._consumer, self.pool
-        process_queue, queue = pulled.process_queue, pulled.queue
-        now_ms = consumer.clock.now_ms
-        now = now_ms()
-        for messages in pulled.requests:
+        self._run(pulled.requests, pulled.process_queue, pulled.queue)
+        self._unsettled.append(pulled)
+        if len(self._unsettled) > _MAX_UNSETTLED:
+            self._settle_all()
+
+    def _run(
+        self,
+        requests: Iterator[Messages],
+        process_queue: ProcessQueue,
+        queue: MessageQueue,
+        watched: WatchedRequest | None = None,
+    ) -> None:
+        """Have requests consumed one after the other (ConsumeRequest.run).
+
+        Everything that is the same for all of them is looked up once: an empty listener costs
+        about as much as what is done here for each message.
+        """
+        consumer, pool, listen, now_ms = self._consumer, self.pool, self._listen, self._now_ms
+        retried = queue.topic == self._retry_topic
+        started, stamped, start_time = now_ms(), -1, b""
+        for messages in requests:
             if pool.stopped:
                 return
             if process_queue.dropped:
                 logger.info("not consumed, the queue is dropped: %s", queue)
                 continue
             config = consumer.config
-            watch_ms = config.resend_after_if_still_un_ack_ms
+            if config.resend_after_if_still_un_ack_ms and watched is None and self._clustering:
+                self._watch(messages, process_queue, queue)
+                started = now_ms()
+                continue
+            context = ConsumeConcurrentlyContext(queue)
+            if retried:
+                reset_retry_topic(messages, self._retry_topic)
+            hooks = consumer.consume_hooks
+            hooked = call_before(hooks, consumer.group, messages, queue) if hooks else None
+            if stamped != started:
+                stamped, start_time = started, _START_TIME % started
+            for message in messages:
+                message.add_property_bytes(start_time)
+            status: ConsumeConcurrentlyStatus | None = None
+            error: BaseException | None = None
             try:
-                if watch_ms and config.message_model is MessageModel.CLUSTERING:
-                    request = WatchedRequest(messages, process_queue, queue)
-                    self._timer.run(request, watch_ms, self._run_watched)
-                    now = now_ms()
-                elif self._run(messages, process_queue, queue, now):
-                    now = now_ms()
-            except Exception:
-                # The message stays in the process queue: whoever has the queue next gets it.
-                logger.exception("a request failed: group=%s %s", consumer.group, queue)
-                now = now_ms()
-        self._unsettled.append(pulled)
-        if len(self._unsettled) > _MAX_UNSETTLED:
-            self._settle_all()
+                status = listen(messages, context)
+            except BaseException as raised:  # noqa: BLE001 - whatever it raises, they come again
+                error = raised
+            took = now_ms() - started
+            if (
+                status is not _SUCCESS
+                or took
+                or context.ack_index < len(messages) - 1
+                or hooked is not None
+                or watched is not None
+                or config.consume_log
+                or _is_dropped(process_queue)
+            ):
+                call = _Call(messages, context, status, error, took, hooked, watched)
+                self._end(call, process_queue)
+                started = now_ms()
+            else:
+                process_queue.finished.append(messages)
 
-    def _run_watched(self, request: WatchedRequest) -> None:
-        now = self._consumer.clock.now_ms()
-        self._run(request.messages, request.process_queue, request.queue, now, request)
+    def _watch(self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        def consume(request: WatchedRequest) -> None:
+            self._run(iter((messages,)), process_queue, queue, request)
 
-    def _run(
-        self,
-        messages: Messages,
-        process_queue: ProcessQueue,
-        queue: MessageQueue,
-        started: int,
-        watched: WatchedRequest | None = None,
-    ) -> int:
-        """Have one request consumed (ConsumeRequest.run); gives 0 if no time has passed.
+        request = WatchedRequest(messages, process_queue, queue)
+        self._timer.run(request, self._consumer.config.resend_after_if_still_un_ack_ms, consume)
 
-        The queue is not dropped yet, but may be while the listener runs: its result is lost then.
-        """
-        consumer = self._consumer
-        config = consumer.config
-        context = ConsumeConcurrentlyContext(queue)
-        if queue.topic == self._retry_topic:
-            reset_retry_topic(messages, self._retry_topic)
-        hooks = consumer.consume_hooks
-        hooked = call_before(hooks, consumer.group, messages, queue) if hooks else None
-        start_time = self._start_time
-        if start_time[0] != started:
-            self._start_time = start_time = (started, _START_TIME % started)
-        for message in messages:
-            message.add_property_bytes(start_time[1])
-        status: ConsumeConcurrentlyStatus | None = None
-        error: BaseException | None = None
-        try:
-            status = self._listen(messages, context)
-        except BaseException as raised:  # noqa: BLE001 - whatever it raises, the messages come again
-            error = raised
-        took = consumer.clock.now_ms() - started
+    def _end(self, call: _Call, process_queue: ProcessQueue) -> None:
+        """Act on the end of a call of the listener, whatever it said."""
+        consumer, queue, status = self._consumer, call.context.message_queue, call.status
         success = status is _SUCCESS
         if not success:
-            self._log_failure(status, error, queue)
-        if hooked is not None:
-            timed_out = took >= config.consume_timeout_minutes * _MS_PER_MINUTE
-            how = return_type(status, error, failed=not success, timed_out=timed_out)
-            call_after(hooks, hooked, _SUCCESS if success else _LATER, how, success=success)
-        if config.consume_log:
-            logger.info("consumed: status=%s ids=%s", status, [m.msg_id for m in messages])
-        if process_queue.dropped:
-            logger.warning("the result does not count, the queue is dropped: %s", queue)
-            self._count(queue, took)
-        elif watched is not None:
-            with watched.lock:
-                self._process(messages, context, status, error, took, process_queue, watched.resent)
-                watched.finished = True
-        elif took or not success or context.ack_index < len(messages) - 1:
-            self._process(messages, context, status, error, took, process_queue)
-        else:
-            process_queue.finished.append(messages)
-            return 0
-        return 1
+            self._log_failure(status, call.error, queue)
+        if call.hooked is not None:
+            timed_out = call.took >= consumer.config.consume_timeout_minutes * _MS_PER_MINUTE
+            how = return_type(status, call.error, failed=not success, timed_out=timed_out)
+            answer = _SUCCESS if success else _LATER
+            call_after(consumer.consume_hooks, call.hooked, answer, how, success=success)
+        if consumer.config.consume_log:
+            logger.info("consumed: status=%s ids=%s", status, [m.msg_id for m in call.messages])
+        try:
+            if process_queue.dropped:
+                logger.warning("the result does not count, the queue is dropped: %s", queue)
+                self._count(queue, call.took)
+            elif call.watched is not None:
+                with call.watched.lock:
+                    self._process(call, process_queue, call.watched.resent)
+                    call.watched.finished = True
+            else:
+                self._process(call, process_queue)
+        except Exception:
+            # The messages stay in the process queue: whoever has the queue next gets them.
+            logger.exception("a request failed: group=%s %s", consumer.group, queue)
 
     def _log_failure(
         self, status: object, error: BaseException | None, queue: MessageQueue
@@ -262,30 +287,25 @@ class ConsumeMessageConcurrentlyService:
             logger.warning("a listener gave %r, no status: group=%s %s", status, group, queue)
 
     def _process(
-        self,
-        messages: Messages,
-        context: ConsumeConcurrentlyContext,
-        status: ConsumeConcurrentlyStatus | None,
-        error: BaseException | None,
-        took: int,
-        process_queue: ProcessQueue,
-        resent: Collection[int] = (),
+        self, call: _Call, process_queue: ProcessQueue, resent: Collection[int] = ()
     ) -> None:
         """Act on what the listener said (processConsumeResult).
 
         ``resent``: offsets that were given back by a timer, and are not any more ours to judge.
         """
-        consumer, queue = self._consumer, context.message_queue
-        ok = max(0, min(context.ack_index, len(messages) - 1) + 1) if status is _SUCCESS else 0
-        self._count(queue, took, ok, len(messages) - ok)
+        messages, context, status = call.messages, call.context, call.status
+        queue, ok = context.message_queue, 0
+        if status is _SUCCESS:
+            ok = max(0, min(context.ack_index, len(messages) - 1) + 1)
+        self._count(queue, call.took, ok, len(messages) - ok)
         failed = [message for message in messages[ok:] if message.queue_offset not in resent]
         kept: tuple[MessageExt, ...] = ()
-        if consumer.config.message_model is MessageModel.BROADCASTING:
+        if not self._clustering:
             for message in failed:
                 logger.warning("BROADCASTING, consuming failed, dropped: %r", message)
         elif failed:
             answer = f"ack_index={context.ack_index}" if status is _SUCCESS else str(status)
-            failure = self._failure(error, answer)
+            failure = self._failure(call.error, answer)
             level = context.delay_level_when_next_consume
             kept = tuple(m for m in failed if not self._sent_back(m, level, queue, failure))
         if kept:
@@ -399,3 +419,7 @@ _DIRECT: Final = {
     _LATER: ConsumeDirectlyStatus.CR_LATER,
     None: ConsumeDirectlyStatus.CR_RETURN_NULL,
 }
+
+
+def _is_dropped(process_queue: ProcessQueue) -> bool:
+    return process_queue.dropped  # it changes while a listener runs
