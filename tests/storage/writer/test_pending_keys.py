@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import struct
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -197,6 +200,45 @@ def test_answers_do_not_change_when_they_are_put(tmp_path: Path) -> None:
         ]
         if one.messages:
             assert one[2:] == other[2:]
+
+
+def test_a_reader_misses_nothing_while_they_are_put(tmp_path: Path) -> None:
+    config = ROOMY.with_(mapped_file_size_commit_log=4 << 20, max_hash_slot_num=7)
+    root = new_store(tmp_path / "store", config)
+    acknowledged = 0
+    stop = threading.Event()
+
+    def write() -> None:
+        nonlocal acknowledged
+        for number in range(200_000):
+            if stop.is_set():
+                break
+            store.put_message(Sample(f"id-{number}", "T").inner())
+            acknowledged = number + 1
+
+    chance = random.Random(7)
+    interval = sys.getswitchinterval()
+    with open_store(root, config) as store, StoreView.open(root, config) as view:
+        writer = threading.Thread(target=write)
+        sys.setswitchinterval(5e-5)
+        try:
+            writer.start()
+            asked = rounds = 0
+            keys_from = view.bounds.keys_from()
+            deadline = time.monotonic() + 60
+            while (asked < 300 or rounds < 5) and time.monotonic() < deadline:
+                known = acknowledged
+                if known:
+                    one = chance.choice((known - 1, chance.randrange(known)))
+                    assert len(view.find_unique("T", f"id-{one}")) == 1, (one, known)
+                    asked += 1
+                rounds += view.bounds.keys_from() != keys_from
+                keys_from = view.bounds.keys_from()
+        finally:
+            sys.setswitchinterval(interval)
+            stop.set()
+            writer.join()
+    assert rounds >= 5, "keys were put while they were asked for"
 
 
 def test_who_leaves_puts_his_own(tmp_path: Path) -> None:
