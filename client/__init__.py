@@ -47,6 +47,10 @@ if TYPE_CHECKING:
         MessageListenerConcurrently as MessageListenerConcurrently,
         MessageListenerOrderly as MessageListenerOrderly,
     )
+    from .lite_pull_consumer import (
+        LitePullConfig as LitePullConfig,
+        LitePullConsumer as LitePullConsumer,
+    )
     from .machine_room import (
         AllocateByMachineRoom as AllocateByMachineRoom,
         AllocateMachineRoomNearby as AllocateMachineRoomNearby,
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
     from .producer import Producer as Producer
     from .producer_batch import split_batch as split_batch
     from .producer_config import ProducerConfig as ProducerConfig
+    from .pull_consumer import PullConsumer as PullConsumer
     from .push_consumer import PushConsumer as PushConsumer
     from .selector import (
         MessageQueueSelector as MessageQueueSelector,
@@ -61,6 +66,8 @@ if TYPE_CHECKING:
         select_by_hash as select_by_hash,
         select_by_random as select_by_random,
     )
+    from .service_state import ServiceState as ServiceState
+    from .subscription import MessageSelector as MessageSelector
     from .trace import query_traces as query_traces
     from .transaction_producer import (
         TransactionListener as TransactionListener,
@@ -92,10 +99,12 @@ _NAMES = {
         "MessageListenerConcurrently",
         "MessageListenerOrderly",
     ),
+    "client.lite_pull_consumer": ("LitePullConfig", "LitePullConsumer"),
     "client.machine_room": ("AllocateByMachineRoom", "AllocateMachineRoomNearby"),
     "client.producer": ("Producer",),
     "client.producer_batch": ("split_batch",),
     "client.producer_config": ("ProducerConfig",),
+    "client.pull_consumer": ("PullConsumer",),
     "client.push_consumer": ("PushConsumer",),
     "client.selector": (
         "MessageQueueSelector",
@@ -103,6 +112,8 @@ _NAMES = {
         "select_by_hash",
         "select_by_random",
     ),
+    "client.service_state": ("ServiceState",),
+    "client.subscription": ("MessageSelector",),
     "client.trace": ("query_traces",),
     "client.transaction_producer": (
         "TransactionListener",

@@ -57,16 +57,16 @@ logger = logging.getLogger("rmqctl.client")
 class PushConsumer:
     """Has messages consumed by a listener; a context manager that starts and shuts down.
 
-    >>> from client.listener import ConsumeConcurrentlyStatus
-    >>> from client.push_consumer import PushConsumer
-    >>> def listen(messages, context):
-    ...     for message in messages:
-    ...         print(message.body)
-    ...     return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-    >>> consumer = PushConsumer("audit", brokers=[broker])      # doctest: +SKIP
-    >>> consumer.subscribe("OrderEvent", "TagA || TagB")        # doctest: +SKIP
-    >>> consumer.register_message_listener(listen)              # doctest: +SKIP
-    >>> consumer.start()                                        # doctest: +SKIP
+        def listen(messages, context):
+            for message in messages:
+                charge(message.body)
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+        consumer = PushConsumer.open("demo-store", "audit")
+        consumer.subscribe("OrderEvent", "TagA || TagB")
+        consumer.register_message_listener(listen)
+        with consumer:
+            wait_for_the_end()
 
     Members of a group may run in any number of processes on one store: they divide the queues among
     them, and when one dies the others have its queues about a second later. A message may come more
