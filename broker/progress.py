@@ -91,11 +91,14 @@ class ConsumerOffsetManager:
         return moves
 
     def correct(self, group: str, topic: str, queue_id: int, max_offset: int) -> QueueProgress:
-        """Move progress that lies behind ``max_offset`` back to it; gives what holds then."""
+        """Move progress that lies behind ``max_offset`` back to it; gives what holds then.
+
+        Nobody is told: it is the queue's owner that asks for it.
+        """
         known = self.query(group, topic, queue_id)
         if known.offset is None or known.offset <= max_offset:
             return known
-        self.move(group, {(topic, queue_id): max_offset})
+        self._file.move({(topic_at_group(topic, group), queue_id): max_offset})
         return self.query(group, topic, queue_id)
 
     def table(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:

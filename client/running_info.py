@@ -70,7 +70,5 @@ def _queues(consumer: PushConsumer, now_ms: int) -> list[dict[str, Any]]:
             and now_ms - info["last_consume_timestamp"] > MAYBE_BLOCKED_MS
         )
         offset = consumer.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY)
-        rows.append(
-            {**queue._asdict(), "commit_offset": offset, **info, "maybe_blocked": blocked}
-        )
+        rows.append({**queue._asdict(), "commit_offset": offset, **info, "maybe_blocked": blocked})
     return rows

@@ -30,6 +30,11 @@ def named(name: str) -> ClientConfig:
     return ClientConfig(instance_name=name)
 
 
+def told(members) -> None:
+    """Wait until all have heard that somebody came or went."""
+    eventually(lambda: all(member.instance.rebalance_service.wanted for member in members))
+
+
 class Choosy:
     """Averagely, but for the topics that it can not stand."""
 
@@ -52,8 +57,7 @@ def test_members_that_come_and_go_share_the_queues_without_overlap(broker, make_
     for name in ("a", "b", "c"):
         members.append(make_consumer(client_config=named(name)))
         members[-1].start()
-        for member in members[:-1]:  # a member that is there is told of the new one
-            eventually(lambda member=member: member.instance.rebalance_service.wanted)
+        told(members[:-1])
         rebalance(*members)
         shares.append([ids(member) for member in members])
     assert shares == [
@@ -62,8 +66,7 @@ def test_members_that_come_and_go_share_the_queues_without_overlap(broker, make_
         [[0, 1, 2], [3, 4, 5], [6, 7]],
     ]
     members[0].shutdown()
-    for member in members[1:]:
-        eventually(lambda member=member: member.instance.rebalance_service.wanted)
+    told(members[1:])
     rebalance(*members[1:])
     assert [ids(member) for member in members[1:]] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
@@ -267,8 +270,13 @@ def test_in_a_broadcast_each_member_has_all_queues_and_gets_everything(
     assert [ids(member) for member in members] == [[0, 1, 2, 3]] * 2
     assert [listener.bodies for listener in heard] == [[], []], "a broadcast begins at the end"
     fill(broker, 10, queues=4)
-    for member, listener in zip(members, heard, strict=True):
-        eventually(lambda m=member, h=listener: pull_what_is_there(m) or len(h.bodies) == 10)
+
+    def all_got_it() -> bool:
+        for member in members:
+            pull_what_is_there(member)
+        return all(len(listener.bodies) == 10 for listener in heard)
+
+    eventually(all_got_it)
     for member in members:
         member.shutdown()
     assert broker.consumer_offsets("g") == {}, "brokers do not know how far they are"
@@ -338,7 +346,7 @@ def test_a_lost_lock_is_noticed_with_the_next_refresh(broker, make_consumer, sch
     broker.unlock_queues("g", consumer.client_id, [queue])
     thief = make_consumer("g2", client_config=named("thief"))
     thief.start()
-    broker.connect("thief", thief.instance.consumer("g2"))  # type: ignore[arg-type]
+    broker.connect("thief", thief.instance.consumer("g2"))
     assert broker.lock_queues("g", "thief", [queue]) == {queue}
     scheduler.advance(21_000)
     assert not consumer.process_queues[queue].locked

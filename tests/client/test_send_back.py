@@ -8,7 +8,7 @@ from broker.errors import BrokerBusyError
 from client.consumer_config import ConsumerConfig
 from client.listener import ConsumeConcurrentlyStatus
 from storage.configs.topics import TopicConfig
-from storage.model import Message, MessageQueue
+from storage.model import Message, MessageExt, MessageQueue
 from tests.support.consumers import Heard, eventually, turn
 from tests.support.failing_broker import DOWN, FailingBroker
 
@@ -16,7 +16,7 @@ LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 QUEUE = MessageQueue("T", "broker-a", 0)
 
 
-def waiting(broker) -> list:
+def waiting(broker) -> list[MessageExt]:
     """Messages that wait for their next attempt, level 3 for the first."""
     return [
         message
