@@ -11,8 +11,8 @@ comes when it is done:
 A consumer that dies then has its successor begin at 1001: everything that was finished behind it
 comes again, which is why listeners must be idempotent.
 
-Locks: ``settling`` before ``_lock``. ``consume_lock`` is taken by orderly consumption around the
-listener, before any other; nothing waits for it while it holds another lock.
+Locks: ``settling`` before ``_lock``. ``consume_lock``, which orderly consumption holds around the
+listener, comes before both.
 """
 
 from __future__ import annotations
