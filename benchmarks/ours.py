@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 
 from storage.config import StoreConfig
 from storage.format.encode import prepare
 from storage.format.encode_column import prepare_column
 from storage.store import MessageStore, now_ms
 
+from .run import Run
 from .workload import HOST, IDS, SHARED_PROPERTIES, TAG, TOPIC, Column, messages
 
 
@@ -44,3 +46,13 @@ def put_column(store: MessageStore, column: Column) -> None:
             keys=column.keys,
         )
     )
+
+
+def put_columns(run: Run, batches: list[Column], *, exclusive: bool = False) -> float:
+    """Seconds for all batches, in a new store that has taken one of them."""
+    with run.folder() as folder, new_store(folder, exclusive=exclusive) as store:
+        put_column(store, batches[0])
+        start = perf_counter()
+        for column in batches:
+            put_column(store, column)
+        return perf_counter() - start

@@ -7,7 +7,7 @@ from time import perf_counter
 
 from benchmarks.contest import Contestant
 from benchmarks.memcpy_limit import MemcpyLimit
-from benchmarks.ours import new_store, put_column
+from benchmarks.ours import put_columns
 from benchmarks.peers.lmdb_log import LmdbLog
 from benchmarks.peers.sqlite_log import SqliteLog
 from benchmarks.report import Goal, Row
@@ -23,10 +23,10 @@ def measure(run: Run) -> Iterator[Row]:
     few = count // 4
     batches = columns(count, _BATCH, 1024)
     contestants: dict[str, Contestant] = {
-        "ours": lambda: _ours(run, batches),
+        "ours": lambda: put_columns(run, batches),
         "memcpy": lambda: _memcpy(run, count),
-        "lmdb": lambda: _lmdb(run, batches),
-        "sqlite": lambda: _sqlite(run, batches[:few]) * (count / few),
+        "lmdb": lambda: _peer(run, LmdbLog, batches),
+        "sqlite": lambda: _peer(run, SqliteLog, batches[:few]) * (count / few),
     }
     times = run.take_turns("batches of 1,000", contestants)
     per_message = {
@@ -48,15 +48,6 @@ def measure(run: Run) -> Iterator[Row]:
         )
 
 
-def _ours(run: Run, batches: list[Column]) -> float:
-    with run.folder() as folder, new_store(folder) as store:
-        put_column(store, batches[0])
-        start = perf_counter()
-        for column in batches:
-            put_column(store, column)
-        return perf_counter() - start
-
-
 def _memcpy(run: Run, batches: int) -> float:
     with run.folder() as folder:
         limit = MemcpyLimit(folder, batches + 1, _BATCH, 1024)
@@ -69,21 +60,9 @@ def _memcpy(run: Run, batches: int) -> float:
     return seconds
 
 
-def _lmdb(run: Run, batches: list[Column]) -> float:
+def _peer(run: Run, peer: type[LmdbLog | SqliteLog], batches: list[Column]) -> float:
     with run.folder() as folder:
-        log = LmdbLog(folder)
-        log.put_column(batches[0])
-        start = perf_counter()
-        for column in batches:
-            log.put_column(column)
-        seconds = perf_counter() - start
-        log.close()
-    return seconds
-
-
-def _sqlite(run: Run, batches: list[Column]) -> float:
-    with run.folder() as folder:
-        log = SqliteLog(folder)
+        log = peer(folder)
         log.put_column(batches[0])
         start = perf_counter()
         for column in batches:

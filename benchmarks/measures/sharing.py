@@ -6,12 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
 
-from benchmarks.ours import new_store, put_column
+from benchmarks.ours import put_columns
 from benchmarks.report import Goal, Row
 from benchmarks.run import Run
-from benchmarks.workload import Column, columns
+from benchmarks.workload import columns
 from storage.store import MessageStore
 
 NAME = "sharing"
@@ -28,8 +27,8 @@ def _gate(run: Run) -> Row:
     times = run.take_turns(
         "batches of 100",
         {
-            "exclusive": lambda: _batches(run, batches, exclusive=True),
-            "shared": lambda: _batches(run, batches, exclusive=False),
+            "exclusive": lambda: put_columns(run, batches, exclusive=True),
+            "shared": lambda: put_columns(run, batches),
         },
         rounds=run.rounds * 2,  # a small difference needs more rounds
     )
@@ -41,15 +40,6 @@ def _gate(run: Run) -> Row:
         Goal(0.12, at_most=True, percent=True),
         samples=times.of,
     )
-
-
-def _batches(run: Run, batches: list[Column], *, exclusive: bool) -> float:
-    with run.folder() as folder, new_store(folder, exclusive=exclusive) as store:
-        put_column(store, batches[0])
-        start = perf_counter()
-        for column in batches:
-            put_column(store, column)
-        return perf_counter() - start
 
 
 def _writers(run: Run) -> Row:
