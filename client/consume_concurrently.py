@@ -262,7 +262,8 @@ class ConsumeMessageConcurrentlyService:
             answer = _SUCCESS if success else _LATER
             call_after(consumer.consume_hooks, call.hooked, answer, how, success=success)
         if consumer.config.consume_log:
-            logger.info("consumed: status=%s ids=%s", status, [m.msg_id for m in call.messages])
+            ids = [message.msg_id for message in call.messages]
+            logger.info("consumed: group=%s status=%s ids=%s", consumer.group, status, ids)
         try:
             if process_queue.dropped:
                 logger.warning("the result does not count, the queue is dropped: %s", queue)

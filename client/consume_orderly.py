@@ -229,7 +229,8 @@ class ConsumeMessageOrderlyService:
             how = return_type(status, error, failed=judged is _SUSPEND, timed_out=timed_out)
             call_after(hooks, hooked, judged, how, success=judged in _DONE)
         if consumer.config.consume_log:
-            logger.info("consumed: status=%s ids=%s", judged, [m.msg_id for m in messages])
+            ids = [message.msg_id for message in messages]
+            logger.info("consumed: group=%s status=%s ids=%s", consumer.group, judged, ids)
         key = f"{queue.topic}@{consumer.group}"
         consumer.stats.consume_rt.add_value(key, took)
         failure = self._failure(error, answer) if judged is _SUSPEND else {}
