@@ -424,13 +424,21 @@ def test_without_the_scan_a_stuck_head_holds_progress_for_ever(broker, make_cons
     door.opened.set()
 
 
+@pytest.mark.conformance("E19")
 def test_a_finished_head_is_not_taken_for_an_expired_one(broker, make_consumer, scheduler):
     queue_of(broker, 2)
-    consumer, heard = consume(make_consumer, consume_timeout_minutes=1)
+    door = Door(1)  # the only thread stays in there, and has not turned 0 into progress
+    consumer, heard = consume(
+        make_consumer,
+        door,
+        consume_timeout_minutes=1,
+        consume_thread_min=1,
+        consume_thread_max=1,
+    )
     heard.wait_for(2)
-    eventually(lambda: not consumer.consume_service.pool.waiting)
     scheduler.advance(5 * MINUTE_MS)
-    assert sent_back(broker) == []
+    assert [m.body for m in sent_back(broker)] == [b"1"]
+    door.opened.set()
 
 
 # -- the rest

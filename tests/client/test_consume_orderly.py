@@ -443,7 +443,7 @@ def test_locks_are_refreshed_each_20_s_and_let_go_at_the_end(broker, make_consum
     assert process_queue.last_lock_timestamp == began + 20_993
     other = stranger(broker)
     assert broker.lock_queues("g", other, [QUEUE]) == set()
-    consumer.shutdown()
+    consumer.consume_service.shutdown(0)
     assert broker.lock_queues("g", other, [QUEUE]) == {QUEUE}
 
 
