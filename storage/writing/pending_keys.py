@@ -12,6 +12,7 @@ them is a stage of its own:
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -181,19 +182,31 @@ def columns_of(rows: Sequence[KeyRow], *, many: bool) -> tuple[Any, Any, Any]:
 def _many_columns_of(rows: Sequence[KeyRow]) -> tuple[Any, Any, Any]:
     import numpy as np
 
+    topics, several, offsets, timestamps = zip(*rows, strict=True)
+    # array() takes ints at twice the speed of NumPy.
+    places = np.frombuffer(array("q", offsets), np.int64)
+    times = np.frombuffer(array("q", timestamps), np.int64)
+    counts: Any = len(several[0])
+    if len(set(map(len, several))) > 1:
+        counts = np.fromiter(map(len, several), np.int64, len(rows))
+    return _hashes(topics, several, counts), np.repeat(places, counts), np.repeat(times, counts)
+
+
+def _hashes(topics: Sequence[str], several: Sequence[Sequence[str]], counts: Any) -> Any:
+    """Hash the keys of records, which have ``counts`` keys each (one int: all so many)."""
+    import numpy as np
+
     from storage.format.hash_many import index_hashes_many
 
-    topics, key_tuples, offsets, timestamps = zip(*rows, strict=True)
-    keys = list(chain.from_iterable(key_tuples))
-    if not keys:
-        return [], [], []
-    counts = np.fromiter(map(len, key_tuples), np.int64, len(rows))
-    begun: Any = topic_hash(topics[0])
-    if topics.count(topics[0]) < len(topics):
-        hashes = {topic: topic_hash(topic) for topic in set(topics)}
-        begun = np.repeat(np.array([hashes[topic] for topic in topics], np.uint32), counts)
-    return (
-        index_hashes_many(begun, keys),
-        np.repeat(np.array(offsets, np.int64), counts),
-        np.repeat(np.array(timestamps, np.int64), counts),
-    )
+    if topics.count(topics[0]) == len(topics):
+        begun: Any = topic_hash(topics[0])
+    else:
+        known = {topic: topic_hash(topic) for topic in set(topics)}
+        begun = np.array([known[topic] for topic in topics], np.uint32)
+    if isinstance(counts, int):
+        # The unique ids are equally long, and then hashed faster by themselves.
+        columns = [index_hashes_many(begun, keys) for keys in zip(*several, strict=True)]
+        return np.stack(columns, 1).ravel() if columns else []
+    if not isinstance(begun, int):
+        begun = np.repeat(begun, counts)
+    return index_hashes_many(begun, list(chain.from_iterable(several)))
