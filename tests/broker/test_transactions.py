@@ -194,6 +194,18 @@ def test_a_producer_that_is_silent_is_asked_and_its_answer_ends_the_transaction(
     assert bench.offsets() == (4, 2)
 
 
+def test_a_check_keeps_everything_of_a_half_message_but_its_flag(bench):
+    """RocketMQ's TransactionalMessageBridge.renewHalfMessageInner copies no flag."""
+    half = {"TRAN_MSG": "true", "PGROUP": "p"}
+    bench.broker.send(Message("T", b"x", keys="k", flag=7, properties=half), 1, PREPARED)
+    bench.check()
+    first, second = map(content, bench.messages(TRANS_HALF_TOPIC))
+    assert (first["flag"], second["flag"]) == (7, 0)
+    changed = {"flag", "properties", "store_size"}
+    assert {name for name in first if first[name] != second[name]} == changed
+    assert second["properties"] == {**first["properties"], "TRANSACTION_CHECK_TIMES": "1"}
+
+
 def test_ended_transactions_are_passed_over(bench):
     for n in range(100):
         sent = bench.prepare(b"%d" % n)
