@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-full check format bench completions pictures build clean
+.PHONY: help install demo test test-full check format bench completions pictures conformance build clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -34,13 +34,14 @@ test: $(STAMP) ## All tests but the long ones, two at a time
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
 	$(BIN)/python -m pytest
 
-check: $(STAMP) ## Format, lint, types, layers, fresh completions, no unused dependency
+check: $(STAMP) ## Format, lint, types, layers, nothing stale, no unused dependency
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/checks/completions_fresh.py
 	$(BIN)/python tests/checks/declared_dependencies.py
+	$(BIN)/python tests/checks/conformance.py
 
 format: $(STAMP) ## Format and sort imports
 	$(BIN)/ruff check --select I --fix .
@@ -54,6 +55,9 @@ completions: $(STAMP) ## Write the completion scripts of bash, zsh, fish and Pow
 
 pictures: $(STAMP) ## Export the README's picture from real output
 	$(BIN)/python docs/make_pictures.py
+
+conformance: $(STAMP) ## Write the table of RocketMQ's mechanisms and the tests that show them
+	$(BIN)/python tests/checks/conformance.py --write
 
 build: $(STAMP) ## Build sdist and wheel into dist/
 	$(BIN)/python -m build

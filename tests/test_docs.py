@@ -37,6 +37,7 @@ from storage.store import MessageStore
 ROOT = Path(__file__).resolve().parent.parent
 FORMAT = ROOT / "FORMAT.md"
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+GENERATED = {"conformance.md"}  # a row of its tables is one line, however many tests it names
 BORN, STORED = 1700000000000, 1700000000123
 UNIQUE_ID = "7F000001000A18B4AAC20000000003E8"
 HOST = pack_host("127.0.0.1:10911")
@@ -304,7 +305,7 @@ def test_a_document_is_plain_text_of_bounded_width(path: Path) -> None:
     text = path.read_text()
     if path.parent == ROOT / "docs" or path == FORMAT:
         assert text.isascii()
-        assert max(map(len, text.splitlines())) <= 120
+        assert path.name in GENERATED or max(map(len, text.splitlines())) <= 120
     assert text.endswith("\n")
     assert not re.search(r"(?m)[ \t]+$", text)
 
