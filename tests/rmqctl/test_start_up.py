@@ -64,3 +64,10 @@ def test_the_number_of_modules_does_not_creep_up():
 
 def test_rich_is_imported_for_a_table_on_a_terminal_only():
     assert "rich" not in modules_of("version", "-o", "table")
+
+
+def test_sending_a_message_loads_nothing_that_reads_or_parses(store, tmp_path):
+    (tmp_path / "line").write_text("one\n")
+    loaded = modules_of("-S", str(store), "produce", "t", str(tmp_path / "line"))
+    assert "broker.send_column" in loaded
+    assert not loaded & {"storage.readonly", "broker.pull", "rmqctl.sending.parsers"}
