@@ -124,7 +124,7 @@ class PullService:
     def _pull(self, request: PullRequest) -> None:
         consumer = self._select_consumer(request.consumer_group)
         if consumer is None:
-            logger.warning("no consumer of the group, pull request is dropped: %s", request)
+            logger.info("no consumer of the group, pull request is dropped: %s", request)
             return
         try:
             consumer.pull_message(request)

@@ -132,7 +132,8 @@ class Rebalance:
         if self.message_model is MessageModel.CLUSTERING:
             client_ids = self._consumer_ids(topic)
             if not client_ids:
-                logger.warning("the members are not known: group=%s topic=%s", self.group, topic)
+                if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+                    logger.warning("the members are not known: group=%s topic=%s", self.group, topic)
                 return
             divided = self.strategy.allocate(self.group, self.client_id, divided, client_ids)
         if self._update_process_queues(topic, divided, orderly):

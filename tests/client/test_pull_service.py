@@ -51,6 +51,7 @@ def test_requests_are_pulled_at_once_or_after_their_delay(scheduler: ManualSched
 def test_one_thread_pulls_for_all_queues_and_survives_what_goes_wrong(
     scheduler: ManualScheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     puller = Puller()
     service = PullService("pulls", {"g": puller}.get, scheduler)
     service.start()
