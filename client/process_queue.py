@@ -165,7 +165,7 @@ class ProcessQueue:
         before = len(tree)
         gone = set(map(_QUEUE_OFFSET, messages))
         if gone.issuperset(dict.keys(tree)):
-            self._msg_size -= sum(map(len, map(_STORED_BODY, dict.values(tree))))
+            self._msg_size = sum(map(len, map(_STORED_BODY, dict.values(self._orderly))))
             tree.clear()
         else:
             for offset in gone:

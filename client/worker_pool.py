@@ -31,6 +31,7 @@ logger = logging.getLogger("rmqctl.client.consume")
 
 _BUSY_S: Final = 0.002
 _LINGER_S: Final = 0.0005
+_CROWDED: Final = 16  # jobs
 
 
 class Job(Protocol):
@@ -95,6 +96,8 @@ class WorkerPool:
         self._jobs.append(job)
         if not self._lingering:
             self._wake_one()
+        if len(self._jobs) > _CROWDED:
+            time.sleep(0)  # let threads run: pulling would run ahead, and pause for 50 ms then
         return True
 
     def shutdown(self, await_ms: int) -> bool:

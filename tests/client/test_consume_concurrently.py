@@ -428,7 +428,7 @@ def test_without_the_scan_a_stuck_head_holds_progress_for_ever(broker, make_cons
 def test_a_finished_head_is_not_taken_for_an_expired_one(broker, make_consumer, scheduler):
     queue_of(broker, 2)
     door = Door(1)  # the only thread stays in there, and has not turned 0 into progress
-    consumer, heard = consume(
+    _, heard = consume(
         make_consumer,
         door,
         consume_timeout_minutes=1,
