@@ -97,7 +97,8 @@ class MessageBuilder:
             wait = _WAIT
         unique_id = properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
         properties[PROPERTY_CLUSTER] = self._cluster
-        # A retry of clients before 4.6.1 still says TRAN_MSG (SendMessageProcessor).
+        # A retry of clients before 4.6.1 still says TRAN_MSG (SendMessageProcessor.sendMessage; the
+        # asynchronous path of 4.9 has forgotten it, and loses the message).
         retried = origin.reconsume_times > 0 and schedule.level > 0
         if is_half(properties) and not retried:
             self._check_half(schedule)

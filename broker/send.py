@@ -102,9 +102,7 @@ class Sender:
             config = self._topics.for_own_use(dlq_topic(group_of_retry(topic)), DLQ_NUMS_PER_GROUP)
             target, target_queue = config.topic_name, 0
         now = self._now()
-        origin = self._origin(options, now)
-        if config.topic_filter_type == _MULTI_TAG:
-            origin = origin._replace(sys_flag=origin.sys_flag | MessageSysFlag.MULTI_TAGS_FLAG)
+        origin = self._origin(options, now, config)
         inner, msg_id = self._builder.build(
             message, target, target_queue, self._unique_ids.next(now), origin
         )
@@ -123,9 +121,10 @@ class Sender:
     ) -> SendResult:
         """Store a batch; see Broker.send_batch."""
         topic = self._batch_topic(messages)
-        queue_id = self._queue(self._topic(topic, options), queue_id)
+        config = self._topic(topic, options)
+        queue_id = self._queue(config, queue_id)
         now = self._now()
-        origin = self._origin(options, now)
+        origin = self._origin(options, now, config)
         unique_ids = self._unique_ids.take(len(messages), now)
         inners: list[MessageInner] = []
         msg_ids: list[str] = []
@@ -196,14 +195,15 @@ class Sender:
             )
         return turn
 
-    def _origin(self, options: SendOptions, now: int) -> Origin:
+    def _origin(self, options: SendOptions, now: int, topic: TopicConfig) -> Origin:
         born = options.born_timestamp
         host = options.born_host
+        several_tags = topic.topic_filter_type == _MULTI_TAG
         return Origin(
             now if born is None else born,
             self._born_host if host is None else pack_host(host),
             self._store_host,
-            options.sys_flag,
+            options.sys_flag | MessageSysFlag.MULTI_TAGS_FLAG if several_tags else options.sys_flag,
             options.reconsume_times,
         )
 

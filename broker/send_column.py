@@ -89,7 +89,7 @@ class ColumnSender(Sender):
             schedule.level,
             schedule.delay_ms,
         )
-        result, status = self._store(_prepared_column(column, self._origin(options, now)))
+        result, status = self._store(_prepared_column(column, self._origin(options, now, config)))
         return ColumnSendResult(
             status,
             topic,

@@ -300,6 +300,7 @@ def sender_over(broker, put):
 
 
 @pytest.mark.parametrize("status", PutMessageStatus)
+@pytest.mark.conformance("A12")
 def test_each_answer_of_the_store_has_its_meaning(broker, status):
     answer = PutMessageResult(status, [1], [2], 3, f"because of {status}")
     sender = sender_over(broker, lambda records, *, whole: answer)
@@ -318,6 +319,7 @@ def test_each_answer_of_the_store_has_its_meaning(broker, status):
     assert caught.value.code is codes.get(status, ResponseCode.SYSTEM_ERROR)
 
 
+@pytest.mark.conformance("A12")
 def test_synchronous_flush_is_the_stores_setting(open_broker, root):
     config = SMALL_STORE.with_(flush_disk_type=FlushDiskType.SYNC_FLUSH)
     broker = open_broker(store_config=config)
@@ -329,3 +331,11 @@ def test_exclusive_opening_sends_and_changes_topics(open_broker):
     broker.update_topic(TopicConfig("T", 1, 1))
     broker.send(Message("T", b"x"))
     assert len(stored(broker, "T")) == 1
+
+
+def test_messages_of_a_topic_with_several_tags_say_so(broker):
+    broker.update_topic(TopicConfig("M", 1, 1, topic_filter_type="MULTI_TAG"))
+    broker.send(Message("M", b"a"))
+    broker.send_batch([Message("M", b"b"), Message("M", b"c")])
+    broker.send_column("M", [b"d"])
+    assert [message.sys_flag for message in stored(broker, "M")] == [2, 2, 2, 2]
