@@ -425,10 +425,10 @@ def test_without_the_scan_a_stuck_head_holds_progress_for_ever(broker, make_cons
 
 
 @pytest.mark.conformance("E19")
-def test_a_finished_head_is_not_taken_for_an_expired_one(broker, make_consumer, scheduler):
+def test_a_finished_head_is_not_taken_for_an_expired_one(broker, make_consumer, clock):
     queue_of(broker, 2)
     door = Door(1)  # the only thread stays in there, and has not turned 0 into progress
-    _, heard = consume(
+    consumer, heard = consume(
         make_consumer,
         door,
         consume_timeout_minutes=1,
@@ -436,7 +436,8 @@ def test_a_finished_head_is_not_taken_for_an_expired_one(broker, make_consumer, 
         consume_thread_max=1,
     )
     heard.wait_for(2)
-    scheduler.advance(5 * MINUTE_MS)
+    clock.advance(5 * MINUTE_MS)
+    consumer.consume_service.clean_expire_msg()
     assert [m.body for m in sent_back(broker)] == [b"1"]
     door.opened.set()
 
