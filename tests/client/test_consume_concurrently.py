@@ -428,13 +428,13 @@ def test_without_the_scan_a_stuck_head_holds_progress_for_ever(broker, make_cons
 def test_a_finished_head_is_not_taken_for_an_expired_one(broker, make_consumer, clock):
     queue_of(broker, 2)
     door = Door(1)  # the only thread stays in there, and has not turned 0 into progress
-    consumer, heard = consume(
-        make_consumer,
-        door,
-        consume_timeout_minutes=1,
-        consume_thread_min=1,
-        consume_thread_max=1,
-    )
+    heard = Heard(door)
+    config = ConsumerConfig(consume_timeout_minutes=1, consume_thread_min=1, consume_thread_max=1)
+    consumer = make_consumer(listener=heard, config=config)
+    consumer.start()
+    rebalance(consumer)
+    while not consumer.rebalance.process_queues[QUEUE].msg_count:
+        assert consumer.instance.pull_service.run_once()
     heard.wait_for(2)
     clock.advance(5 * MINUTE_MS)
     consumer.consume_service.clean_expire_msg()
