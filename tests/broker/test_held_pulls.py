@@ -102,6 +102,26 @@ def test_only_a_message_that_may_match_answers(topic):
     assert result.next_begin_offset == 2
 
 
+@pytest.mark.conformance("D9")
+def test_a_pull_of_another_topic_is_not_kept_waiting_by_those_that_are_held_already(topic):
+    topic.update_topic(TopicConfig("U", 1, 1))
+    first, second = Answers(), Answers()
+    topic.pull_async(held(), first)
+    let_it_come_to_rest()
+    topic.pull_async(held(topic="U"), second)
+    let_it_come_to_rest()
+    started = time.monotonic()
+    topic.send(Message("U", b"x"), 0)
+    assert second.wait()[0].pull_status is PullStatus.FOUND
+    assert time.monotonic() - started < 0.5
+    assert first.all == []
+
+
+def let_it_come_to_rest() -> None:
+    """Give a thread time to fall asleep; either order must work."""
+    threading.Event().wait(0.05)
+
+
 class Quiet:
     """A log that says nothing, so that a test does the rounds itself."""
 
@@ -244,7 +264,7 @@ def test_closing_answers_all_that_are_held(open_broker):
     for queue_id in (0, 1):
         broker.pull_async(held(queue_id), answers)
     blocked = Answers()
-    thread = threading.Thread(target=lambda: blocked(broker.pull(held())))
+    thread = threading.Thread(target=lambda: blocked(broker.pull(held())), daemon=True)
     thread.start()
     deadline = time.monotonic() + WAIT
     while broker._puller.held.count < 3 and time.monotonic() < deadline:

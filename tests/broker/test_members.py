@@ -103,6 +103,15 @@ def test_members_that_want_different_topics_knock_each_other_out(broker, open_br
     assert list(broker.members.group_table("g").subscriptions) == ["T"]
 
 
+@pytest.mark.conformance("B14")
+def test_the_newest_subscription_of_a_topic_holds_whoever_repeats_an_older_one(broker, open_broker):
+    other = open_broker()
+    join(broker, "a", consumer("g", subscription("T", "NEW", 2)))
+    join(other, "b", consumer("g", subscription("T", "OLD", 1)))
+    for each in (broker, other):
+        assert each.members.group_table("g").subscriptions["T"].sub_string == "NEW"
+
+
 @pytest.mark.conformance("C6")
 def test_a_group_that_is_not_told_of_its_members_is_not(broker):
     broker.update_group(SubscriptionGroupConfig("g", notify_consumer_ids_changed_enable=False))

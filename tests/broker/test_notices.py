@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,30 @@ def test_a_watcher_follows_newcomers_and_ends_with_what_it_watches(tmp_path):
     assert deaths.acquire(timeout=10)
     watch.close()
     first.close()
+    stations.close()
+
+
+def test_each_station_is_watched_by_the_one_before_it(tmp_path):
+    stations = Stations(tmp_path)
+    opened = sorted((Station(stations, {}) for _ in range(3)), key=lambda each: each.name)
+    names = [each.name for each in opened]
+    noticed: list[str] = []
+    told = threading.Semaphore(0)
+
+    def notice(name: str) -> None:
+        noticed.append(name)
+        told.release()
+
+    watches = [DeathWatch(stations, name, partial(notice, name)) for name in names]
+    for watch in watches:
+        watch.follow(names)
+    for gone, watcher in ((2, 1), (1, 0), (0, 2)):
+        opened[gone].close()
+        assert told.acquire(timeout=10)
+        assert noticed == [names[watcher]]
+        noticed.clear()
+    for watch in watches:
+        watch.close()
     stations.close()
 
 

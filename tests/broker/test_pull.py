@@ -129,7 +129,7 @@ def test_a_commit_comes_with_a_pull(topic):
 
 def in_thread(work):
     done: list[object] = []
-    thread = threading.Thread(target=lambda: done.append(work()))
+    thread = threading.Thread(target=lambda: done.append(work()), daemon=True)
     thread.start()
     return thread, done
 

@@ -159,6 +159,7 @@ def test_a_sleeper_is_woken_by_its_own_process(tmp_path: Path) -> None:
         store.wait(store.log_end, 1)
         thread = threading.Thread(target=store.wait, args=(store.log_end, 5_000))
         thread.start()
+        threading.Event().wait(0.05)  # let it fall asleep; either order must work
         store.wake()
         thread.join(5)
         assert time.monotonic() - started < LONGEST_SLEEP_MS / 1000
