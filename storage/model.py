@@ -312,7 +312,7 @@ class MessageExt(Message):
 
         For properties that many messages get alike; of two with one name the added one counts.
         """
-        self.property_bytes += b"\x02" + items
+        self.property_bytes = b"\x02".join((self.property_bytes, items))
         if self._properties is not None:
             self._properties.update(parse_properties(items))
 
