@@ -33,8 +33,10 @@ Process = subprocess.Popen[bytes]
 class Producer:
     """``rmqctl produce T -o jsonl`` on a pipe: what it prints has been acknowledged."""
 
-    def __init__(self, root: Path, name: str, stack: ExitStack) -> None:
+    def __init__(self, root: Path, name: str, stack: ExitStack, leave: threading.Event) -> None:
+        """It stays in until ``leave`` is set: one that is killed is not to be the last one."""
         self.name = name
+        self._leave = leave
         self.acknowledged: list[tuple[int, int]] = []
         self.process: Process = start("produce", "T", "-S", root, "-o", "jsonl")
         stack.callback(end, self.process)
@@ -60,6 +62,8 @@ class Producer:
                 self.process.stdin.write(f"{self.name}-{number}\n".encode())
                 if number % 50 == 0:
                     self.process.stdin.flush()
+            self.process.stdin.flush()
+            assert self._leave.wait(120)
             self.process.stdin.close()
         except (BrokenPipeError, ValueError):
             pass  # it was killed, or the test is over
@@ -113,7 +117,9 @@ def test_nothing_is_lost_or_doubled_and_fsck_stays_clean(tmp_path: Path, killed:
         ]
         for consumer in consumers:
             stack.callback(end, consumer)
-        producers = [Producer(root, f"p{number}", stack) for number in range(PRODUCERS)]
+        leave = threading.Event()
+        producers = [Producer(root, f"p{number}", stack, leave) for number in range(PRODUCERS)]
+        stack.callback(leave.set)
         checker = threading.Thread(target=check)
         checker.start()
         stack.callback(checker.join)
@@ -124,6 +130,7 @@ def test_nothing_is_lost_or_doubled_and_fsck_stays_clean(tmp_path: Path, killed:
         if killed:
             assert victim.halfway.wait(60)
             victim.process.kill()
+        leave.set()
         for producer in producers:
             producer.join()
             code = producer.process.wait()
