@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import sys
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.files.read_files import FileRow, MapBudget
@@ -32,8 +34,12 @@ if TYPE_CHECKING:
 
 MOST_PENDING: Final = 1024
 """Records of one process that wait for their keys to be put into the index."""
+_MOST_AT_ONCE: Final = 1 << 15
+"""Records whose keys are put in one stage."""
 _NUMPY_FROM: Final = 8 * MOST_PENDING
 """So many records put one by one, and importing NumPy pays."""
+
+_offset: Final = itemgetter(2)
 
 
 class PendingKeys:
@@ -47,13 +53,13 @@ class PendingKeys:
         self._index = index
         self._log = FileRow(MapBudget(8), str(log_folder), config.mapped_file_size_commit_log)
         self.rows: list[KeyRow] = []
-        """The records of this process in [``start``, ``end``) of the log, one after the other."""
-        self.start = 0
+        """The records of this process in [``_start``, ``end``) of the log, in order."""
+        self._start = 0
         self.end = 0
+        self._gaps: list[tuple[int, int]] = []  # between them, what others appended
         self.has_file = False
         """There is an index file. The first key makes it at once: if it goes missing, that is what
         tells of a Java broker beside us (storage.sharing.rivals)."""
-        self._noted = 0  # records since the keys were put last, also those that were forgotten
         self._put_in_all = 0
 
     def note(self, start: int, end: int, row: KeyRow) -> None:
@@ -61,7 +67,8 @@ class PendingKeys:
 
         :class:`.append_one.OneAppender` does the same in place.
         """
-        self.go_on_at(start)
+        if self.end != start:
+            self.go_on_at(start)
         self.rows.append(row)
         self.end = end
         if len(self.rows) >= MOST_PENDING:
@@ -76,48 +83,66 @@ class PendingKeys:
             self.put()
 
     def go_on_at(self, start: int) -> None:
-        """Forget what is known if others appended something before ``start`` meanwhile."""
-        if start != self.end:
-            self._noted += len(self.rows)
-            self.rows.clear()
-            self.start = self.end = start
-            if self._noted >= MOST_PENDING:
-                self.put()
+        """Remember that others appended something before ``start`` meanwhile."""
+        if self.rows:
+            self._gaps.append((self.end, start))
+        else:
+            self._start = start
+        self.end = start
 
     @property
     def has_own(self) -> bool:
         """Whether records of this process may still be without keys in the index."""
-        return bool(self.rows or self._noted)
+        return bool(self.rows)
 
     def put(self) -> None:
         """Put all keys up to the log's end into the index. Raises OSError; then resolve."""
         words = self._page.words
         start, end = words[Word.KEYS_FROM], words[Word.LOG_END]
         if start < end:
-            known = self.start if self.end == end else end
-            if start < known and self._enabled:
-                self._put_from_log(start, known)
-            if known < end and self._enabled:
-                self._put_rows([row for row in self.rows if row[2] >= start], end)
+            if self._enabled:
+                self._put_between(start, end)
             words[Word.KEYS_FROM] = end
         self._put_in_all += len(self.rows)
-        self._noted = 0
+        self._forget(end)
+
+    def _put_between(self, start: int, end: int) -> None:
+        """Put the keys of own records, and of those between them, which the log has."""
+        own = self.rows
+        done = bisect_left(own, start, key=_offset)
+        rows: list[KeyRow] = []
+        for begin, behind in ((0, self._start), *self._gaps, (self.end, end)):
+            gap = max(begin, start)
+            if gap < behind:
+                here = bisect_left(own, gap, done, key=_offset)
+                rows += own[done:here]
+                rows = self._read(rows, gap, behind)
+                # None lies in a gap, unless an interrupt came right after it was noted.
+                done = bisect_left(own, behind, here, key=_offset)
+        self._put_rows(rows + own[done:], end)
+
+    def _read(self, rows: list[KeyRow], start: int, end: int) -> list[KeyRow]:
+        """Read keys behind ``rows`` from the log; puts them as soon as they are too many."""
+        from storage.reading.pending_keys import key_stretches
+
+        for stretch in key_stretches(self._log, start, end):
+            rows += stretch.rows
+            if len(rows) >= _MOST_AT_ONCE:
+                self._put_rows(rows, stretch.end)
+                rows = []
+        return rows
+
+    def _forget(self, end: int) -> None:
         self.rows.clear()
-        self.start = self.end = end
+        self._gaps.clear()
+        self._start = self.end = end
 
     def put_now(self, end: int, hashes: Ints, offsets: Ints, timestamp: int) -> None:
         """Put the keys of a batch that is in the log up to ``end``; all before it have theirs."""
         if len(hashes) and self._enabled:
             self._put(end, hashes, offsets, timestamp)
         self._page.words[Word.KEYS_FROM] = end
-        self.start = self.end = end
-
-    def _put_from_log(self, start: int, end: int) -> None:
-        """Read the keys of records that others appended, and put them."""
-        from storage.reading.pending_keys import key_stretches
-
-        for stretch in key_stretches(self._log, start, end):
-            self._put_rows(stretch.rows, stretch.end)
+        self._forget(end)
 
     def _put_rows(self, rows: Sequence[KeyRow], end: int) -> None:
         hashes, offsets, timestamps = columns_of(rows, many=self._put_in_all >= _NUMPY_FROM)

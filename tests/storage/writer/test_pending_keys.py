@@ -150,7 +150,7 @@ def test_the_index_is_the_same_as_if_they_were_put_at_once(
             opened.enter_context(open_store(later, ROOMY, clock=clock)) for _ in range(writers)
         ]
         for number in range(count):
-            put(stores[number // 3 % writers], number)
+            put(stores[number // (1 + number % 5) % writers], number)
     wanted, found = list(index_files(at_once)), list(index_files(later))
     assert len(wanted) > 3 or count < 1000
     assert found == wanted
@@ -160,6 +160,23 @@ def test_the_index_is_the_same_as_if_they_were_put_at_once(
 def index_files(root: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted((root / "index").iterdir()):
         yield path.name, path.read_bytes()
+
+
+def test_keys_that_somebody_else_has_put_are_not_put_again(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    with open_store(root, ROOMY) as one, open_store(root, ROOMY) as two:
+        for first in (0, 100):
+            put(one, *range(first, first + 30))
+            two.flush()
+            assert not pending(one)
+            put(one, *range(first + 30, first + 60))
+            put(two, *range(first + 60, first + 70))
+            put(one, *range(first + 70, first + 100))
+            one.flush()
+            assert not pending(two)
+    found = Found(root, ROOMY)
+    found.check_clean_end()
+    assert found.problems == []
 
 
 def test_a_batch_comes_behind_the_single_ones(tmp_path: Path) -> None:
