@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
 from broker.errors import BrokerSystemError, GroupInUseError, NoPermissionError
 from broker.port.members import ConsumeDirectlyStatus, MessageModel
@@ -191,6 +192,16 @@ def test_two_processes_may_not_divide_a_group_under_one_id(broker):
         assert broker.consumer_ids("free") == ["a"]
         broker.heartbeat(heartbeat("a", consumer("g", "T", model=BROADCASTING)))
         assert broker.consumer_ids("g") == ["a", "a"]
+
+
+@pytest.mark.conformance("B6")
+def test_where_equal_ids_are_let_in_the_group_has_one_twice_as_with_the_real_broker(open_broker):
+    config = BrokerConfig(refuse_equal_client_ids=False)
+    first, second = open_broker(config), open_broker(config)
+    join(first, "a")
+    join(second, "a")
+    join(second, "b")
+    assert first.consumer_ids("g") == ["a", "a", "b"]
 
 
 def test_an_id_is_connected_once_and_before_it_says_anything(broker):
