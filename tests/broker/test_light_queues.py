@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker.embedded import EmbeddedBroker
+from broker.port.retrying import SendBackRequest
 from storage.model import (
     PROPERTY_INNER_MULTI_DISPATCH,
     PROPERTY_INNER_MULTI_QUEUE_OFFSET,
@@ -66,3 +67,27 @@ def test_without_the_setting_the_property_is_only_a_property(tmp_path: Path) -> 
     with EmbeddedBroker.open(tmp_path / "s", store_config=SMALL) as broker:
         broker.send(light(b"x"), 0)
         assert broker.view.max_offset_in_queue("%LMQ%first", 0) == 0
+
+
+def test_a_message_that_is_stored_again_claims_no_places_in_light_queues(root: Path) -> None:
+    """Its offsets there belong to the first record; recovery would give them to the last one."""
+    now = [1_700_000_000_000]
+    with EmbeddedBroker.open(root, store_config=LIGHT, clock=lambda: now[0]) as broker:
+        later = light(b"later")
+        later.delay_time_level = 1
+        broker.send(later, 0)
+        broker.send(light(b"again"), 0)
+        place = broker.view.get_message("T", 0, 0, 1).messages[0].commitlog_offset
+        broker.send_message_back(SendBackRequest("g", "T", place, "", delay_level=1))
+        now[0] += 1_000
+        delayed = broker.delayed
+        assert delayed is not None
+        delayed.tick(now[0])
+        again = [
+            *broker.view.get_message("T", 0, 1, 1).messages,
+            *broker.view.get_message("%RETRY%g", 0, 0, 1).messages,
+        ]
+        assert [message.body for message in again] == [b"later", b"again"]
+        for message in again:
+            assert message.get_property(PROPERTY_INNER_MULTI_DISPATCH) == NAMES
+            assert message.get_property(PROPERTY_INNER_MULTI_QUEUE_OFFSET) is None

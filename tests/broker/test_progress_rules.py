@@ -39,6 +39,7 @@ def test_a_commit_is_there_for_everybody_at_once(open_broker):
     assert second.update_consumer_offsets("g", []) == []
 
 
+@pytest.mark.conformance("G7", "G8")
 def test_a_commit_with_a_pull_reaches_the_files_with_the_next_tick(open_broker, root):
     broker = open_broker(BrokerConfig(flush_consumer_offset_interval_ms=0))
     other = open_broker()

@@ -18,6 +18,7 @@ def topic(broker: Broker) -> Broker:
     return broker
 
 
+@pytest.mark.conformance("A14")
 def test_messages_are_found_by_each_of_their_keys(topic):
     topic.send_batch([Message("T", b"%d" % n, keys=[f"k{n}", "all"]) for n in range(70)])
     assert [m.body for m in topic.query_message("T", "k7").messages] == [b"7"]
@@ -40,6 +41,7 @@ def test_keys_of_equal_hash_come_along_and_clients_leave_them_out(topic):
     assert [m.body for m in found if "AaBB" in m.keys] == [b"1"]
 
 
+@pytest.mark.conformance("A14")
 def test_every_copy_of_a_message_is_found_by_its_unique_id(topic):
     sent = topic.send(Message("T", b"1"))
     again = Message("T", b"2", properties={"UNIQ_KEY": sent.msg_id})
@@ -48,6 +50,7 @@ def test_every_copy_of_a_message_is_found_by_its_unique_id(topic):
     assert topic.query_unique("T", "0" * 32) == []
 
 
+@pytest.mark.conformance("A11")
 def test_a_message_is_viewed_where_its_record_begins(topic):
     sent = topic.send(Message("T", b"here"))
     _, offset = parse_offset_msg_id(sent.offset_msg_id)

@@ -29,6 +29,7 @@ from storage.model import Message
 BODY = b"x"
 
 
+@pytest.mark.conformance("A6")
 def test_the_first_send_creates_a_topic_of_four_queues(broker, root):
     broker.send(Message("New", BODY))
     assert broker.topic("New") == TopicConfig("New", 4, 4, 6)
@@ -50,11 +51,13 @@ def test_system_topics_reach_the_file_with_the_first_topic(broker, root):
 
 
 @pytest.mark.parametrize(("asked", "made"), [(1, 1), (4, 4), (8, 8), (100, 8)])
+@pytest.mark.conformance("A6")
 def test_a_producer_asks_for_queues_and_tbw102_bounds_them(broker, asked, made):
     broker.send(Message("New", BODY), options=DEFAULT_SEND._replace(default_topic_queue_nums=asked))
     assert broker.topic("New") == TopicConfig("New", made, made, 6)
 
 
+@pytest.mark.conformance("A6")
 def test_without_auto_creation_an_unknown_topic_is_refused(open_broker, root):
     broker = open_broker(BrokerConfig(auto_create_topic_enable=False))
     with pytest.raises(TopicNotExistError, match="topic New does not exist") as caught:

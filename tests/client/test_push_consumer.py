@@ -343,6 +343,7 @@ def test_adjusting_the_threads_changes_nothing_as_in_4_9_8(make_consumer, schedu
 # -- what a running consumer can be asked
 
 
+@pytest.mark.conformance("B1", "B20")
 def test_running_info_tells_settings_queues_and_statistics(broker, make_consumer, scheduler):
     fill(broker)
     heard = Heard()

@@ -56,6 +56,7 @@ def test_missing_and_empty_files_give_an_empty_document(path):
 
 
 @pytest.mark.parametrize("content", ["", "  \n", '{"a":', "[1]", "\x00" * 40])
+@pytest.mark.conformance("A17")
 def test_bak_is_read_where_the_file_has_nothing(path, content):
     path.parent.mkdir()
     path.write_text(content)
@@ -75,6 +76,7 @@ def test_damage_without_a_readable_bak_is_an_error_and_not_a_reset(path):
         ConfigFile(path).load()
 
 
+@pytest.mark.conformance("A17")
 def test_save_keeps_what_was_there_as_bak(path):
     file = ConfigFile(path)
     assert file.save({"a": 1})

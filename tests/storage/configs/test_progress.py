@@ -92,6 +92,7 @@ def test_a_move_that_is_given_up_changes_nothing(root):
     assert file.commit({KEY: QueueProgress(0, 501)}) == {KEY: (0, 501)}
 
 
+@pytest.mark.conformance("A17")
 def test_javas_file_is_written_from_the_truth(root):
     file = ProgressFile(root)
     file.commit({KEY: QueueProgress(0, 5), OTHER: QueueProgress(0, 0)})

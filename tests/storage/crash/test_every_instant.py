@@ -39,6 +39,7 @@ def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, ever
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.conformance("A15")
 def test_queues_and_index_are_made_anew_whoever_dies_doing_so(every):
     with fast_folder() as folder:
         found = killed_at_instants(folder, every, "killed_while_rebuilding")

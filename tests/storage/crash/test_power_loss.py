@@ -19,6 +19,7 @@ FEW = pytest.mark.parametrize("every", [60, pytest.param(2, marks=pytest.mark.lo
 
 
 @SOME
+@pytest.mark.conformance("A12")
 def test_sync_flush_keeps_every_acknowledged_message_whenever_the_power_goes(every):
     found = run("cut_at_every_sync", every, seed=every)
     assert failures(found) == []

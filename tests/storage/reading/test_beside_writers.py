@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from storage.reading.scan_bounds import ScanBounds
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus as Status
@@ -24,6 +26,7 @@ def bodies(view: StoreView) -> set[bytes]:
     return found
 
 
+@pytest.mark.conformance("A15")
 def test_every_put_is_seen_at_once(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", SMALL)
     with open_store(root, SMALL) as store, StoreView.open(root) as view:

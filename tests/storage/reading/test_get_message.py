@@ -123,6 +123,7 @@ def test_a_queue_that_begins_in_the_middle_of_a_file_starts_at_its_first_message
         assert view.get_message("T", 0, 8, 1).messages[0].queue_offset == 8
 
 
+@pytest.mark.conformance("A18")
 def test_deleted_messages_are_below_the_minimum(tmp_path: Path) -> None:
     made = HandMade()
     for _ in range(20):

@@ -127,6 +127,7 @@ def test_the_log_begins_and_ends_where_rocketmq_says(name: str) -> None:
     )
 
 
+@pytest.mark.conformance("A13")
 def test_queues_have_the_bounds_that_rocketmq_says(name: str) -> None:
     def answer(row: Row) -> tuple[Any, Any]:
         bounds = view(name).queue_bounds(row["topic"], row["queueId"])
@@ -140,6 +141,7 @@ def test_queues_have_the_bounds_that_rocketmq_says(name: str) -> None:
     assert known.issuperset(view(name).queues())
 
 
+@pytest.mark.conformance("A11")
 def test_every_message_comes_as_rocketmq_reads_it(name: str) -> None:
     for row in golden.manifest(name)["messages"]:
         result = view(name).get_message(row["topic"], row["queueId"], row["queueOffset"], 1)
@@ -206,6 +208,7 @@ def test_messages_of_other_queues_come_only_where_they_are_dispatched_to(name: s
             assert result.messages == [], f"{queue} handed out {row['topic']}"
 
 
+@pytest.mark.conformance("D3")
 def test_pulls_answer_as_rocketmq(name: str) -> None:
     def answer(row: Row) -> tuple[Any, Any]:
         tags = TagFilter.parse(row["expression"])
@@ -241,6 +244,7 @@ def test_offsets_by_time_are_those_of_rocketmq(name: str) -> None:
     check(name, "time", golden.manifest(name)["offsetByTime"], answer)
 
 
+@pytest.mark.conformance("A14")
 def test_queries_by_key_find_what_rocketmq_finds(name: str) -> None:
     def answer(row: Row) -> tuple[Any, Any]:
         found = view(name).query_message(

@@ -88,6 +88,7 @@ def test_units_of_lost_records_are_not_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.conformance("A15")
 def test_records_that_no_queue_knows_yet_are_shown(tmp_path: Path, clean: bool) -> None:
     made = HandMade(clean=clean)
     for number in range(20):

@@ -72,6 +72,7 @@ def store_with(folder: Path, *, together: int, exclusive: bool) -> dict[str, byt
     return found
 
 
+@pytest.mark.conformance("A10")
 def test_one_by_one_and_together_leave_the_same_bytes(tmp_path: Path) -> None:
     one_by_one = store_with(tmp_path / "a", together=1, exclusive=False)
     assert len([name for name in one_by_one if name.startswith("commitlog")]) > 2

@@ -33,6 +33,7 @@ def filled(root: Path, config=CONFIG) -> tuple[MessageStore, Ticking]:
     return store, clock
 
 
+@pytest.mark.conformance("A18")
 def test_files_stay_until_their_time_is_over(tmp_path: Path) -> None:
     store, clock = filled(tmp_path / "s")
     with store:
@@ -50,6 +51,7 @@ def test_the_hour_decides_unless_asked_by_hand(tmp_path: Path) -> None:
         assert store.clean(manual=True).log_files
 
 
+@pytest.mark.conformance("A18")
 def test_queue_and_index_files_follow_and_the_last_of_each_stays(tmp_path: Path) -> None:
     root = tmp_path / "s"
     store, clock = filled(root)
