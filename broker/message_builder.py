@@ -25,6 +25,7 @@ from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_CLUSTER,
     PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_INNER_MULTI_QUEUE_OFFSET,
     PROPERTY_KEYS,
     PROPERTY_REAL_QUEUE_ID,
     PROPERTY_REAL_TOPIC,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from .config import BrokerConfig
 
 _WAIT = "true"
+_LIGHT_OFFSETS = PROPERTY_INNER_MULTI_QUEUE_OFFSET.encode()
 _TRANSACTION_BITS = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
@@ -155,6 +157,7 @@ class MessageBuilder:
 
         ``properties`` become the message's and may be changed. Raises MessageIllegalError.
         """
+        properties.pop(PROPERTY_INNER_MULTI_QUEUE_OFFSET, None)
         schedule = self.schedule(properties)
         if schedule.level:
             self.put_schedule(properties, topic, queue_id, schedule, None)
@@ -266,10 +269,15 @@ def stored_again(
     """Make a record of a stored message under another topic; None keeps what the message has.
 
     The body stays packed; birth, tag, keys and the first broker's address stay, too. The old
-    record's prepared offset does not (MessageExtBrokerInner of 4.9).
+    record's prepared offset does not (MessageExtBrokerInner of 4.9), nor do its offsets in light
+    queues: those units name the old record, and recovery would take them for this one's.
     """
     if properties is None:
         properties = message.property_bytes.removesuffix(b"\x02")
+        if _LIGHT_OFFSETS in properties:
+            kept = dict(message.properties)
+            kept.pop(PROPERTY_INNER_MULTI_QUEUE_OFFSET, None)
+            properties = encode_properties(kept)
     return MessageInner(
         topic,
         queue_id,
