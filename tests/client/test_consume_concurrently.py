@@ -442,6 +442,37 @@ def test_a_finished_head_is_not_taken_for_an_expired_one(broker, make_consumer, 
     door.opened.set()
 
 
+@pytest.mark.conformance("E27", "D6")
+def test_the_span_limit_stops_pulling_and_expiry_of_the_head_lets_it_go_on(
+    broker, make_consumer, scheduler
+):
+    queue_of(broker, 2_100)
+    door = Door(0, *range(2_000, 2_016))
+    heard = Heard(door)
+    consumer = make_consumer(listener=heard, config=ConsumerConfig(consume_timeout_minutes=1))
+    consumer.start()
+    rebalance(consumer)
+    process_queue = consumer.rebalance.process_queues[QUEUE]
+
+    def pulled_up_to(offset: int) -> bool:
+        pull_what_is_there(consumer)
+        scheduler.advance(50)
+        return bool(process_queue.queue_offset_max == offset)
+
+    eventually(lambda: pulled_up_to(2_015) and len(heard.messages) == 2_016)
+    for _ in range(20):
+        assert pulled_up_to(2_015)
+    assert progress(consumer) == 0
+    scheduler.advance(2 * MINUTE_MS)
+    assert sent_back(broker)[0].body == b"0"
+    eventually(lambda: pulled_up_to(2_099))
+    known = progress(consumer)
+    assert known is not None
+    assert known >= 2_000
+    door.opened.set()
+    eventually(lambda: progress(consumer) == 2_100)
+
+
 # -- the rest
 
 
