@@ -18,6 +18,7 @@ _NAMES = (
     "pull",
     "sharing",
     "wakeup",
+    "delay",
     "recovery",
     "start",
     "shell",
@@ -43,7 +44,8 @@ def main() -> int:
             except NotMeasurableError as error:
                 skipped[name] = str(error)
             except ImportError as error:
-                if error.name is None or error.name.partition(".")[0] in ("storage", "benchmarks"):
+                ours = ("storage", "broker", "benchmarks")
+                if error.name is None or error.name.partition(".")[0] in ours:
                     raise
                 skipped[name] = f"{error.name} is not installed"
     print(table(rows))
