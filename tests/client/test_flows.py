@@ -14,7 +14,15 @@ from client.offset_store import ReadOffsetType
 from client.producer import Producer
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageQueue
-from tests.support.consumers import Heard, eventually, fill, pull_what_is_there, rebalance, turn
+from tests.support.consumers import (
+    Heard,
+    eventually,
+    fill,
+    pull_until,
+    pull_what_is_there,
+    rebalance,
+    turn,
+)
 from tests.support.failing_broker import FailingBroker
 
 QUEUE = MessageQueue("T", "broker-a", 0)
@@ -74,7 +82,7 @@ def test_the_eight_steps_with_the_broker_and_a_failure(broker, make_consumer, sc
     assert [m.body for m in broker.query_message("T", "k").messages] == [b"body"]
     # 4. that wakes the held pull, 5. the answer is put into the process queue
     # 6. and consumed, 7. in vain: it goes back, to wait in the topic of delayed messages
-    eventually(lambda: pull_what_is_there(consumer) or heard.messages)
+    pull_until(consumer, lambda: heard.messages)
     eventually(lambda: consumer.process_queues[QUEUE].msg_count == 0)
     assert broker.max_offset("SCHEDULE_TOPIC_XXXX", 2) == 1, "level 3"
     (waits,) = broker.view.get_message("SCHEDULE_TOPIC_XXXX", 2, 0, 1, tags=None).messages
@@ -86,7 +94,7 @@ def test_the_eight_steps_with_the_broker_and_a_failure(broker, make_consumer, sc
     delivered = Message("%RETRY%g", waits.body, properties=waits.properties)
     del delivered.properties["DELAY"]
     broker.send(delivered, 0)
-    eventually(lambda: pull_what_is_there(consumer) or len(heard.messages) == 2)
+    pull_until(consumer, lambda: len(heard.messages) == 2)
     assert [m.topic for m in heard.messages] == ["T", "T"]
     assert {m.msg_id for m in heard.messages} == {sent.msg_id}
     assert [c.message_queue.topic for c in heard.contexts] == ["T", "%RETRY%g"]

@@ -10,7 +10,7 @@ from broker.errors import BrokerError, BrokerSystemError, ResponseCode
 from broker.port.progress import ConsumeFromWhere, OffsetCommit
 from broker.port.reading import PullRequest as PullMessage, PullStatus
 from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus
+from client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from client.offset_store import ReadOffsetType
 from storage.configs.topics import TopicConfig
 from storage.format.java_hash import java_hash
@@ -20,6 +20,7 @@ from tests.support.consumers import (
     aged_broker,
     eventually,
     fill,
+    pull_until,
     pull_what_is_there,
     rebalance,
     turn,
@@ -100,9 +101,7 @@ def test_progress_goes_with_the_pulls_when_the_timer_does_not_run(broker, make_c
     eventually(lambda: len(heard.bodies) == 4 and only_queue(consumer).msg_count == 0)
     assert broker.query_consumer_offset("g", "T", 0).offset == 0
     fill(broker, 1, queues=1)  # the held pull is answered, and the next one carries the 4 or 5
-    eventually(lambda: pull_what_is_there(consumer) or heard.bodies[4:])
-    pull_what_is_there(consumer)
-    assert broker.query_consumer_offset("g", "T", 0).offset in (4, 5)
+    pull_until(consumer, lambda: broker.query_consumer_offset("g", "T", 0).offset in (4, 5))
 
 
 @pytest.mark.conformance("D3", "D1")
@@ -126,11 +125,11 @@ def test_the_same_request_goes_round_whatever_the_answer(broker, make_consumer, 
     turn(consumer)
     assert statuses == [PullStatus.NO_MATCHED_MSG], "then it is held, as nothing is there"
     broker.send(Message("T", b"it", tags="wanted"), 0)
-    eventually(lambda: pull_what_is_there(consumer) or heard.bodies)
+    pull_until(consumer, lambda: heard.bodies)
     assert statuses == [PullStatus.NO_MATCHED_MSG, PullStatus.FOUND]
     consumer.configure(broker_suspend_max_time_ms=50)
     broker.send(Message("T", b"it", tags="wanted"), 0)
-    eventually(lambda: pull_what_is_there(consumer) and PullStatus.NO_NEW_MSG in statuses)
+    pull_until(consumer, lambda: PullStatus.NO_NEW_MSG in statuses)
     assert statuses[2:4] == [PullStatus.FOUND, PullStatus.NO_NEW_MSG]
     assert len(requests) == 1
 
@@ -331,6 +330,47 @@ def test_thresholds_of_topics_are_shared_among_all_queues_of_the_consumer(broker
     assert consumer.pull_loop.pull_threshold_size_for_queue == 1, "never 0"
 
 
+def test_an_orderly_queue_is_pulled_from_where_its_former_owner_has_left_it(
+    broker, recorded, make_consumer
+):
+    """He may have gone on between the rebalance that gave us the queue and our first pull."""
+    send_many(broker, 9)
+    consumer = make_consumer(brokers=[recorded])
+    heard = Heard(lambda messages, context: ConsumeOrderlyStatus.SUCCESS)
+    consumer.register_message_listener_orderly(heard)
+    consumer.start()
+    rebalance(consumer)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 6)])
+    pull_what_is_there(consumer)
+    heard.wait_for(3)
+    assert [wire.queue_offset for wire in pulls_of(recorded)] == [6, 9]
+    only_queue(consumer).locked = False
+    send_many(broker, 1)
+    eventually(lambda: consumer.instance.pull_service.waiting)
+    pull_what_is_there(consumer)
+    assert len(pulls_of(recorded)) == 2, "not without the lock"
+
+
+@pytest.mark.conformance("C15")
+def test_pulls_go_by_what_the_brokers_have_heard_of(broker, make_consumer, monkeypatch):
+    """A version that a broker does not know of is refused, and the queue left alone for 1 s."""
+    fill(broker, 0, queues=1)
+    consumer = make_consumer()
+    consumer.start()
+    before = consumer.announced("T").sub_version
+    meanwhile = []
+    send = consumer.instance.send_heartbeat_to_all_brokers
+
+    def heartbeat():
+        meanwhile.append((consumer.announced("T").sub_version, len(meanwhile)))
+        return send()
+
+    monkeypatch.setattr(consumer.instance, "send_heartbeat_to_all_brokers", heartbeat)
+    rebalance(consumer)
+    assert meanwhile[0] == (before, 0)
+    assert consumer.announced("T").sub_version > before
+
+
 # -- what goes wrong
 
 
@@ -399,7 +439,7 @@ def test_progress_behind_the_end_is_put_right_in_10_s_and_the_queue_taken_again(
     turn(consumer)
     assert not only_queue(consumer).dropped
     send_many(broker, 1)
-    eventually(lambda: pull_what_is_there(consumer) or heard.bodies)
+    pull_until(consumer, lambda: heard.bodies)
     heard.wait_for(1)
 
 

@@ -9,7 +9,7 @@ import pytest
 from client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from storage.configs.progress import ProgressFile
 from storage.model import MessageQueue
-from tests.support.consumers import Heard, eventually, fill, pull_what_is_there, turn
+from tests.support.consumers import Heard, eventually, fill, rebalance, turn
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -84,20 +84,23 @@ def test_what_is_in_work_when_the_progress_is_moved_counts_no_more(broker, make_
 def test_a_skip_leaves_out_what_was_not_pulled_and_only_the_named_queue_is_touched(
     broker, make_consumer
 ):
-    fill(broker, 4, queues=2)
-    consumer = make_consumer()
+    fill(broker, 80, queues=2)
+    heard = Heard()
+    consumer = make_consumer(listener=heard)
     consumer.start()
-    turn(consumer)
-    old = dict(consumer.process_queues)
-    fill(broker, 20, queues=2)  # the held pulls are answered, but nobody pulls on
-    move(broker, 12)
-    eventually(lambda: consumer.instance.pull_service.waiting >= 2)
-    follow(consumer, old[QUEUE])
+    rebalance(consumer)
+    for _ in range(3):  # one pull a queue
+        consumer.instance.pull_service.run_once()
+    heard.wait_for(64)
     other = QUEUE._replace(queue_id=1)
+    old = dict(consumer.process_queues)
+    move(broker, 38)
+    follow(consumer, old[QUEUE])
+    heard.wait_for(74)
+    assert old[QUEUE].msg_count == 0
     assert consumer.process_queues[other] is old[other]
-    assert consumer.process_queues[QUEUE] is not old[QUEUE]
-    fill(broker, 2, queues=2)
-    eventually(lambda: pull_what_is_there(consumer) or consumer.consumer_status("T"))
+    offsets = {q: sorted(m.queue_offset for m in heard.messages if m.queue_id == q) for q in (0, 1)}
+    assert offsets == {0: [*range(32), 38, 39], 1: [*range(40)]}
 
 
 @pytest.mark.conformance("G12")

@@ -101,6 +101,16 @@ def pull_what_is_there(consumer: HasInstance) -> int:
     return pulls
 
 
+def pull_until(consumer: HasInstance, condition: Callable[[], object]) -> None:
+    """Run the pull service until a condition holds; held pulls come back from other threads."""
+
+    def holds() -> object:
+        pull_what_is_there(consumer)
+        return condition()
+
+    eventually(holds)
+
+
 def rebalance(*consumers: HasInstance) -> None:
     """Let each client do a round of rebalance."""
     for consumer in consumers:
