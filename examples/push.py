@@ -1,0 +1,80 @@
+"""A push consumer whose business step fails: the message comes again, nothing else waits for it.
+
+    python examples/push.py ./empty-folder
+
+The database that this listener works on is a dict. Bob has too little money at first, so his order
+is given back with delay level 1 (1 s; without a level the broker waits 10 s, 30 s, 1 min, ...).
+"""
+
+import sys
+import threading
+from pathlib import Path
+
+from broker.embedded import EmbeddedBroker
+from client import (
+    ConsumeConcurrentlyContext,
+    ConsumeConcurrentlyStatus,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
+from storage.config import SMALL_STORE
+from storage.store import MessageStore
+
+
+class InsufficientBalanceError(Exception):
+    """The account holds less than the order costs."""
+
+
+balances = {"ann": 100, "bob": 10}
+all_charged = threading.Event()
+
+
+def charge(account: str, amount: int) -> None:
+    """The business step."""
+    if balances[account] < amount:
+        raise InsufficientBalanceError(f"{account} has {balances[account]}, not {amount}")
+    balances[account] -= amount
+
+
+def listen(
+    messages: tuple[MessageExt, ...], context: ConsumeConcurrentlyContext
+) -> ConsumeConcurrentlyStatus:
+    """Charge; whatever is not CONSUME_SUCCESS brings the message again. So does an exception."""
+    for message in messages:
+        account, amount = message.body.decode().split()
+        attempt = message.reconsume_times + 1
+        try:
+            charge(account, int(amount))
+        except InsufficientBalanceError as error:
+            print(f"{message.keys[0]}: attempt {attempt}: {error}")
+            balances[account] += 100  # somebody pays in meanwhile
+            context.delay_level_when_next_consume = 1
+            return ConsumeConcurrentlyStatus.RECONSUME_LATER
+        print(f"{message.keys[0]}: attempt {attempt}: charged {amount} to {account}")
+        if account == "bob":
+            all_charged.set()
+    return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+
+def main(folder: Path) -> None:
+    """Send two orders, and consume until both are charged."""
+    MessageStore.create(folder, SMALL_STORE)
+    with EmbeddedBroker.open(folder) as broker:
+        broker.start_services()  # delivers what waits for its next attempt
+        with Producer("shop", brokers=[broker]) as producer:
+            producer.send(Message("Orders", b"ann 30", keys="order-1"))
+            producer.send(Message("Orders", b"bob 50", keys="order-2"))
+        consumer = PushConsumer("billing", brokers=[broker])
+        consumer.subscribe("Orders")
+        consumer.register_message_listener(listen)
+        with consumer:
+            all_charged.wait(30)
+        print(f"balances: {balances}")
+        for (group, topic), offsets in sorted(broker.consumer_offsets().items()):
+            print(f"{group} has consumed {sum(offsets.values())} of {topic}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

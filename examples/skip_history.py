@@ -1,0 +1,104 @@
+"""Three ways past a backlog that nobody wants any more.
+
+    python examples/skip_history.py ./empty-folder
+
+100 messages of yesterday and 10 of today lie in the topic. A new group would read them all: on a
+young store the policy CONSUME_FROM_LAST_OFFSET begins at 0, as a real broker's does. A group that
+has progress ignores the policy altogether. What helps in every case:
+
+* by date: the listener is done at once with what is too old;
+* by distance: it is done at once with what lies too far from the end of its queue (MAX_OFFSET);
+* by moving progress before the group starts: then nothing of the backlog is read.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from broker.embedded import EmbeddedBroker
+from client import (
+    ConsumeConcurrentlyContext,
+    ConsumeConcurrentlyStatus,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
+from storage.config import SMALL_STORE
+from storage.configs.topics import TopicConfig
+from storage.model import PROPERTY_MAX_OFFSET
+from storage.reading.timesearch import Boundary
+from storage.store import MessageStore
+
+DAY_MS = 86_400_000
+OLD, NEW = 100, 10
+
+
+def yesterday_ms() -> int:
+    """Give the time of day, a day ago."""
+    return time.time_ns() // 1_000_000 - DAY_MS
+
+
+def is_old(message: MessageExt) -> bool:
+    """Judge by date: stored more than an hour ago."""
+    return message.store_timestamp < yesterday_ms() + DAY_MS - 3_600_000
+
+
+def is_far_behind(message: MessageExt) -> bool:
+    """Judge by distance: MAX_OFFSET is the end of the queue when the message was pulled."""
+    end = int(message.get_property(PROPERTY_MAX_OFFSET) or 0)
+    return end - message.queue_offset > NEW
+
+
+def consume(
+    broker: EmbeddedBroker, group: str, skips: Callable[[MessageExt], bool], delivered: int
+) -> None:
+    """Consume as ``group`` until so many messages were delivered; print what was done."""
+    lock = threading.Lock()
+    skipped: list[bool] = []
+    finished = threading.Event()
+
+    def listen(
+        messages: tuple[MessageExt, ...], context: ConsumeConcurrentlyContext
+    ) -> ConsumeConcurrentlyStatus:
+        with lock:
+            skipped.extend(map(skips, messages))
+            if len(skipped) == delivered:
+                finished.set()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    consumer = PushConsumer(group, brokers=[broker])
+    consumer.subscribe("News")
+    consumer.register_message_listener(listen)
+    with consumer:
+        finished.wait(30)
+    print(f"{group}: {len(skipped)} delivered, {skipped.count(False)} worked on")
+
+
+def main(folder: Path) -> None:
+    """Fill a topic, and have three groups get past its history, each in its own way."""
+    MessageStore.create(folder, SMALL_STORE)
+    with EmbeddedBroker.open(folder, clock=yesterday_ms) as broker:
+        broker.update_topic(TopicConfig("News", 1, 1))
+        send(broker, OLD)
+    with EmbeddedBroker.open(folder) as broker:
+        send(broker, NEW)
+        consume(broker, "by-date", is_old, OLD + NEW)
+        consume(broker, "by-distance", is_far_behind, OLD + NEW)
+        an_hour_ago = yesterday_ms() + DAY_MS - 3_600_000
+        first_wanted = broker.search_offset("News", 0, an_hour_ago, Boundary.LOWER)
+        broker.progress.move("by-moving-progress", {("News", 0): first_wanted})
+        consume(broker, "by-moving-progress", lambda message: False, NEW)
+
+
+def send(broker: EmbeddedBroker, count: int) -> None:
+    """Send some news."""
+    with Producer("agency", brokers=[broker]) as producer:
+        for number in range(count):
+            producer.send(Message("News", b"%d" % number))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
