@@ -152,7 +152,7 @@ def test_the_span_stops_the_pulls_and_giving_the_stuck_message_back_lets_them_go
     def look_again(ms: int = 50) -> int:
         pull_what_is_there(consumer)
         scheduler.advance(ms)
-        return process_queue.queue_offset_max
+        return int(process_queue.queue_offset_max)
 
     eventually(lambda: look_again() == 2015 and len(heard.bodies) >= 2000)
     for _ in range(3):

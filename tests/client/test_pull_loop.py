@@ -358,7 +358,7 @@ def test_pulls_go_by_what_the_brokers_have_heard_of(broker, make_consumer, monke
     consumer = make_consumer()
     consumer.start()
     before = consumer.announced("T").sub_version
-    meanwhile = []
+    meanwhile: list[tuple[int, int]] = []
     send = consumer.instance.send_heartbeat_to_all_brokers
 
     def heartbeat():
