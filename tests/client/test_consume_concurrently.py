@@ -466,9 +466,7 @@ def test_the_span_limit_stops_pulling_and_expiry_of_the_head_lets_it_go_on(
     scheduler.advance(2 * MINUTE_MS)
     assert sent_back(broker)[0].body == b"0"
     eventually(lambda: pulled_up_to(2_099))
-    known = progress(consumer)
-    assert known is not None
-    assert known >= 2_000
+    eventually(lambda: (progress(consumer) or 0) >= 2_000, "it moves with what ends next")
     door.opened.set()
     eventually(lambda: progress(consumer) == 2_100)
 
