@@ -14,11 +14,11 @@ Three locks keep the order, taken in this order:
     1. the broker's lock on the queue: one member. Taken before the first pull, refreshed each 20 s,
        not relied upon when older than 30 s.
     2. the mutex of the queue in this process: one thread, for as long as it takes batches.
-    3. ProcessQueue.consume_lock: held while the listener runs, so that a rebalance can not give
-       the queue away meanwhile.
+    3. ProcessQueue.consume_lock: held while the listener runs and until its answer is noted, so
+       that a rebalance can not give the queue away meanwhile.
 
-The order may be broken for a moment when members come, go or die: a batch that was consumed and not
-committed comes again. The counter of attempts is in memory, it begins anew with each new owner.
+The order may be broken for a moment when a member dies: batches that were consumed and not
+committed come again. The counter of attempts is in memory, it begins anew with each new owner.
 """
 
 from __future__ import annotations
@@ -200,7 +200,21 @@ class ConsumeMessageOrderlyService:
     def _consume(
         self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue
     ) -> bool:
-        """Call the listener; tells whether the task may go on."""
+        """Call the listener; tells whether the task may go on.
+
+        RocketMQ lets go of ``consume_lock`` before it looks at the answer, and forgets the answer
+        if the queue was dropped meanwhile, so the batch comes again. Here who gives the queue away
+        waits for both, and what was consumed under the lock counts.
+        """
+        with process_queue.consume_lock:
+            if process_queue.dropped:
+                logger.warning("not consumed, the queue is dropped: %s", queue)
+                return False
+            return self._consume_locked(messages, process_queue, queue)
+
+    def _consume_locked(
+        self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue
+    ) -> bool:
         consumer = self._consumer
         context = ConsumeOrderlyContext(queue)
         reset_retry_topic(messages, self._retry_topic)
@@ -209,14 +223,10 @@ class ConsumeMessageOrderlyService:
         status: ConsumeOrderlyStatus | None = None
         error: BaseException | None = None
         started = consumer.clock.now_ms()
-        with process_queue.consume_lock:
-            if process_queue.dropped:
-                logger.warning("not consumed, the queue is dropped: %s", queue)
-                return False
-            try:
-                status = self._listen(messages, context)
-            except BaseException as raised:  # noqa: BLE001 - whatever it raises, the queue goes on
-                error = raised
+        try:
+            status = self._listen(messages, context)
+        except BaseException as raised:  # noqa: BLE001 - whatever it raises, the queue goes on
+            error = raised
         took = consumer.clock.now_ms() - started
         answer, known = str(status), isinstance(status, ConsumeOrderlyStatus)
         if error is not None:
@@ -247,33 +257,34 @@ class ConsumeMessageOrderlyService:
         """Act on what the listener said (processConsumeResult); False ends the task."""
         consumer, queue = self._consumer, context.message_queue
         key = f"{queue.topic}@{consumer.group}"
-        offset: int | None = None
+        commits = False
         goes_on = True
         if status is _SUSPEND:
             consumer.stats.consume_failed_tps.add_value(key, len(messages))
             if self._check_reconsume_times(messages, failure):
                 process_queue.make_message_to_consume_again(messages)
                 goes_on = False
-            elif context.auto_commit:
-                offset = process_queue.commit()
+            else:
+                commits = context.auto_commit
         elif context.auto_commit:
             if status is not ConsumeOrderlyStatus.SUCCESS:
                 logger.warning("%s means SUCCESS with auto_commit: %s", status, queue)
-            offset = process_queue.commit()
+            commits = True
             consumer.stats.consume_ok_tps.add_value(key, len(messages))
         elif status is ConsumeOrderlyStatus.SUCCESS:
             consumer.stats.consume_ok_tps.add_value(key, len(messages))
         elif status is ConsumeOrderlyStatus.COMMIT:
-            offset = process_queue.commit()
+            commits = True
         else:
             process_queue.rollback()
             goes_on = False
         if not goes_on:
             self._submit_later(process_queue, queue, context.suspend_current_queue_time_millis)
-        if offset is not None:
-            # Whoever drops a queue holds ``settling`` for it: after that nothing is noted.
+        if commits:
+            # Whoever begins anew clears the queue under ``settling``: nothing is committed then.
             with process_queue.settling:
-                if not process_queue.dropped:
+                offset = process_queue.commit()
+                if offset is not None:
                     consumer.offset_store.update_offset(queue, offset, increase_only=False)
         return goes_on
 

@@ -81,6 +81,10 @@ class ConsumerConfig:
     """Retries before a message is a dead letter; -1: 16, and without end for orderly listeners."""
     suspend_current_queue_time_millis: int = 1000
     """Pause of a queue whose orderly listener failed, 10 to 30,000 ms."""
+    unlock_delay_time_mills: int = 0
+    """How long an orderly queue that was given away stays locked at its broker if messages of it
+    wait here (rocketmq.client.unlockDelayTimeMills, there 20,000: nobody has the queue then). Not
+    needed: a queue is given away when its listener has ended and its progress is stored."""
     await_termination_millis_when_shutdown: int = 0
     """How long a shutdown waits for running listeners."""
     record_failure_reason: bool = True
@@ -122,6 +126,7 @@ _RANGES: Final[dict[str, tuple[int, int]]] = {
     "suspend_current_queue_time_millis": (0, _INT_MAX),
     "consume_timeout_minutes": (1, _INT_MAX),
     "resend_after_if_still_un_ack_ms": (0, _INT_MAX),
+    "unlock_delay_time_mills": (0, _INT_MAX),
     "await_termination_millis_when_shutdown": (0, _INT_MAX),
     "broker_suspend_max_time_ms": (1, _INT_MAX),
 }

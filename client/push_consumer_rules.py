@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.client.rebalance")
 
 CONSUME_LOCK_WAIT_MS: Final = 1_000
-UNLOCK_DELAY_MS: Final = 20_000
-"""How long a queue stays locked at its broker when messages of it are still in work
-(rocketmq.client.unlockDelayTimeMills)."""
 
 
 class PushRules:
@@ -61,12 +58,12 @@ class PushRules:
         """See RebalanceRules. Persists the progress and forgets it.
 
         An orderly queue whose listener is running is not given away: that is tried for a second,
-        and again with the next round; its lock is refreshed meanwhile.
+        and again with the next round; its lock is refreshed meanwhile. So its last progress is
+        what the listener ended with (RocketMQ: what it was before).
         """
         consumer = self._consumer
-        consumer.offset_store.persist(queue)
-        consumer.offset_store.remove_offset(queue)
         if not consumer.orderly or consumer.message_model is not MessageModel.CLUSTERING:
+            self._settle_progress(queue)
             return True
         if not process_queue.consume_lock.acquire(timeout=CONSUME_LOCK_WAIT_MS / 1000):
             process_queue.try_unlock_times += 1
@@ -77,15 +74,21 @@ class PushRules:
             )
             return False
         try:
+            self._settle_progress(queue)
             self._unlock_delayed(queue, process_queue)
         finally:
             process_queue.consume_lock.release()
         return True
 
+    def _settle_progress(self, queue: MessageQueue) -> None:
+        self._consumer.offset_store.persist(queue)
+        self._consumer.offset_store.remove_offset(queue)
+
     def _unlock_delayed(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         unlock = partial(self._consumer.locks.unlock, queue)
-        if process_queue.has_temp_message():
-            self._consumer.instance.pull_service.execute_task_later(unlock, UNLOCK_DELAY_MS)
+        delay_ms = self._consumer.config.unlock_delay_time_mills
+        if delay_ms and process_queue.has_temp_message():
+            self._consumer.instance.pull_service.execute_task_later(unlock, delay_ms)
         else:
             unlock()
 
@@ -139,8 +142,7 @@ class PushRules:
                     process_queue = rebalance.process_queues.get(queue)
                     if process_queue is None:
                         continue
-                    _drop(process_queue)
-                    process_queue.clear()
+                    _drop(process_queue, clear=True)
                     consumer.offset_store.remove_offset(queue)
                     rebalance.process_queues.pop(queue, None)
                     logger.info("progress was moved, beginning anew: %s", queue)
@@ -149,8 +151,11 @@ class PushRules:
         consumer.instance.rebalance_immediately()
 
 
-def _drop(process_queue: ProcessQueue) -> None:
-    # A worker that turns results into progress holds ``settling`` from its look at ``dropped``
-    # until the progress is noted: nothing of the old way is noted after this.
+def _drop(process_queue: ProcessQueue, *, clear: bool = False) -> None:
+    # A worker that turns results into progress holds ``settling`` from its look at ``dropped``, or
+    # at what an orderly listener has finished, until the progress is noted: nothing of the old
+    # way is noted after this.
     with process_queue.settling:
         process_queue.dropped = True
+        if clear:
+            process_queue.clear()

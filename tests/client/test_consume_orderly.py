@@ -22,7 +22,7 @@ from client.selector import select_by_hash
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageExt, MessageQueue
 from tests.support.consumers import PATIENCE_S, Heard, eventually, fill, turn
-from tests.support.consuming import QUEUE, in_work, progress, queue_of, sent_back
+from tests.support.consuming import QUEUE, Door, in_work, progress, queue_of, sent_back
 from tests.support.failing_broker import DOWN, FailingBroker
 from tests.support.recording_client import RecordingClient
 
@@ -466,7 +466,26 @@ def test_a_queue_is_not_given_away_while_its_listener_runs(broker, make_consumer
     process_queue.consume_lock.release()
     eventually(lambda: not consumer.consume_service.pool.waiting)
     assert [m.queue_offset for m in heard.messages] == [0], "dropped: not taken any further"
-    assert progress(consumer) in (None, 0), "and its result does not count"
+    assert progress(consumer) == 1, "and what was consumed under the lock counts"
+
+
+@pytest.mark.conformance("G12")
+def test_what_ends_after_the_progress_was_moved_counts_no_more(broker, make_consumer, scheduler):
+    queue_of(broker, 3)
+    door = Door(1, answer=SUCCESS)
+    consumer, heard = consume(make_consumer, scheduler, door)
+    heard.wait_for(2)
+    old = consumer.rebalance.process_queues[QUEUE]
+    consumer.persist_consumer_offset()
+    broker.progress.move("g", {("T", 0): 0})
+    consumer.rules.begin_anew([QUEUE])
+    door.opened.set()
+    eventually(lambda: not old.consume_lock.locked())
+    eventually(lambda: not consumer.consume_service.pool.waiting)
+    assert progress(consumer) is None
+    turn(consumer)
+    heard.wait_for(5)
+    assert [m.queue_offset for m in heard.messages] == [0, 1, 0, 1, 2]
 
 
 @pytest.mark.conformance("F3", "E16")
