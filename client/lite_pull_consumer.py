@@ -212,11 +212,12 @@ class LitePullConsumer(ActiveConsumer):
         Progress never goes back by a commit: to have messages come again for good, move it.
         """
         self._running()
-        with self._arrived:
-            consumed, self._consumed = self._consumed, {}
-        for queue, (process_queue, offset) in consumed.items():
-            if not process_queue.dropped:
-                self.offset_store.update_offset(queue, offset, increase_only=False)
+        with self.rebalance.lock:  # or a queue is begun anew between the look and the note
+            with self._arrived:
+                consumed, self._consumed = self._consumed, {}
+            for queue, (process_queue, offset) in consumed.items():
+                if not process_queue.dropped:
+                    self.offset_store.update_offset(queue, offset, increase_only=False)
         self.offset_store.persist_all(self.assignment())
 
     def committed(self, queue: MessageQueue) -> int | None:
@@ -361,7 +362,6 @@ class LitePullConsumer(ActiveConsumer):
         queue, process_queue = request.message_queue, request.process_queue
         if process_queue.dropped:
             return
-        request.next_offset = result.next_begin_offset
         if result.pull_status is PullStatus.OFFSET_ILLEGAL:
             logger.warning("the offset is outside of the queue: %s %s", request, result.get_status)
         elif result.pull_status is PullStatus.FOUND:
@@ -373,6 +373,8 @@ class LitePullConsumer(ActiveConsumer):
                     self._waiting.append((queue, process_queue, messages))
                     self._waiting_count += len(messages)
                     self._arrived.notify()
+        # Only now: what can not be used is pulled again and not passed over.
+        request.next_offset = result.next_begin_offset
         self.instance.pull_service.execute_pull_request_immediately(request)
 
     def _later(self, request: PullRequest, error: Exception | None) -> None:

@@ -180,18 +180,21 @@ class PullLoop:
         result: PullResult,
     ) -> None:
         consumer, queue = self._consumer, request.message_queue
-        previous_offset, request.next_offset = request.next_offset, result.next_begin_offset
+        previous_offset = request.next_offset
         stats = self._instance.consumer_stats
         stats.inc_pull_rt(consumer.group, queue.topic, self._clock.now_ms() - begin_ms)
         hooks = consumer.filter_message_hooks
         messages = messages_of(result, subscription, consumer.group, queue, hooks)
         if not messages:
+            request.next_offset = result.next_begin_offset
             self._service.execute_pull_request_immediately(request)
             return
         stats.inc_pull_tps(consumer.group, queue.topic, len(messages))
         first_offset = messages[0].queue_offset
         process_queue = request.process_queue
         dispatch = process_queue.put_message(messages)
+        # Only now: what can not be used, or put, is pulled again and not passed over.
+        request.next_offset = result.next_begin_offset
         consumer.consume_service.submit(messages, process_queue, queue, dispatch)
         interval_ms = consumer.config.pull_interval_ms
         if interval_ms > 0:
@@ -207,11 +210,17 @@ class PullLoop:
             )
 
     def _correct_tags_offset(self, request: PullRequest) -> None:
-        """Let progress follow what was only looked at, if nothing is in work."""
-        if request.process_queue.msg_count == 0:
-            self._consumer.offset_store.update_offset(
-                request.message_queue, request.next_offset, increase_only=True
-            )
+        """Let progress follow what was only looked at, if nothing is in work.
+
+        Not if the queue was dropped while the pull was held: somebody may have moved its progress
+        back. Whoever drops a queue holds ``settling`` for it (RocketMQ asks nothing here).
+        """
+        process_queue = request.process_queue
+        with process_queue.settling:
+            if process_queue.msg_count == 0 and not process_queue.dropped:
+                self._consumer.offset_store.update_offset(
+                    request.message_queue, request.next_offset, increase_only=True
+                )
 
     def _offset_illegal(self, request: PullRequest, result: PullResult) -> None:
         """Give up the queue; in 10 s its progress is put right, and a rebalance takes it again."""

@@ -13,6 +13,7 @@ from client.client_manager import ClientManager
 from client.errors import ClientStateError, GroupRegisteredError
 from client.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from client.pull_consumer import PullConsumer
+from storage.configs.progress import ProgressFile
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageQueue
 from tests.support.consumers import eventually, fill, pull_what_is_there, rebalance, turn
@@ -255,6 +256,61 @@ def test_a_polling_consumer_follows_progress_that_is_moved(broker, make_lite, sc
     consumer.poll(0)
     consumer.commit()
     assert broker.query_consumer_offset("g", "T", 0).offset == 10
+
+
+@pytest.mark.conformance("G12")
+def test_a_commit_beside_a_rewind_does_not_take_the_progress_forward(
+    broker, make_lite, scheduler, monkeypatch
+):
+    fill(broker, 3, queues=1)
+    consumer = make_lite(auto_commit=False)
+    consumer.subscribe("T")
+    consumer.start()
+    turn(consumer)
+    assert len(consumer.poll(0)) == 3
+    assert consumer.poll(0) == []
+    compute = consumer.compute_pull_from_where
+    committing = threading.Thread(target=consumer.commit)
+
+    def slowly(queue: MessageQueue) -> int:
+        offset = compute(queue)
+        committing.start()
+        committing.join(0.2)  # it gets no further than the lock
+        return int(offset)
+
+    monkeypatch.setattr(consumer, "compute_pull_from_where", slowly)
+    ProgressFile(broker.view.root).move({("T@g", 0): 1})
+    consumer.progress_moved({QUEUE: 1})
+    scheduler.advance(0)
+    committing.join()
+    assert broker.query_consumer_offset("g", "T", 0).offset == 1
+
+
+@pytest.mark.conformance("D1")
+def test_messages_that_can_not_be_used_are_pulled_again_and_not_passed_over(
+    broker, make_lite, scheduler
+):
+    class Broken:
+        """A hook that leaves no list, once."""
+
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def filter_message(self, context) -> None:
+            self.calls += 1
+            if self.calls == 1:
+                context.messages = None
+
+    fill(broker, 3, queues=1)
+    consumer = make_lite()
+    consumer.filter_message_hooks.append(Broken())
+    consumer.subscribe("T")
+    consumer.start()
+    turn(consumer)
+    assert consumer.poll(0) == []
+    scheduler.advance(1_000)
+    pull_what_is_there(consumer)
+    assert [m.body for m in consumer.poll(0)] == [b"0", b"1", b"2"]
 
 
 def test_two_consumers_of_a_group_in_one_client_are_refused(make_lite, pull_consumer):

@@ -408,6 +408,34 @@ def test_a_broker_that_asks_for_less_is_asked_again_in_20_ms(
     heard.wait_for(5)
 
 
+@pytest.mark.conformance("D1")
+def test_messages_that_can_not_be_used_are_pulled_again_and_not_passed_over(
+    broker, make_consumer, scheduler
+):
+    class Broken:
+        """A hook that leaves no list, once."""
+
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def filter_message(self, context) -> None:
+            self.calls += 1
+            if self.calls == 1:
+                context.messages = None
+
+    send_many(broker, 5)
+    heard = Heard()
+    consumer = make_consumer(listener=heard)
+    consumer.filter_message_hooks.append(Broken())
+    consumer.start()
+    turn(consumer)
+    assert heard.bodies == []
+    scheduler.advance(1_000)
+    pull_what_is_there(consumer)
+    heard.wait_for(5)
+    assert sorted(m.queue_offset for m in heard.messages) == [0, 1, 2, 3, 4]
+
+
 @pytest.mark.conformance("D1", "C9")
 def test_a_dropped_queue_is_pulled_no_more(broker, recorded, make_consumer):
     send_many(broker, 5)

@@ -9,7 +9,7 @@ import pytest
 from client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from storage.configs.progress import ProgressFile
 from storage.model import MessageQueue
-from tests.support.consumers import Heard, eventually, fill, rebalance, turn
+from tests.support.consumers import Heard, eventually, fill, pull_until, rebalance, turn
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -141,3 +141,30 @@ def test_progress_that_is_forgotten_has_the_group_begin_like_a_new_one(
     scheduler.advance(0)
     turn(consumer)
     heard.wait_for(10)
+
+
+@pytest.mark.conformance("G12", "C9")
+def test_a_pull_that_was_held_over_a_rewind_does_not_take_the_progress_forward(
+    broker, make_consumer
+):
+    """Its answer says where the old way was, and it comes when the new one has begun."""
+    fill(broker, 10, queues=1)
+    door = threading.Event()
+    heard = Heard(
+        lambda messages, context: (len(heard.messages) <= 10 or door.wait(20)) and SUCCESS
+    )
+    consumer = make_consumer(listener=heard)
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(10)
+    held = broker._puller.held
+    pull_until(consumer, lambda: held.count == 2)  # of T and of the retry topic
+    old = consumer.process_queues[QUEUE]
+    move(broker, 4)
+    follow(consumer, old)
+    heard.wait_for(16)
+    held.expire(1 << 60)
+    assert consumer.consumer_status("T") == {QUEUE: 4}
+    consumer.persist_consumer_offset()
+    assert broker.query_consumer_offset("g", "T", 0).offset == 4
+    door.set()
