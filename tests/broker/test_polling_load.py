@@ -74,4 +74,4 @@ def test_short_polling_pulls_sixty_times_a_minute_and_messages_wait_up_to_a_seco
     broker.update_topic(TopicConfig("T", 1, 1))
     short = load(broker, long=False)
     assert short.pulls_a_minute == 60
-    assert 0 < short.latency_ms <= 1_000
+    assert 900 <= short.latency_ms <= 1_000, "until the pull ends that had just begun"
