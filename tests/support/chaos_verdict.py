@@ -20,6 +20,7 @@ from storage.readonly import StoreView
 from tests.support.chaos import GROUPS, ORDERLY, QUEUES, TOPIC, Kill, Told
 from tests.support.chaos_journal import DONE, LATER
 
+DELAY_LEVELS: Final = 18
 KILLED: Final = "its owner was killed"
 GIVEN_UP: Final = "its owner gave it up"
 LEFT: Final = "its owner left"
@@ -63,6 +64,8 @@ class Verdict:
     """Calls of listeners that would not have been without kills and changes, by group and cause."""
     alone_s: dict[str, list[float]] = field(default_factory=dict)
     """How long queues had no owner, by group and by what their last owner met."""
+    warnings: Counter[str] = field(default_factory=Counter)
+    """The first words of the consumers' warnings."""
 
     @property
     def longest_alone_s(self) -> float:
@@ -73,13 +76,23 @@ class Verdict:
             key: f"{len(s)} times, median {sorted(s)[len(s) // 2]:.3f} s, longest {max(s):.3f} s"
             for key, s in sorted(self.alone_s.items())
         }
-        return f"consumed {dict(self.consumed)}\nrepeats {dict(self.repeats)}\nalone {alone}"
+        found = {
+            "consumed": dict(self.consumed),
+            "repeats": dict(self.repeats),
+            "alone": alone,
+            "warnings": dict(self.warnings.most_common(10)),
+        }
+        return "\n".join(f"{what}: {value}" for what, value in found.items())
 
 
 def judge(root: Path, told: Told, kills: Sequence[Kill]) -> Verdict:
     """Compare journals and store."""
     verdict = Verdict()
     killed = {kill.name: kill.time for kill in kills}
+    for events in told.events.values():
+        verdict.warnings.update(
+            " ".join(event.words[:7]) for event in events if event.kind == "warned"
+        )
     with StoreView.open(root) as view:
         stored = {
             (queue_id, message.queue_offset): message.body.decode()
@@ -204,8 +217,8 @@ def _judge_retries(
     failed = Counter((got.id, got.times + 1) for got in everything if got.said == LATER)
     waited = Counter(
         (message.body.decode(), message.reconsume_times)
-        for level in (1, 2)
-        for message in _messages(view, SCHEDULE_TOPIC, level - 1)
+        for level in range(DELAY_LEVELS)  # what can not be sent back is sent, later than asked for
+        for message in _messages(view, SCHEDULE_TOPIC, level)
     )
     delivered = Counter(
         (message.body.decode(), message.reconsume_times)

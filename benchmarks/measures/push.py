@@ -1,0 +1,110 @@
+"""The push consumer, 20 threads and a listener that does nothing, beside a loop that only pulls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import count
+from time import perf_counter
+
+from benchmarks.ours import new_store, put_column
+from benchmarks.report import Goal, Row
+from benchmarks.run import NotMeasurableError, Run
+from benchmarks.workload import QUEUES, TOPIC, columns
+from broker.embedded import EmbeddedBroker
+from broker.port.progress import ConsumeFromWhere
+from broker.port.reading import PullRequest, PullStatus
+from client.client_config import ClientConfig
+from client.consumer_config import ConsumerConfig
+from client.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from client.offset_store import ReadOffsetType
+from client.push_consumer import PushConsumer
+from storage.configs.topics import TopicConfig
+from storage.model import MessageExt, MessageQueue
+
+NAME = "push"
+_THREADS = 20
+_PULL = 32
+_PATIENCE_S = 120.0
+_LOOK_S = 0.002
+
+
+def measure(run: Run) -> Iterator[Row]:
+    batches = columns(run.sized(100, 30), 1_000, 1024)
+    messages = len(batches) * 1_000
+    groups = (f"push-{number}" for number in count())
+    with run.folder() as folder:
+        with new_store(folder) as store:
+            for column in batches:
+                put_column(store, column)
+        root = folder / "store"
+        with EmbeddedBroker.open(root) as broker:
+            broker.update_topic(TopicConfig(TOPIC, QUEUES, QUEUES))
+            ends = [broker.max_offset(TOPIC, queue_id) for queue_id in range(QUEUES)]
+            times = run.take_turns(
+                "push consumer",
+                {
+                    "push": lambda: _push(broker, next(groups), ends),
+                    "pull": lambda: _pull(broker, ends),
+                },
+            )
+    yield Row(
+        f"push consumer, {_THREADS} threads, empty listener, 1 KiB, vs pulling only",
+        f"{times.median('push') / messages * 1e6:.2f} us",
+        f"{times.median('pull') / messages * 1e6:.2f} us",
+        times.ratios("pull", "push"),
+        Goal(0.6),
+        samples=times.of,
+    )
+
+
+def _pull(broker: EmbeddedBroker, ends: Sequence[int]) -> float:
+    """Pull all queues to their ends in one thread, and look at nothing."""
+    start = perf_counter()
+    for queue_id, end in enumerate(ends):
+        offset = 0
+        while offset < end:
+            request = PullRequest("pull", TOPIC, queue_id, offset, _PULL, expression="*")
+            result = broker.pull(request)
+            if result.pull_status is not PullStatus.FOUND:
+                raise NotMeasurableError(f"a pull gave {result.pull_status}")
+            offset = result.next_begin_offset
+    return perf_counter() - start
+
+
+def _push(broker: EmbeddedBroker, group: str, ends: Sequence[int]) -> float:
+    """From the start of a new group's only consumer until its progress is at the ends."""
+    consumer = PushConsumer(
+        group,
+        brokers=[broker],
+        client_config=ClientConfig(instance_name=group),
+        config=ConsumerConfig(
+            consume_thread_min=_THREADS,
+            consume_thread_max=_THREADS,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        ),
+    )
+    consumer.subscribe(TOPIC)
+    consumer.register_message_listener(_listen)
+    wanted = {MessageQueue(TOPIC, broker.name, n): end for n, end in enumerate(ends)}
+    start = perf_counter()
+    with consumer:
+        while not _is_at(consumer, wanted):
+            if perf_counter() - start > _PATIENCE_S:
+                raise NotMeasurableError("the push consumer did not come to the end")
+            time.sleep(_LOOK_S)
+        return perf_counter() - start
+
+
+def _listen(
+    messages: Sequence[MessageExt], context: ConsumeConcurrentlyContext
+) -> ConsumeConcurrentlyStatus:
+    return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+
+def _is_at(consumer: PushConsumer, ends: dict[MessageQueue, int]) -> bool:
+    known = consumer.offset_store
+    return all(
+        known.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY) == end
+        for queue, end in ends.items()
+    )
