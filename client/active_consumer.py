@@ -165,7 +165,8 @@ class ActiveConsumer:
         with self._lock:
             if self._state is ServiceState.RUNNING:
                 self.persist_consumer_offset()
-                self._state = ServiceState.SHUTDOWN_ALREADY
+                with self.rebalance.lock:
+                    self._state = ServiceState.SHUTDOWN_ALREADY
                 self._leave()
             owned, self._owned = self._owned, None
         if owned is not None:
@@ -231,8 +232,9 @@ class ActiveConsumer:
 
     def do_rebalance(self) -> None:
         """See ConsumerInner."""
-        if self._state is ServiceState.RUNNING and self.rebalance.subscriptions:
-            self.rebalance.do_rebalance()
+        with self.rebalance.lock:  # a shutdown waits for the round, and none comes after it
+            if self._state is ServiceState.RUNNING and self.rebalance.subscriptions:
+                self.rebalance.do_rebalance()
 
     def persist_consumer_offset(self) -> None:
         """See ConsumerInner."""
@@ -296,6 +298,9 @@ class ActiveConsumer:
         """See RebalanceRules; nothing is consumed in order."""
         del queue
         return True
+
+    def unlock(self, queue: MessageQueue) -> None:
+        """See RebalanceRules."""
 
     def remove_dirty_offset(self, queue: MessageQueue) -> None:
         """See RebalanceRules."""

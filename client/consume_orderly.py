@@ -174,6 +174,8 @@ class ConsumeMessageOrderlyService:
                 logger.exception("a task failed, once more in a moment: %s", queue)
                 process_queue.rollback()
                 self._submit_later(process_queue, queue, -1)
+        if process_queue.try_unlock_times:  # somebody waits for the queue to be given away
+            self._consumer.rebalance_immediately()
 
     def _lock_is_good(self, process_queue: ProcessQueue) -> bool:
         if not self._clustering:

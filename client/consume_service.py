@@ -93,7 +93,8 @@ class ConsumerContext(Protocol):
         ...
 
     def lock_queue(self, queue: MessageQueue) -> bool:
-        """Lock a queue at its broker, and note it in its process queue; False if not got."""
+        """Lock a queue at its broker, and note it in its process queue; False if not got, or if
+        the consumer has given the queue up."""
         ...
 
     def lock_all_queues(self) -> None:
@@ -102,6 +103,10 @@ class ConsumerContext(Protocol):
 
     def unlock_all_queues(self) -> None:
         """Let go of all queues, and wait for the brokers' answers."""
+        ...
+
+    def rebalance_immediately(self) -> None:
+        """Have queues divided anew, soon."""
         ...
 
 

@@ -56,14 +56,17 @@ class ProcessQueue:
     """The messages of one queue in a consumer's hands. Safe for threads.
 
     Times are ms of the clock that is handed in. ``dropped`` says that the queue is not ours any
-    more: what still runs may end, and its result is thrown away. ``locked`` is the client's view
-    of the broker's lock. ``finished`` is for the concurrent service: messages of listener calls
-    that succeeded and were not removed yet, see its ``settle``.
+    more: what still runs may end, and its result is thrown away. ``offset_illegal`` says that it
+    was dropped because its progress lies outside of it, which is about to be put right.
+    ``locked`` is the client's view of the broker's lock. ``finished`` is for the concurrent
+    service: messages of listener calls that succeeded and were not removed yet, see its
+    ``settle``.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         now_ms = clock.now_ms()
         self.dropped = False
+        self.offset_illegal = False
         self.locked = False
         self.last_pull_timestamp = now_ms
         self.last_consume_timestamp = now_ms

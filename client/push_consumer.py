@@ -298,7 +298,8 @@ class PushConsumer:
                 if self._trace is not None:
                     self._trace.shutdown()
                 self.persist_consumer_offset()
-                self._state = ServiceState.SHUTDOWN_ALREADY
+                with self.rebalance.lock:
+                    self._state = ServiceState.SHUTDOWN_ALREADY
                 self._leave()
                 logger.info("shut down: group=%s client_id=%s", self.group, self.client_id)
             owned, self._owned = self._owned, None
@@ -335,8 +336,9 @@ class PushConsumer:
 
     def do_rebalance(self) -> None:
         """See ConsumerInner."""
-        if not self.paused and self._state is ServiceState.RUNNING:
-            self.rebalance.do_rebalance(orderly=self.orderly)
+        with self.rebalance.lock:  # a shutdown waits for the round, and none comes after it
+            if not self.paused and self._state is ServiceState.RUNNING:
+                self.rebalance.do_rebalance(orderly=self.orderly)
 
     def pull_message(self, request: PullRequest) -> None:
         """See Pulling.pull_message."""
@@ -432,7 +434,7 @@ class PushConsumer:
 
     def lock_queue(self, queue: MessageQueue) -> bool:
         """See ConsumerContext."""
-        return self.locks.lock(queue)
+        return self.locks.lock_if_ours(queue)
 
     def lock_all_queues(self) -> None:
         """See ConsumerContext."""
@@ -441,3 +443,7 @@ class PushConsumer:
     def unlock_all_queues(self) -> None:
         """See ConsumerContext."""
         self.locks.unlock_all()
+
+    def rebalance_immediately(self) -> None:
+        """See ConsumerContext."""
+        self.instance.rebalance_immediately()

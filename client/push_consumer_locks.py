@@ -23,6 +23,10 @@ logger = logging.getLogger("rmqctl.client.locks")
 class QueueLocks:
     """The broker locks of one orderly consumer. Safe for threads.
 
+    A broker's lock lasts until it is let go of, or its process ends. So each that is taken belongs
+    to a queue in the table, or to one that is about to get there: the lock of the Rebalance is held
+    meanwhile, and brokers are asked under it.
+
     A broker that does not answer, or refuses, leaves things as they are; the lock of a queue that
     was not refreshed for 30 s counts no more (ProcessQueue.is_lock_expired).
     """
@@ -34,28 +38,44 @@ class QueueLocks:
 
     def lock(self, queue: MessageQueue) -> bool:
         """Lock one queue, or refresh its lock; tells whether it is locked now."""
-        held = self._lock_queues(queue.broker_name, [queue])
-        if held is None:
-            return False
-        self._note(held)
-        return queue in held
+        with self._rebalance.lock:
+            held = self._lock_queues(queue.broker_name, [queue])
+            if held is None:
+                return False
+            self._note(held)
+            return queue in held
+
+    def lock_if_ours(self, queue: MessageQueue) -> bool:
+        """Lock a queue unless it was given up meanwhile."""
+        with self._rebalance.lock:
+            process_queue = self._rebalance.process_queues.get(queue)
+            if process_queue is None or process_queue.dropped:
+                return False
+            return self.lock(queue)
 
     def lock_all(self) -> None:
         """Lock all queues in the table, broker by broker; what is refused counts as unlocked."""
-        for broker_name, queues in _by_broker(self._rebalance.process_queues).items():
-            held = self._lock_queues(broker_name, queues)
-            if held is None:
-                continue
-            self._note(held)
-            for queue in queues:
-                process_queue = self._rebalance.process_queues.get(queue)
-                if queue not in held and process_queue is not None:
-                    process_queue.locked = False
-                    logger.warning("a queue's lock is lost: %s", queue)
+        with self._rebalance.lock:
+            for broker_name, queues in _by_broker(self._rebalance.process_queues).items():
+                held = self._lock_queues(broker_name, queues)
+                if held is None:
+                    continue
+                self._note(held)
+                for queue in queues:
+                    process_queue = self._rebalance.process_queues.get(queue)
+                    if queue not in held and process_queue is not None:
+                        process_queue.locked = False
+                        logger.warning("a queue's lock is lost: %s", queue)
 
     def unlock(self, queue: MessageQueue) -> None:
         """Let go of a queue at its broker."""
         self._unlock_queues(queue.broker_name, [queue])
+
+    def unlock_unless_taken(self, queue: MessageQueue) -> None:
+        """Let go of a queue that was given up a while ago, if it is not ours again."""
+        with self._rebalance.lock:
+            if queue not in self._rebalance.process_queues:
+                self.unlock(queue)
 
     def unlock_all(self) -> None:
         """Let go of all queues in the table."""

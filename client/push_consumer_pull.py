@@ -226,6 +226,7 @@ class PullLoop:
         """Give up the queue; in 10 s its progress is put right, and a rebalance takes it again."""
         logger.warning("the offset is outside of the queue: %s %s", request, result.get_status)
         request.next_offset = result.next_begin_offset
+        request.process_queue.offset_illegal = True
         request.process_queue.dropped = True
         self._service.execute_task_later(
             lambda: self._consumer.rules.repair_offset(request), OFFSET_ILLEGAL_DELAY_MS

@@ -34,7 +34,11 @@ class PushRules:
 
     def lock(self, queue: MessageQueue) -> bool:
         """See RebalanceRules."""
-        return self._consumer.lock_queue(queue)
+        return self._consumer.locks.lock(queue)
+
+    def unlock(self, queue: MessageQueue) -> None:
+        """See RebalanceRules."""
+        self._consumer.locks.unlock(queue)
 
     def remove_dirty_offset(self, queue: MessageQueue) -> None:
         """See RebalanceRules."""
@@ -58,15 +62,16 @@ class PushRules:
         """See RebalanceRules. Persists the progress and forgets it.
 
         An orderly queue whose listener is running is not given away: that is tried for a second,
-        and again with the next round; its lock is refreshed meanwhile. So its last progress is
-        what the listener ended with (RocketMQ: what it was before).
+        and again when the listener has ended (RocketMQ: with the next round, in up to 20 s); its
+        lock is refreshed meanwhile. So its last progress is what the listener ended with
+        (RocketMQ: what it was before).
         """
         consumer = self._consumer
         if not consumer.orderly or consumer.message_model is not MessageModel.CLUSTERING:
             self._settle_progress(queue)
             return True
+        process_queue.try_unlock_times += 1  # first: whoever ends a moment later looks at it
         if not process_queue.consume_lock.acquire(timeout=CONSUME_LOCK_WAIT_MS / 1000):
-            process_queue.try_unlock_times += 1
             logger.warning(
                 "a queue is in work and can not be unlocked: %s times=%d",
                 queue,
@@ -85,12 +90,12 @@ class PushRules:
         self._consumer.offset_store.remove_offset(queue)
 
     def _unlock_delayed(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
-        unlock = partial(self._consumer.locks.unlock, queue)
-        delay_ms = self._consumer.config.unlock_delay_time_mills
+        locks, delay_ms = self._consumer.locks, self._consumer.config.unlock_delay_time_mills
         if delay_ms and process_queue.has_temp_message():
-            self._consumer.instance.pull_service.execute_task_later(unlock, delay_ms)
+            later = partial(locks.unlock_unless_taken, queue)
+            self._consumer.instance.pull_service.execute_task_later(later, delay_ms)
         else:
-            unlock()
+            locks.unlock(queue)
 
     def message_queue_changed(
         self, topic: str, all_queues: Sequence[MessageQueue], divided: Sequence[MessageQueue]
@@ -114,40 +119,38 @@ class PushRules:
         again (the task of OFFSET_ILLEGAL in pullMessage)."""
         consumer, queue = self._consumer, request.message_queue
         with consumer.rebalance.lock:
-            if consumer.rebalance.process_queues.get(queue) is not request.process_queue:
-                return  # given up meanwhile, and its progress with it
+            process_queue = consumer.rebalance.process_queues.get(queue)
+            if process_queue is not request.process_queue or not process_queue.offset_illegal:
+                return  # given up or moved meanwhile, and its progress with it
+            process_queue.offset_illegal = False
             consumer.offset_store.update_offset(queue, request.next_offset, increase_only=False)
             if consumer.message_model is MessageModel.CLUSTERING:
                 # A commit never lowers progress, so the broker is asked to put it right by itself.
                 broker = consumer.instance.routes.broker(queue.broker_name)
                 broker.correct_consumer_offset(consumer.group, queue.topic, queue.queue_id)
-            self.remove_unnecessary_message_queue(queue, request.process_queue)
-            consumer.rebalance.process_queues.pop(queue, None)
+            if self.remove_unnecessary_message_queue(queue, process_queue):
+                consumer.rebalance.process_queues.pop(queue, None)
         logger.warning("an offset was put right: %s", request)
 
     def begin_anew(self, queues: Iterable[MessageQueue]) -> None:
-        """Go on from progress that somebody moved: suspend, drop, forget, resume
+        """Go on from progress that somebody moved: drop, forget, and rebalance at once
         (MQClientInstance.resetOffset).
 
         The new progress is at the broker already, so it is read there when the queues are taken
-        again. RocketMQ waits for 10 s between dropping and going on, for what is in work to
-        end; here its results count nothing from the moment on.
+        again. RocketMQ suspends the consumer and waits for 10 s between dropping and going on, for
+        what is in work to end; here its results count nothing from the moment on. The rebalance
+        takes dropped queues out of the table, or gives them away with their locks.
         """
         consumer, rebalance = self._consumer, self._consumer.rebalance
-        was_paused = consumer.paused
-        consumer.paused = True
-        try:
-            with rebalance.lock:
-                for queue in queues:
-                    process_queue = rebalance.process_queues.get(queue)
-                    if process_queue is None:
-                        continue
-                    _drop(process_queue, clear=True)
-                    consumer.offset_store.remove_offset(queue)
-                    rebalance.process_queues.pop(queue, None)
-                    logger.info("progress was moved, beginning anew: %s", queue)
-        finally:
-            consumer.paused = was_paused
+        with rebalance.lock:
+            for queue in queues:
+                process_queue = rebalance.process_queues.get(queue)
+                if process_queue is None:
+                    continue
+                process_queue.offset_illegal = False
+                _drop(process_queue, clear=True)
+                consumer.offset_store.remove_offset(queue)
+                logger.info("progress was moved, beginning anew: %s", queue)
         consumer.instance.rebalance_immediately()
 
 

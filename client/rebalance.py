@@ -42,6 +42,10 @@ class RebalanceRules(Protocol):
         """Lock a queue at its broker, for orderly consumption."""
         ...
 
+    def unlock(self, queue: MessageQueue) -> None:
+        """Let go of a queue that was locked, and not taken after all."""
+        ...
+
     def remove_dirty_offset(self, queue: MessageQueue) -> None:
         """Forget what is in memory of a queue's progress."""
         ...
@@ -161,25 +165,36 @@ class Rebalance:
             if queue.topic != topic:
                 continue
             if queue in wanted:
-                if (
-                    self._rules.consume_type is not ConsumeType.CONSUME_PASSIVELY
-                    or not process_queue.is_pull_expired()
-                ):
-                    continue
-                logger.error("BUG: the pull loop of %s stands still; it is made anew", queue)
-            self._rules.drop(queue, process_queue)
-            if self._rules.remove_unnecessary_message_queue(queue, process_queue):
-                self.process_queues.pop(queue, None)
-                changed = True
-                logger.info("gave up a queue: group=%s queue=%s", self.group, queue)
+                # One that was dropped and could not be given away yet, or is to begin anew, is ours
+                # again; RocketMQ leaves it alone until its pull loop has stood still for 120 s.
+                anew = process_queue.dropped and not process_queue.offset_illegal
+                if not anew:
+                    if (
+                        self._rules.consume_type is not ConsumeType.CONSUME_PASSIVELY
+                        or not process_queue.is_pull_expired()
+                    ):
+                        continue
+                    logger.error("BUG: the pull loop of %s stands still; it is made anew", queue)
+            changed |= self._give_up(queue, process_queue)
         requests = []
-        for queue in assigned:
-            if queue not in self.process_queues:
-                request = self._take(queue, orderly)
-                if request is not None:
-                    requests.append(request)
-        self._rules.dispatch_pull_requests(requests)
+        try:
+            for queue in assigned:
+                if queue not in self.process_queues:
+                    request = self._take(queue, orderly)
+                    if request is not None:
+                        requests.append(request)
+        finally:  # those that are in the table are pulled, whatever happened to the next one
+            self._rules.dispatch_pull_requests(requests)
         return changed or bool(requests)
+
+    def _give_up(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
+        """Drop a queue; tells whether it has left the table. If not, the next round tries again."""
+        self._rules.drop(queue, process_queue)
+        if not self._rules.remove_unnecessary_message_queue(queue, process_queue):
+            return False
+        self.process_queues.pop(queue, None)
+        logger.info("gave up a queue: group=%s queue=%s", self.group, queue)
+        return True
 
     def _take(self, queue: MessageQueue, orderly: bool) -> PullRequest | None:
         """Make a queue ours; None if that has to wait for the next round."""
@@ -195,6 +210,8 @@ class Rebalance:
             next_offset = self._rules.compute_pull_from_where(queue)
         except (*UNANSWERED, ClientError, BrokerError) as error:
             logger.warning("no first offset: group=%s queue=%s: %s", self.group, queue, error)
+            if needs_lock:  # it may be another member's in the next round
+                self._rules.unlock(queue)
             return None
         self.process_queues[queue] = process_queue
         logger.info("took a queue: group=%s queue=%s offset=%d", self.group, queue, next_offset)
@@ -204,6 +221,4 @@ class Rebalance:
         """Give up queues of topics that are subscribed no more."""
         for queue, process_queue in list(self.process_queues.items()):
             if queue.topic not in self.subscriptions:
-                self._rules.drop(queue, process_queue)
-                self.process_queues.pop(queue, None)
-                logger.info("gave up a queue: group=%s queue=%s", self.group, queue)
+                self._give_up(queue, process_queue)
