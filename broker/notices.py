@@ -36,6 +36,7 @@ CHECK: Final = "check"
 _QUESTION: Final = "question"
 _ANSWER: Final = "answer"
 
+AFTER_FAILURE_S: Final = 1.0
 ASK_TIMEOUT_MS: Final = 10_000
 """How long a client may take for an answer (Broker2Client, 10 s)."""
 
@@ -78,6 +79,7 @@ class Notices:
         self._asked: dict[int, _Asked] = {}
         self._questions = 0
         self._closed = False
+        self._paused = threading.Event()  # set by ``close``
 
     @property
     def name(self) -> str | None:
@@ -108,11 +110,14 @@ class Notices:
             self._station.say({**_said_by_nobody(), "clients": clients})
 
     def tell(self, letter: Letter) -> None:
-        """Send a notice to all stations, this one too."""
+        """Send news to all stations, this one too; equal ones that wait are one."""
         own = self.name
         for said in self.stations.living():
             if said.name != own:
-                self.stations.send(said.name, letter)
+                try:
+                    self.stations.send(said.name, letter, once=True)
+                except OSError:  # the disk is full: it sees for itself, with its next rebalance
+                    logger.exception("a station could not be told: %s", said.name)
         if own is not None:
             self._to_self.append(letter)
             self.stations.ring(own)
@@ -165,6 +170,7 @@ class Notices:
                 self._on_deaths(dead)
                 for said in dead:
                     self.stations.remove(said.name)
+            self.stations.remove_unfinished()
             living = [said.name for said in self.stations.living()]
             watch.follow(living)
         with self._lock:
@@ -181,6 +187,7 @@ class Notices:
             station, thread = self._station, self._thread
         if station is not None and thread is not None and self._watch is not None:
             self._watch.close()
+            self._paused.set()
             self.stations.ring(station.name)
             if thread is not threading.current_thread():
                 thread.join()
@@ -194,16 +201,25 @@ class Notices:
     def _run(self, station: Station) -> None:
         while not self._closed:
             station.sleep()
-            letters = station.letters()
-            while self._to_self:
-                letters.append(self._to_self.popleft())
-            for letter in letters:
-                try:
-                    self._take(letter)
-                except Exception:
-                    logger.exception("a notice could not be followed: kind=%s", letter.get("kind"))
-            if any(letter["kind"] in (STATIONS, MEMBERS) for letter in letters):
-                self.look_around()
+            try:
+                self._take_all(station)
+            except Exception:
+                # No descriptors left, for one: the letters are still there.
+                logger.exception("letters could not be read")
+                self._paused.wait(AFTER_FAILURE_S)
+                self.stations.ring(station.name)
+
+    def _take_all(self, station: Station) -> None:
+        letters = station.letters()
+        while self._to_self:
+            letters.append(self._to_self.popleft())
+        for letter in letters:
+            try:
+                self._take(letter)
+            except Exception:
+                logger.exception("a notice could not be followed: kind=%s", letter.get("kind"))
+        if any(letter["kind"] in (STATIONS, MEMBERS) for letter in letters):
+            self.look_around()
 
     def _take(self, letter: Letter) -> None:
         kind = letter["kind"]
@@ -241,7 +257,7 @@ def tell_reset(root: Path, group: str, topic: str, queue_ids: list[int]) -> None
     try:
         for said in stations.living():
             if group in groups_of(said):
-                stations.send(said.name, letter)
+                stations.send(said.name, letter, once=True)
     finally:
         stations.close()
 

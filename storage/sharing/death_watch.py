@@ -6,27 +6,39 @@ lock looks at *all* stations: if the one that should have noticed an earlier dea
 that is found too.
 
 A thread that is blocked in the kernel can not be called back. When somebody joins in between, the
-watcher gets a second thread, and the first one ends with what it watches.
+watcher gets a second thread, and the first one ends with what it watches. Until then it serves all
+stations of its process that come to watch the same one, so a process that opens and closes a
+thousand stations has no more such threads than there are others that live.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
+from typing import Final
 
 from .locks import LockFile
 from .stations import Stations
 
+logger = logging.getLogger("rmqctl.storage")
+
+_Watched = tuple[int, Path]  # our pid, because a forked child has no threads; somebody's life
+
+_lock: Final = threading.Lock()  # guards the table, and ``_closed`` of all watches
+_watchers: Final[dict[_Watched, list[DeathWatch]]] = {}  # a blocked thread each
+
 
 class DeathWatch:
-    """The threads of one station. ``on_death`` is called by them, without arguments."""
+    """The watch of one station. ``on_death`` is called by a thread of its own, without arguments;
+    what it raises is logged."""
 
     def __init__(self, stations: Stations, own_name: str, on_death: Callable[[], None]) -> None:
         self._stations = stations
         self._own_name = own_name
         self._on_death = on_death
-        self._lock = threading.Lock()  # guards the two fields below
-        self._watched: set[str] = set()
         self._closed = False
 
     def follow(self, living: list[str]) -> None:
@@ -35,29 +47,46 @@ class DeathWatch:
         if not names:
             return
         following = next((name for name in names if name > self._own_name), names[0])
-        with self._lock:
-            if self._closed or following in self._watched:
-                return
-            self._watched.add(following)
-        threading.Thread(
-            target=self._watch, args=(following,), name="death-watch", daemon=True
-        ).start()
-
-    def close(self) -> None:
-        """Call nobody any more. Threads that are blocked end with what they watch."""
-        with self._lock:
-            self._closed = True
-
-    def _watch(self, name: str) -> None:
-        try:
-            life = LockFile(self._stations.life_path(name), create=False, writable=False)
-        except FileNotFoundError:
-            pass
-        else:
-            life.lock(0, exclusive=False)
-            life.close()
-        with self._lock:
-            self._watched.discard(name)
+        watched = (os.getpid(), self._stations.life_path(following))
+        with _lock:
             if self._closed:
                 return
-        self._on_death()
+            watchers = _watchers.get(watched)
+            if watchers is not None:
+                if self not in watchers:
+                    watchers.append(self)
+                return
+            thread = threading.Thread(
+                target=_wait_for_death, args=(watched,), name="death-watch", daemon=True
+            )
+            thread.start()
+            _watchers[watched] = [self]
+
+    def close(self) -> None:
+        """Call nobody any more."""
+        with _lock:
+            self._closed = True
+            for watchers in _watchers.values():
+                if self in watchers:
+                    watchers.remove(self)
+
+    def notice(self) -> None:
+        """Tell of a death."""
+        try:
+            self._on_death()
+        except Exception:
+            logger.exception("a death could not be told: station=%s", self._own_name)
+
+
+def _wait_for_death(watched: _Watched) -> None:
+    try:
+        life = LockFile(watched[1], create=False, writable=False)
+        life.lock(0, exclusive=False)
+        life.close()
+    except FileNotFoundError:
+        pass
+    finally:
+        with _lock:
+            watchers = _watchers.pop(watched)
+    for watch in watchers:
+        watch.notice()

@@ -9,14 +9,15 @@
 
 ``.life`` gets its name when it is locked, so one that is not locked is dead. The byte may get lost
 when the socket's queue is full, because then it has been rung; a letter is never lost while its
-station lives. Stopped stations keep their letters until they go on. What the dead leave, anybody
-removes.
+station lives. Stopped stations keep their letters until they go on; of those that say the same
+over and over again there is one. What the dead leave, anybody removes.
 
 Names are new for each station, so whoever has seen one dead may act on that for ever.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
@@ -38,8 +39,10 @@ _LIFE: Final = ".life"
 _LETTERS: Final = ".in"
 _SOCKET: Final = ".sock"
 _STAGED: Final = "."
+_ONCE: Final = "!"  # sorts before digits
 _RING: Final = b"!"
 _TRIES: Final = 5
+_UNFINISHED_S: Final = 60.0
 
 Letter = dict[str, Any]
 
@@ -93,13 +96,21 @@ class Stations:
         finally:
             life.close()
 
-    def send(self, name: str, letter: Letter) -> bool:
-        """Leave a letter with a station and ring it; False if it is not there."""
+    def send(self, name: str, letter: Letter, *, once: bool = False) -> bool:
+        """Leave a letter with a station and ring it; False if it is not there.
+
+        With ``once`` it takes the place of an equal one that was not read yet, and comes before
+        other letters: for news of what everybody can look at, so that a station that is stopped
+        for a day does not find thousands of them.
+        """
         letters = self.path(name, _LETTERS)
         file = f"{time.monotonic_ns():020d}-{os.urandom(4).hex()}"
         staged = letters / (_STAGED + file)
+        content = json.dumps(letter, separators=(",", ":")).encode()
+        if once:
+            file = _ONCE + hashlib.sha256(content).hexdigest()
         try:
-            staged.write_bytes(json.dumps(letter, separators=(",", ":")).encode())
+            staged.write_bytes(content)
             staged.rename(letters / file)
         except FileNotFoundError:
             return False
@@ -139,6 +150,16 @@ class Stations:
             except OSError:
                 continue
         self.life_path(name).unlink(missing_ok=True)
+
+    def remove_unfinished(self) -> None:
+        """Remove what is left of stations whose process died before they had a name.
+
+        That is a file a minute old or more; whoever is that slow in locking it opens no station.
+        """
+        for path in self.folder.glob(f"{_STAGED}*{_LIFE}"):
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > _UNFINISHED_S:
+                    path.unlink()
 
     def close(self) -> None:
         """Let go of the socket."""
@@ -218,16 +239,20 @@ class Station(ForkAware):
                 pass
 
     def letters(self) -> list[Letter]:
-        """Take the letters that have come, oldest first."""
+        """Take the letters that have come, oldest first.
+
+        None is removed before all are read: an OSError leaves them for the next time.
+        """
         folder = self.stations.path(self.name, _LETTERS)
-        found = []
         try:
             paths = sorted(path for path in folder.iterdir() if not path.name.startswith(_STAGED))
-            for path in paths:
-                found.append(json.loads(path.read_bytes()))
-                path.unlink()
+            found = [json.loads(path.read_bytes()) for path in paths]
         except FileNotFoundError:  # somebody has removed the store's folder
-            pass
+            return []
+        # An equal letter that comes between the two goes as well. What it tells of has happened
+        # before it came, so whoever follows the first one now sees it.
+        for path in paths:
+            path.unlink(missing_ok=True)
         return found
 
     def close(self) -> None:

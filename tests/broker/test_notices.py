@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from broker import notices
 from broker.port.progress import OffsetCommit
 from storage.configs.topics import TopicConfig
 from storage.sharing.death_watch import DeathWatch
 from storage.sharing.stations import Station, Stations
 from tests.support.broker_puppet import broker_puppet
+from tests.support.consumers import eventually
 from tests.support.recording_client import RecordingClient, consumer, heartbeat
 
 PROJECT = Path(__file__).parents[2]
@@ -184,3 +188,121 @@ assert station.letters() == [{"a": 1}]
 """
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=PROJECT, check=True)
     assert Stations(tmp_path).living() == []
+
+
+def test_a_stopped_station_has_one_letter_of_those_that_say_the_same(tmp_path):
+    stations = Stations(tmp_path)
+    station = Station(stations, {})
+    for number in range(50):
+        stations.send(station.name, {"kind": "members", "groups": {"g": True}}, once=True)
+        stations.send(station.name, {"kind": "members", "groups": {"h": True}}, once=True)
+        stations.send(station.name, {"number": number % 2})
+    letters = station.letters()
+    assert [letter["number"] for letter in letters[2:]] == [0, 1] * 25
+    assert sorted(min(letter["groups"]) for letter in letters[:2]) == ["g", "h"]
+    stations.send(station.name, {"kind": "members", "groups": {"g": True}}, once=True)
+    assert len(station.letters()) == 1, "what comes after the reading is told again"
+    station.close()
+    stations.close()
+
+
+def test_comings_and_goings_leave_one_letter_with_a_process_that_is_stopped(broker):
+    with broker_puppet(broker.view.root) as other:
+        other.call("join", client_id="b", group="g", topics=["T"])
+        broker.connect("a", RecordingClient())
+        os.kill(other.pid, signal.SIGSTOP)
+        try:
+            for _ in range(20):
+                broker.heartbeat(heartbeat("a", consumer("g", "T")))
+                broker.unregister_client("a", None, "g")
+            (letters,) = Stations(broker.view.root).folder.glob(f"{other.pid}-*.in")
+            assert len(list(letters.iterdir())) <= 2, "of members, and of stations"
+        finally:
+            os.kill(other.pid, signal.SIGCONT)
+
+
+def test_letters_that_can_not_be_read_now_are_read_later(tmp_path, monkeypatch):
+    stations = Stations(tmp_path)
+    station = Station(stations, {})
+    for number in range(3):
+        stations.send(station.name, {"number": number})
+    read, reads = Path.read_bytes, iter(range(100))
+
+    def fails_once(path: Path) -> bytes:
+        if next(reads) == 1:
+            raise OSError(24, "Too many open files")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", fails_once)
+    with pytest.raises(OSError, match="Too many open files"):
+        station.letters()
+    assert [letter["number"] for letter in station.letters()] == [0, 1, 2]
+    station.close()
+    stations.close()
+
+
+def test_the_thread_for_notices_survives_what_it_can_not_read(broker, open_broker, monkeypatch):
+    client = RecordingClient()
+    broker.connect("a", client)
+    broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    letters, calls = Station.letters, iter(range(100))
+
+    def fails_once(station: Station):
+        if next(calls) == 0:
+            raise OSError(24, "Too many open files")
+        return letters(station)
+
+    monkeypatch.setattr(notices, "AFTER_FAILURE_S", 0.01)
+    monkeypatch.setattr(Station, "letters", fails_once)
+    open_broker().progress.move("g", {("T", 0): 3})
+    assert client.wait_for("reset", "g", "T", {0: 3})
+
+
+def test_what_died_before_it_had_a_name_is_removed_in_the_end(broker):
+    folder = Stations(broker.view.root).folder
+    folder.mkdir(parents=True)
+    old, new = folder / ".1-a.life", folder / ".2-b.life"
+    old.touch()
+    new.touch()
+    os.utime(old, (time.time() - 61,) * 2)
+    broker.connect("a", RecordingClient())
+    assert not old.exists()
+    assert new.exists(), "perhaps it is being made at this moment"
+
+
+def test_stations_that_come_and_go_leave_no_threads_behind(tmp_path):
+    """They all watch the one that stays, and a blocked thread can not be called back."""
+    stations = Stations(tmp_path)
+    staying = Station(stations, {})
+    deaths = threading.Semaphore(0)
+    before = threading.active_count()
+    for number in range(20):
+        watch = DeathWatch(stations, f"{number}", deaths.release)
+        watch.follow([staying.name])
+        watch.close()
+    last = [DeathWatch(stations, f"last-{number}", deaths.release) for number in range(2)]
+    for watch in last:
+        watch.follow([staying.name])
+        watch.follow([staying.name])
+    assert threading.active_count() == before + 1
+    staying.close()
+    assert deaths.acquire(timeout=10)
+    assert deaths.acquire(timeout=10)
+    eventually(lambda: threading.active_count() == before)
+    assert not deaths.acquire(blocking=False), "the closed ones are not told"
+    stations.close()
+
+
+def test_a_watcher_that_fails_does_not_keep_another_from_being_told(tmp_path):
+    stations = Stations(tmp_path)
+    watched = Station(stations, {})
+    told = threading.Event()
+
+    def fail() -> None:
+        raise OSError(28, "No space left on device")
+
+    DeathWatch(stations, "a", fail).follow([watched.name])
+    DeathWatch(stations, "b", told.set).follow([watched.name])
+    watched.close()
+    assert told.wait(10)
+    stations.close()
