@@ -35,6 +35,7 @@ SWEEP_MS: Final = 5_000
 """How often held pulls are looked through whatever their subscription (PullRequestHoldService)."""
 SHORT_SWEEP_MS: Final = 1_000
 """The same without long polling."""
+AFTER_FAILURE_S: Final = 1.0
 _UNITS_AT_ONCE: Final = 1_000
 
 Answer = Callable[["PullResult | Exception"], None]
@@ -199,22 +200,25 @@ class HeldPulls:
     def _run(self) -> None:
         while not self._closed:
             self._more.clear()
-            known = self._arrivals.now()
             try:
-                timeout_ms = self.round(self._monotonic_ms())
+                self._round_and_wait()
             except Exception:
                 # The store was closed, or is not readable: those who wait are told at their time.
                 logger.exception("held pulls could not be looked through")
-                timeout_ms = SWEEP_MS
-            if timeout_ms is None:
-                self._more.wait()
-                continue
-            with self._lock:
-                topics = {topic for topic, _ in self._held}
-            if self._notified and not self._arrivals.closed:
-                self._arrivals.wait(known, timeout_ms, topics, self._more.is_set)
-            else:
-                self._more.wait(timeout_ms / 1000)
+                self._more.wait(AFTER_FAILURE_S)
+
+    def _round_and_wait(self) -> None:
+        known = self._arrivals.now()
+        timeout_ms = self.round(self._monotonic_ms())
+        if timeout_ms is None:
+            self._more.wait()
+            return
+        with self._lock:
+            topics = {topic for topic, _ in self._held}
+        if self._notified and not self._arrivals.closed:
+            self._arrivals.wait(known, timeout_ms, topics, self._more.is_set)
+        else:
+            self._more.wait(timeout_ms / 1000)
 
     def round(self, now: int) -> int | None:
         """Look at everything once; gives when to do so again at the latest, in ms from ``now``,

@@ -65,7 +65,16 @@ class PullLoop:
             logger.info("a dropped queue is pulled no more: %s", request)
             return
         process_queue.last_pull_timestamp = self._clock.now_ms()
-        self._consumer.consume_service.settle(process_queue, request.message_queue)
+        try:
+            self._pull_now_or_later(request)
+        except Exception:
+            # An offset store of the user's own may raise anything. RocketMQ loses the request, and
+            # the queue stands still for 120 s.
+            logger.exception("a pull failed: %s", request)
+            self._failed(request, None)
+
+    def _pull_now_or_later(self, request: PullRequest) -> None:
+        self._consumer.consume_service.settle(request.process_queue, request.message_queue)
         delay_ms = self._why_not_now(request)
         if delay_ms is not None:
             self._service.execute_pull_request_later(request, delay_ms)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from broker import held_pulls
 from broker.arrivals import Arrivals
 from broker.config import BrokerConfig
 from broker.errors import TopicNotExistError
@@ -284,6 +285,22 @@ def test_a_client_that_fails_to_take_its_answer_harms_nobody(topic, caplog):
     topic.send(Message("T", b"x"), 0)
     assert answers.wait()[0].pull_status is PullStatus.FOUND
     assert "could not take the answer" in caplog.text
+
+
+def test_a_wait_that_fails_does_not_end_the_thread(topic, monkeypatch):
+    wait, calls = topic._arrivals.wait, iter(range(100))
+
+    def fails_once(*arguments: object) -> int:
+        if next(calls) == 0:
+            raise OSError(24, "Too many open files")
+        return int(wait(*arguments))
+
+    monkeypatch.setattr(held_pulls, "AFTER_FAILURE_S", 0.01)
+    monkeypatch.setattr(topic._arrivals, "wait", fails_once)
+    answers = Answers()
+    topic.pull_async(held(), answers)
+    topic.send(Message("T", b"x"), 0)
+    assert answers.wait()[0].pull_status is PullStatus.FOUND
 
 
 def test_a_read_only_store_holds_pulls_too(topic, open_broker):

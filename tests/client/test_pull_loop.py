@@ -409,6 +409,28 @@ def test_a_broker_that_asks_for_less_is_asked_again_in_20_ms(
 
 
 @pytest.mark.conformance("D1")
+def test_the_loop_survives_an_offset_store_that_raises_anything(
+    broker, make_consumer, scheduler, monkeypatch
+):
+    send_many(broker, 5)
+    heard = Heard()
+    consumer = make_consumer(listener=heard)
+    consumer.start()
+    rebalance(consumer)
+
+    def fail(queue: MessageQueue) -> None:
+        raise RuntimeError(f"nothing is known of {queue}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(consumer.offset_store, "pull_commit", fail)
+        pull_what_is_there(consumer)
+    assert heard.bodies == []
+    scheduler.advance(1_000)
+    pull_what_is_there(consumer)
+    heard.wait_for(5)
+
+
+@pytest.mark.conformance("D1")
 def test_messages_that_can_not_be_used_are_pulled_again_and_not_passed_over(
     broker, make_consumer, scheduler
 ):
