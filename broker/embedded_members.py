@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .config import BrokerConfig
     from .groups import GroupManager
     from .members import MemberManager
-    from .membership import SoleMember
     from .port.members import (
         ClientDescription,
         ClientHandler,
@@ -125,16 +124,6 @@ class MembersRole:
         """See Broker.consume_message_directly."""
         self._check_writable()
         return self.members.calls.consume_message_directly(group, client_id, commitlog_offset)
-
-    def join_alone(self, group: str) -> SoleMember:
-        """Become the group's only member until ``leave`` or the end of the process.
-
-        Raises GroupInUseError if it has one, and NoPermissionError on a read-only store.
-        """
-        from .membership import SoleMember
-
-        store = self._check_writable()
-        return SoleMember(store.root, group, store.now())
 
     def _check_writable(self) -> MessageStore:
         if self._store is None:

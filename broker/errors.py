@@ -3,7 +3,7 @@
 RocketMQError
   BrokerError                     the broker answered with a code that is no success
     BrokerSystemError             SYSTEM_ERROR: the request makes no sense, or something broke
-      GroupInUseError             somebody else consumes in a group that is not shared
+      ClientIdInUseError          a group has a member of that id already
       InvalidNameError            a topic's or group's name breaks a rule (also a ValueError)
     BrokerBusyError               SYSTEM_BUSY: come again
     MessageIllegalError           MESSAGE_ILLEGAL: a message breaks a limit (also a ValueError)
@@ -73,14 +73,16 @@ class InvalidNameError(BrokerSystemError, ValueError):
     """The name of a topic or group breaks a rule (TopicValidator, Validators)."""
 
 
-class GroupInUseError(BrokerSystemError):
-    """Somebody else consumes in the group. ``holder`` tells who, as far as is known."""
+class ClientIdInUseError(BrokerSystemError):
+    """Another process is in the group under the same client id. ``holder`` tells which."""
 
-    def __init__(self, group: str, holder: str) -> None:
+    def __init__(self, group: str, client_id: str, holder: str) -> None:
         super().__init__(
-            f"group {group} is consumed by {holder}; end that, or consume in another group"
+            f"group {group} has a member {client_id} already ({holder}): both would take the same "
+            "queues; give one of them another instance name"
         )
         self.group = group
+        self.client_id = client_id
         self.holder = holder
 
 

@@ -21,17 +21,19 @@ from typing import TYPE_CHECKING, Any
 from storage.model import retry_topic
 
 from .client_calls import ClientCalls
-from .errors import BrokerSystemError, SubscriptionGroupNotExistError
+from .errors import (
+    BrokerSystemError,
+    ClientIdInUseError,
+    SubscriptionGroupNotExistError,
+)
 from .group_table import GroupTable, group_table, is_expired
 from .letters import consumer_json, groups_of, members_of
-from .membership import join_shared
 from .notices import CHECK, MEMBERS, RESET, Notices
 from .port.members import MessageModel
 from .queue_lock import QueueLocks
 
 if TYPE_CHECKING:
     from storage.model import MessageExt, MessageQueue
-    from storage.sharing.locks import LockFile
     from storage.sharing.stations import Letter, Said
 
     from .errors import BrokerError
@@ -89,15 +91,13 @@ class MemberManager:
         read_message: Callable[[int], MessageExt | None],
         refuse_equal_client_ids: bool = True,
     ) -> None:
-        self._root = root
         self._topics = topics
         self._groups = groups
         self._now = now
         self._progress_of = progress_of
         self._refuse_equal_client_ids = refuse_equal_client_ids
-        self._lock = threading.RLock()  # guards the three fields below
+        self._lock = threading.RLock()  # guards the two fields below
         self._clients: dict[str, _Client] = {}
-        self._shares: dict[str, LockFile] = {}
         self._tables: dict[str, GroupTable | None] = {}
         self._queue_locks = QueueLocks(root, now)
         self.notices = Notices(
@@ -169,13 +169,8 @@ class MemberManager:
             same = member.client.client_id == client.client_id and member.station != own
             divided = consumer.message_model is MessageModel.CLUSTERING
             if same and divided and self._refuse_equal_client_ids:
-                raise BrokerSystemError(
-                    f"group {group} has a member {client.client_id} already (process "
-                    f"{member.client.pid} on {member.client.host}): both would take the same "
-                    "queues; give one of them another instance name"
-                )
-        if group not in self._shares:
-            self._shares[group] = join_shared(self._root, group)
+                holder = f"process {member.client.pid} on {member.client.host}"
+                raise ClientIdInUseError(group, client.client_id, holder)
 
     def unregister_client(
         self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None
@@ -204,10 +199,6 @@ class MemberManager:
     def _leave(self, client_id: str, groups: Iterable[str]) -> None:
         for group in groups:
             self._queue_locks.unlock_all(client_id, group)
-            if not any(group in other.consumers for other in self._clients.values()):
-                share = self._shares.pop(group, None)
-                if share is not None:
-                    share.close()
         self._say()
 
     def scan_not_active_channel(self) -> None:

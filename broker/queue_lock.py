@@ -11,6 +11,7 @@ through a socket) loses its locks after 60 s without a refresh, as in RocketMQ.
 from __future__ import annotations
 
 import threading
+import zlib
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +22,6 @@ from storage.format.names import OURS
 from storage.model import MessageQueue
 from storage.sharing.locks import LockFile
 
-from .membership import file_name
 from .validation import check_group
 
 LOCKS_FOLDER: Final = "locks"
@@ -29,6 +29,7 @@ REBALANCE_LOCK_MAX_LIVE_TIME_MS: Final = 60_000
 """How long a lock lasts without a refresh if nothing else tells whether its client lives."""
 _QUEUE_ID_BITS: Final = 31
 _TOPIC_BITS: Final = 31
+_LONGEST_NAME: Final = 200
 
 
 class LockEntry(NamedTuple):
@@ -114,7 +115,7 @@ class QueueLocks:
         file = self._files.get(group)
         if file is None:
             check_group(group)
-            path = self._folder / file_name(group)
+            path = self._folder / _file_name(group)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 file = self._files[group] = LockFile(path)
@@ -128,3 +129,10 @@ def _byte(queue: MessageQueue) -> int:
     digest = blake2b(queue.topic.encode(), digest_size=8).digest()
     topic = int.from_bytes(digest, "big") >> (64 - _TOPIC_BITS)
     return (topic << _QUEUE_ID_BITS) + queue.queue_id
+
+
+def _file_name(group: str) -> str:
+    """Name a group's file; a group's name may be longer than a file's."""
+    if len(group) <= _LONGEST_NAME:
+        return group
+    return f"{group[:_LONGEST_NAME]}-{zlib.crc32(group.encode()):08x}"

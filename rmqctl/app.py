@@ -117,7 +117,7 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
         (broker.SubscriptionGroupNotExistError, exit_codes.NOT_FOUND),
         (broker.ServiceNotAvailableError, exit_codes.NOT_WRITABLE),
         (broker.NoPermissionError, exit_codes.REFUSED),
-        (broker.GroupInUseError, exit_codes.REFUSED),
+        (broker.ClientIdInUseError, exit_codes.REFUSED),
         (errors.StoreNotFoundError, exit_codes.NOT_FOUND),
         (errors.StoreInUseError, exit_codes.NOT_WRITABLE),
         (errors.StoreNotWritableError, exit_codes.NOT_WRITABLE),

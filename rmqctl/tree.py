@@ -36,6 +36,14 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "create": Leaf("topic", "create", "Create a topic"),
         },
     ),
+    "group": Noun(
+        "Groups: consumers that share their progress, and who is in them.",
+        {
+            "list": Leaf("group", "list_groups", "List all consumer groups"),
+            "describe": Leaf("group", "describe", "Show everything about groups"),
+            "clients": Leaf("group", "clients", "Show live members and their queues"),
+        },
+    ),
     "message": Noun(
         "Messages: find and show single ones.",
         {"get": Leaf("message", "get", "Show one message by id or place")},
@@ -43,6 +51,13 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
     "offset": Noun(
         "Offsets: how far consumer groups are, queue by queue.",
         {"list": Leaf("offset", "list_offsets", "List what all groups have committed")},
+    ),
+    "broker": Noun(
+        "Brokers: what a broker does by itself, without a daemon.",
+        {
+            "status": Leaf("broker", "status", "Show who does it, and what waits for its time"),
+            "start": Leaf("broker", "start", "Do it in the foreground: deliver, check, clean"),
+        },
     ),
     "store": Noun(
         "Stores: make one, look at it, check it, see its bytes.",
@@ -59,7 +74,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
 
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Every day": ("produce", "consume"),
-    "Look and manage": ("topic", "message", "offset", "store"),
+    "Look and manage": ("topic", "group", "message", "offset", "broker", "store"),
     "The program": ("completion", "version"),
 }
 """How the root's help groups the commands."""

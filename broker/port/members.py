@@ -149,10 +149,9 @@ class Members(Protocol):
         """Join groups or stay in them (HEART_BEAT).
 
         Creates the group and its retry topic where allowed. A new member, or a topic added or
-        removed, has all members of the group notified. Raises GroupInUseError if somebody consumes
-        in a group alone, and BrokerSystemError if another process has a member of the same id in a
-        group that divides its queues: both would take the same ones. The other groups of the
-        heartbeat are joined all the same.
+        removed, has all members of the group notified. Raises ClientIdInUseError if another
+        process has a member of the same id in a group that divides its queues: both would take the
+        same ones. The other groups of the heartbeat are joined all the same.
         """
         ...
 

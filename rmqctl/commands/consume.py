@@ -1,6 +1,5 @@
-"""``rmqctl consume``: read a topic, alone or as a group."""
+"""``rmqctl consume``: read a topic, alone or as a member of a group."""
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -14,6 +13,8 @@ from rmqctl.rows.messages import MessageRow
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
+    from rmqctl.consuming.joining_options import MemberOptions
+    from rmqctl.consuming.listening import Handler
     from rmqctl.consuming.printing import Printer
     from rmqctl.consuming.selection import Group, Span
     from rmqctl.text.positions import Position
@@ -31,7 +32,7 @@ def consume(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read")],
     group: Annotated[
         str | None,
-        typer.Option("--group", "-g", metavar="GROUP", help="Go on where this group stopped"),
+        typer.Option("--group", "-g", metavar="GROUP", help="Be a member: go on where it stopped"),
     ] = None,
     commit: Annotated[
         bool | None,
@@ -74,6 +75,33 @@ def consume(
     consume_timestamp: Annotated[
         str | None, typer.Option(metavar="T", help="The time for --from-where timestamp")
     ] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Consume N messages at once")
+    ] = None,
+    orderly: Annotated[
+        bool, typer.Option("--orderly", help="Lock queues: one member, one message at a time")
+    ] = False,
+    broadcast: Annotated[
+        bool, typer.Option("--broadcast", help="Every member gets every message")
+    ] = False,
+    command: Annotated[
+        str | None,
+        typer.Option("--exec", metavar="CMD", help="Run CMD for each message; exit 0: consumed"),
+    ] = None,
+    max_reconsume_times: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Attempts after the first, then dead letters"),
+    ] = None,
+    delay_level: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=-1, max=18, help="A failed one comes again after level N; -1: never"
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of RocketMQ's consumer"),
+    ] = None,
 ) -> None:
     r"""Print a topic's messages in the order in which they were stored, and wait for more.
 
@@ -82,12 +110,35 @@ def consume(
 
     All that is there, then stop:     rmqctl consume greetings -e
     The last ten, then follow:        rmqctl consume greetings --last 10 -F
-    As a group that remembers:        rmqctl consume greetings -g readers -e
     Since an hour, as JSON lines:     rmqctl consume greetings --from -1h -e -o jsonl
     Offset, key and body:             rmqctl consume greetings -e -f '%q:%o %k %s\n'
     Only some of them:                rmqctl consume orders -e --tag new --json-path 'sum > 100'
+
+    With a group this is one of its members: they divide the topic's queues, in any number of
+    processes. What was printed is acknowledged, and the group goes on behind it; order holds
+    within a queue. -e stops when the queues that this member has are at their present ends.
+
+    Go on where the group stopped:    rmqctl consume greetings -g readers -e
+    Have a program do the work:       rmqctl consume orders -g billing --exec './bill --stdin'
+
+    With --exec each message is a run of CMD (no shell; body on stdin, RMQ_TOPIC, RMQ_QUEUE_ID,
+    RMQ_QUEUE_OFFSET, RMQ_MSG_ID, RMQ_TAGS, RMQ_KEYS and RMQ_RECONSUME_TIMES in its environment).
+    One that fails comes again after 10 s, 30 s, 1 min ...; after --max-reconsume-times (16) it is
+    a dead letter of the group, which says why.
     """
+    from rmqctl.consuming.joining_options import MemberOptions
+
     cli = context_of(ctx)
+    options = MemberOptions(
+        threads,
+        orderly,
+        broadcast,
+        command,
+        max_reconsume_times,
+        delay_level,
+        tuple(settings or ()),
+    )
+    options.check(group, commit)
     prints_form = body is None or body in BODY_FORMS
     chosen = message_filter(cli, body_text=None if prints_form else body)
     position = _position(cli, offset, chosen)
@@ -102,16 +153,36 @@ def consume(
         last,
         count,
         follow or not (stop_at_end or ends or last is not None or count is not None),
+        stop_at_end or ends,
     )
-    member = _group(cli, group, commit, from_where, consume_timestamp)
-    if member is not None and last is not None:
+    reader = _group(cli, group, commit, from_where, consume_timestamp)
+    if reader is not None and last is not None:
         raise UsageProblem("--last is for reading without a group")
+    if broadcast and position is not None and position.begin is not None:
+        raise UsageProblem("--offset and --from place a group; with --broadcast use --from-where")
+    if command is not None and (form is not None or with_meta or cli.given.get("output")):
+        raise UsageProblem("with --exec the program prints; rmqctl itself prints nothing")
     printer = _printer(cli, form, body if prints_form and body else "text", with_meta, delimiter)
-    with ExitStack() as stack:
-        broker = stack.enter_context(_open(cli, member))
-        if member is not None and member.commits:
-            stack.enter_context(broker.join_alone(member.name))
-        _run(cli, broker, reading, member, chosen, printer)
+    if reader is None or commit is False:
+        from rmqctl.opening import open_for_reading
+
+        with open_for_reading(cli) as broker:
+            _run(cli, broker, reading, reader, chosen, printer)
+        return
+    if command is None:
+        from rmqctl.consuming.listening import PrintHandler
+
+        _join(cli, reading, reader, chosen, options, PrintHandler(printer, chosen.predicate))
+        printer.finish()
+        printer.flush()
+    else:
+        from rmqctl.consuming.executing import CommandRunner
+
+        runner = CommandRunner(command, chosen.predicate)
+        try:
+            _join(cli, reading, reader, chosen, options, runner)
+        finally:
+            runner.terminate()
 
 
 class _Reading(NamedTuple):
@@ -123,6 +194,8 @@ class _Reading(NamedTuple):
     most: int | None
     """Stop after so many messages."""
     follow: bool
+    ends: bool
+    """Whether queues are read up to an end."""
 
 
 def _position(cli: Cli, offset: str | None, chosen: MessageFilter) -> "Position | None":
@@ -160,7 +233,7 @@ def _group(
     time = 0
     if consume_timestamp is not None:
         time = cli.time("--consume-timestamp", consume_timestamp)
-    return Group(name, commit is not False, FROM_WHERE[from_where or "last"], time)
+    return Group(name, FROM_WHERE[from_where or "last"], time)
 
 
 def _printer(
@@ -184,13 +257,54 @@ def _printer(
     return printing.BodyPrinter(cli.out, ends, body_form)
 
 
-def _open(cli: Cli, group: "Group | None") -> "EmbeddedBroker":
-    """For reading, without a lock, unless progress is committed."""
-    from rmqctl.opening import open_for_reading, open_for_writing
+def _join(
+    cli: Cli,
+    reading: _Reading,
+    group: "Group",
+    chosen: MessageFilter,
+    options: "MemberOptions",
+    handler: "Handler",
+) -> None:
+    """Consume as a member of the group."""
+    from rmqctl.consuming import joining, selection
+    from rmqctl.consuming.listening import Listening
+    from rmqctl.consuming.member import MemberRun
+    from rmqctl.consuming.quota import Quota
+    from rmqctl.logs import show_logs
+    from rmqctl.opening import open_for_writing
 
-    if group is not None and group.commits:
-        return open_for_writing(cli)
-    return open_for_reading(cli)
+    topic, position = reading.topic, reading.position
+    limited = reading.ends or reading.most is not None
+    config, client_config = joining.configs(group, options, limited=limited, ends=reading.ends)
+    show_logs(cli)
+    with open_for_writing(cli, joining.STORE_CONFIG) as broker:
+        queues = selection.queues_of(broker, topic, chosen.queues)
+        consumer = joining.make_consumer(
+            broker, topic, group, config, client_config, chosen.tags, chosen.queues
+        )
+        joining.check_group(cli, broker, consumer, topic, chosen.tags)
+        if not options.broadcast:
+            joining.place(broker, topic, group, queues, position.begin if position else None)
+        ends = None
+        if reading.ends:
+            end = position.end if position else None
+            ends = joining.ends_of(broker, topic, group, queues, end)
+        listening = Listening(
+            consumer,
+            handler,
+            Quota(reading.most, ends),
+            exact=config.consume_thread_min == 1 and not options.orderly,
+            delay_level=options.delay_level or 0,
+        )
+        if options.orderly:
+            consumer.register_message_listener_orderly(listening.consume_orderly)
+        else:
+            consumer.register_message_listener(listening.consume)
+        with cli.progress("consume", "messages") as progress:
+            MemberRun(broker, topic, consumer, listening).run(progress)
+    if listening.failed:
+        cli.say(f"{listening.failed} failed; they come again, or are dead letters")
+    cli.detail(f"consumed {listening.quota.consumed} messages of {topic}")
 
 
 def _run(
@@ -220,7 +334,6 @@ def _run(
         spans,
         fetch,
         printer,
-        group=group,
         predicate=chosen.predicate,
         count=reading.most,
         follow=reading.follow,

@@ -113,15 +113,12 @@ class ObjectFetcher:
 class Cursor:
     """Walks one queue; keeps what was fetched and not yet taken."""
 
-    def __init__(
-        self, queue_id: int, start: int, end: int | None, fetch: Fetcher, generation: int = 0
-    ) -> None:
+    def __init__(self, queue_id: int, start: int, end: int | None, fetch: Fetcher) -> None:
         self.queue_id = queue_id
         self.end = end
         """Offset before which it stops; None goes on for ever."""
         self.passed = start
-        """Everything before this queue offset was taken: what a group may commit."""
-        self.generation = generation
+        """Everything before this queue offset was taken."""
         self.unreadable = 0
         """Messages that were left out because their records contradict their units."""
         self._fetch = fetch
@@ -144,14 +141,6 @@ class Cursor:
     def bound(self) -> int | None:
         """Commit log offset up to which nothing else can come from this queue; None: no limit."""
         return self._buffer.commitlog_offsets[-1] if self.waiting and self._more else None
-
-    def seek(self, offset: int, generation: int) -> None:
-        """Go on from another place: somebody moved the group's progress."""
-        self.passed = self._next = offset
-        self.generation = generation
-        self._buffer = Fetched((), (), (), offset, more=True)
-        self._at = 0
-        self._more = True
 
     def fill(self, count: int) -> None:
         """Fetch if nothing waits; blocks for the disk only."""

@@ -1,15 +1,13 @@
-"""One run of ``consume``: fetch, put in order, print, commit, wait for more."""
+"""One run of ``consume`` without a group: fetch, put in order, print, wait for more."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.port.progress import OffsetCommit
 from rmqctl import exit_codes
 from rmqctl.consuming.cursor import COLUMN, Cursor, Fetcher
 from rmqctl.consuming.merge import Round
-from rmqctl.consuming.selection import Group, Span
+from rmqctl.consuming.selection import Span
 from rmqctl.errors import CliError
-from rmqctl.signals import Terminated, TimeLimit
 from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from rmqctl.progress import Progress
 
 _LONGEST_WAIT_MS: Final = 1000
-"""How long it sleeps at most before it looks after new queues and moved progress."""
+"""How long it sleeps at most before it looks after new queues."""
 
 
 class ConsumeRun:
@@ -33,7 +31,6 @@ class ConsumeRun:
         fetch: Fetcher,
         printer: "Printer",
         *,
-        group: Group | None,
         predicate: "Predicate | None",
         count: int | None,
         follow: bool,
@@ -43,16 +40,11 @@ class ConsumeRun:
         self._topic = topic
         self._fetch = fetch
         self._printer = printer
-        self._group = group if group is not None and group.commits else None
         self._predicate = predicate
         self._left = count
         self._follow = follow
         self._all_queues = all_queues
-        self._cursors = [
-            Cursor(span.queue_id, span.start, span.end, fetch, span.generation) for span in spans
-        ]
-        self._committed = {cursor.queue_id: cursor.passed for cursor in self._cursors}
-        self._seen: dict[int, int] = {}
+        self._cursors = [Cursor(span.queue_id, span.start, span.end, fetch) for span in spans]
         self.count = 0
         """Messages that were printed."""
 
@@ -62,16 +54,8 @@ class ConsumeRun:
         return sum(cursor.unreadable for cursor in self._cursors)
 
     def run(self, progress: "Progress") -> None:
-        """Read to the end, the count or for ever.
-
-        What was printed is flushed before it is committed, so that nothing is committed that the
-        reader has not seen; and what the reader has seen is committed though a signal ends it.
-        """
-        try:
-            self._run(progress)
-        except (KeyboardInterrupt, Terminated, TimeLimit):
-            self._commit()
-            raise
+        """Read to the end, the count or for ever."""
+        self._run(progress)
         self._printer.finish()
         self._printer.flush()
 
@@ -82,13 +66,11 @@ class ConsumeRun:
             passed = self._step()
             if passed:
                 progress.advance(passed)
-                broker.tick()
                 continue
             if not self._follow:
                 break
             progress.clear()
             broker.wait_for_messages(known, _LONGEST_WAIT_MS, self._topic)
-            broker.tick()
             self._look_around()
 
     def _step(self) -> int:
@@ -100,10 +82,8 @@ class ConsumeRun:
         ready = Round(self._cursors)
         passed, error = self._print(ready.items)
         ready.take(passed)
-        if passed or any(c.passed != self._committed[c.queue_id] for c in self._cursors):
+        if passed:
             self._printer.flush()
-            self._seen = {cursor.queue_id: cursor.passed for cursor in self._cursors}
-            self._commit()
         if error is not None:
             raise CliError(f"a message of {self._topic}: {error}", exit_codes.DAMAGED) from error
         return passed
@@ -147,45 +127,13 @@ class ConsumeRun:
                 self._left = left - len(wanted)
         return passed
 
-    def _commit(self) -> None:
-        """Commit what was seen since the last time; goes where somebody moved the group to."""
-        moved = [
-            cursor
-            for cursor in self._cursors
-            if self._seen.get(cursor.queue_id) not in (None, self._committed[cursor.queue_id])
-        ]
-        if self._group is not None and moved:
-            answers = self._broker.update_consumer_offsets(
-                self._group.name,
-                [
-                    OffsetCommit(self._topic, c.queue_id, self._seen[c.queue_id], c.generation)
-                    for c in moved
-                ],
-            )
-        else:
-            answers = []
-        for cursor in moved:
-            self._committed[cursor.queue_id] = self._seen[cursor.queue_id]
-        for cursor, answer in zip(moved, answers, strict=False):
-            if answer.generation > cursor.generation:
-                self._seek(cursor, answer.offset or 0, answer.generation)
-
-    def _seek(self, cursor: Cursor, offset: int, generation: int) -> None:
-        cursor.seek(offset, generation)
-        self._committed[cursor.queue_id] = self._seen[cursor.queue_id] = offset
-
     def _look_around(self) -> None:
-        """Take note of queues that are new, and of progress that somebody moved."""
+        """Take note of queues that are new."""
         config = self._broker.topic(self._topic)
         known = {cursor.queue_id for cursor in self._cursors}
         if self._all_queues and config is not None:
-            for queue_id in range(config.read_queue_nums):
-                if queue_id not in known:
-                    self._cursors.append(Cursor(queue_id, 0, None, self._fetch))
-                    self._committed[queue_id] = 0
-        if self._group is None:
-            return
-        for cursor in self._cursors:
-            now = self._broker.query_consumer_offset(self._group.name, self._topic, cursor.queue_id)
-            if now.generation > cursor.generation:
-                self._seek(cursor, now.offset or 0, now.generation)
+            self._cursors += [
+                Cursor(queue_id, 0, None, self._fetch)
+                for queue_id in range(config.read_queue_nums)
+                if queue_id not in known
+            ]

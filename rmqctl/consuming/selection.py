@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.port.progress import ConsumeFromWhere
 from broker.start_position import compute_pull_from_where
-from rmqctl.errors import NotFound, Refused, UsageProblem
+from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.text.positions import END, Bound, Point, Position
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ class Group(NamedTuple):
     """The group that reads, and how it begins where it has no progress."""
 
     name: str
-    commits: bool
     from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     consume_timestamp: int = 0
 
@@ -27,7 +26,6 @@ class Span(NamedTuple):
     queue_id: int
     start: int
     end: int | None
-    generation: int = 0
 
 
 def queues_of(broker: "EmbeddedBroker", topic: str, wanted: Sequence[int] | None) -> list[int]:
@@ -53,10 +51,7 @@ def spans(
     *,
     stop_at_end: bool,
 ) -> list[Span]:
-    """Resolve begin and end for each queue, as the store is now.
-
-    A group goes on from its progress; placing it anew is refused (7), that is `offset reset`'s.
-    """
+    """Resolve begin and end for each queue, as the store is now; a group's progress is a begin."""
     begin = position.begin if position else None
     end = position.end if position else None
     if begin is not None and begin.bound is Bound.STORED:
@@ -65,32 +60,23 @@ def spans(
         begin = None
     found = []
     for queue_id in queues:
-        generation = 0
-        if group is not None:
+        if group is not None and begin is None:
             known = compute_pull_from_where(
                 broker, group.name, topic, queue_id, group.from_where, group.consume_timestamp
             )
-            start, generation = known.offset or 0, known.generation
-            if begin is not None:
-                if known.stored and known.offset is not None and group.commits:
-                    raise Refused(
-                        f"group {group.name} has progress on queue {queue_id} of {topic} "
-                        f"(offset {known.offset}); move it with 'rmqctl offset reset', or read "
-                        "without committing (--no-commit)"
-                    )
-                start = _offset(broker, topic, queue_id, begin)
+            start = known.offset or 0
         else:
-            start = _offset(broker, topic, queue_id, begin or Point(Bound.START))
+            start = offset_of(broker, topic, queue_id, begin or Point(Bound.START))
         last = None
         if end is not None or stop_at_end:
-            last = _offset(broker, topic, queue_id, end or END)
+            last = offset_of(broker, topic, queue_id, end or END)
             last = min(last, broker.max_offset(topic, queue_id)) if end is not None else last
             last = max(last, start)
-        found.append(Span(queue_id, start, last, generation))
+        found.append(Span(queue_id, start, last))
     return found
 
 
-def _offset(broker: "EmbeddedBroker", topic: str, queue_id: int, point: Point) -> int:
+def offset_of(broker: "EmbeddedBroker", topic: str, queue_id: int, point: Point) -> int:
     """The queue offset that a point means; outside of the queue it is the nearest in it."""
     from storage.reading.timesearch import Boundary
 

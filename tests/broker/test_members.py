@@ -10,13 +10,12 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
-from broker.errors import BrokerSystemError, GroupInUseError, NoPermissionError
+from broker.errors import BrokerSystemError, NoPermissionError
 from broker.port.members import ConsumeDirectlyStatus, MessageModel
 from broker.port.transactions import CheckTransactionState
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.model import Message, MessageQueue, retry_topic
 from tests.support.broker_puppet import broker_puppet
-from tests.support.puppet import PuppetError
 from tests.support.recording_client import RecordingClient, consumer, heartbeat, subscription
 
 BROADCASTING = MessageModel.BROADCASTING
@@ -220,23 +219,6 @@ def test_a_reader_can_not_be_a_member(open_broker):
     with pytest.raises(NoPermissionError, match="reading only"):
         reader.connect("a", RecordingClient())
     assert not (reader.view.root / "rmqctl" / "members").exists()
-
-
-@pytest.mark.crash
-def test_who_is_alone_in_a_group_and_who_shares_it_refuse_each_other(broker):
-    with broker_puppet(broker.view.root) as other:
-        other.call("join", client_id="b", group="g")
-        join(broker, "a")
-        with pytest.raises(PuppetError, match="GroupInUseError.*processes that share it"):
-            other.call("join_alone", group="g")
-        other.call("join_alone", group="h")
-        with pytest.raises(GroupInUseError, match=f"process {other.pid} on"):
-            broker.heartbeat(heartbeat("a", consumer("h", "T")))
-        assert broker.consumer_ids("h") == []
-        other.kill()
-        broker.heartbeat(heartbeat("a", consumer("h", "T")))
-        broker.disconnect("a")
-        broker.join_alone("g").leave()
 
 
 def test_a_client_of_another_process_answers_questions(broker):

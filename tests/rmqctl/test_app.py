@@ -43,7 +43,7 @@ def failing(monkeypatch):
         (broker_errors.TopicNotExistError("no topic x"), 3, "no topic x"),
         (broker_errors.ServiceNotAvailableError("disk full"), 5, "disk full"),
         (broker_errors.NoPermissionError("topic x may not be read"), 7, "may not be read"),
-        (broker_errors.GroupInUseError("g", "process 7"), 7, "consumed by process 7"),
+        (broker_errors.ClientIdInUseError("g", "a@b", "process 7"), 7, "a member a@b already"),
         (broker_errors.BrokerBusyError("busy"), 1, "busy"),
         (PermissionError(13, "Permission denied", "/x"), 5, "/x: Permission denied"),
         (OSError(28, "No space left on device", "/x"), 1, "/x: No space left on device"),

@@ -3,7 +3,6 @@ import json
 import os
 import select
 import signal
-import time
 
 import lz4.frame
 import pytest
@@ -154,104 +153,24 @@ def test_rows_have_the_fields_of_the_contract(store):
     assert run("consume", "t", "-e", "-o", "plain").raw == b"text\n\xff\n"
 
 
-def test_a_group_goes_on_where_it_stopped(ten):
-    assert lines("-g", "g", "-c", 4) == ["m0", "m1", "m2", "m3"]
-    assert lines("-g", "g", "-e") == [f"m{i}" for i in range(4, 10)]
-    assert lines("-g", "g", "-e") == []
-    send("m10")
-    assert lines("-g", "g", "-e") == ["m10"]
-    assert lines("-g", "other", "-e")[0] == "m0"
-
-
-def test_count_commits_exactly_what_was_printed(ten):
-    lines("-g", "g", "-c", 3)
-    assert sum(committed(ten, "g").values()) == 3
-
-
-def test_what_a_filter_passes_is_committed_too(ten):
-    assert lines("-g", "g", "-e", "--body", "m7") == ["m7"]
-    assert lines("-g", "g", "-e") == []
-
-
-def test_reading_without_committing_leaves_progress_alone(ten):
-    assert len(lines("-g", "g", "-e", "--no-commit")) == 10
-    lines("-g", "g", "-c", 4)
-    assert len(lines("-g", "g", "-e", "--no-commit")) == 6
-    assert len(lines("-g", "g", "-e", "--no-commit", "--offset", "start")) == 10
-    assert len(lines("-g", "g", "-e")) == 6
-
-
-def test_a_group_is_placed_only_where_it_has_no_progress(one_queue):
-    assert lines("-g", "g", "--offset", "4", "-e") == ["m4", "m5"]
-    result = run("consume", "t", "-g", "g", "--offset", "0", "-e")
-    assert (result.code, result.raw) == (7, b"")
-    assert "offset reset" in result.err
-    assert lines("-g", "g", "--offset", "stored", "-e") == []
-
-
-def test_where_a_new_group_begins(one_queue):
-    assert lines("-g", "young", "-e") == [f"m{i}" for i in range(6)]
-    assert lines("-g", "first", "--from-where", "first", "-e") == [f"m{i}" for i in range(6)]
-    at = ["--from-where", "timestamp", "--consume-timestamp", "-1h"]
-    assert lines("-g", "time", *at, "-e") == [f"m{i}" for i in range(6)]
-
-
-def test_a_second_member_of_a_group_is_refused(one_queue):
-    with start("consume", "t", "-g", "g") as first:
-        for _ in range(6):
-            first.stdout.readline()
-        second = run("consume", "t", "-g", "g", "-e")
-        assert (second.code, second.raw) == (7, b"")
-        assert f"process {first.pid}" in second.err
-        assert run("consume", "t", "-g", "g", "-e", "--no-commit").code == 0
-        assert run("consume", "t", "-g", "other", "-e").code == 0
-        first.kill()
-        first.wait(30)
-    send("m6")
-    assert lines("-g", "g", "-e") == ["m6"]
-
-
-def committed(store, group):
-    """The group's committed offset of each queue of t."""
-    with EmbeddedBroker.open(store, read_only=True) as broker:
-        return broker.consumer_offsets().get((group, "t"), {})
-
-
-def wait_until(condition, seconds=30):
-    """Come back as soon as the condition holds; a process has to get somewhere by itself."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came true"
+def test_following_prints_what_comes_and_ends_cleanly(ten):
+    with start("consume", "t", "--offset", "end") as process:
+        got = ""
+        while "later" not in got:
+            send("later")
+            ready, _, _ = select.select([process.stdout], [], [], 0.2)
+            if ready:
+                got += os.read(process.stdout.fileno(), 1 << 16).decode()
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+        assert process.stderr.read() == b""
+    assert process.returncode == 130
 
 
 def read_line(process, timeout=30):
     ready, _, _ = select.select([process.stdout], [], [], timeout)
     assert ready, "nothing came"
     return os.read(process.stdout.fileno(), 1 << 16).decode()
-
-
-@pytest.mark.parametrize("group", [[], ["-g", "g"]])
-def test_following_prints_what_comes_and_ends_cleanly(ten, group):
-    with start("consume", "t", "--offset", "end" if not group else "start", *group) as process:
-        if group:
-            read_line(process)
-        deadline = time.monotonic() + 30
-        got, sent = "", 0
-        while "later" not in got and time.monotonic() < deadline:
-            send("later")
-            sent += 1
-            ready, _, _ = select.select([process.stdout], [], [], 0.2)
-            if ready:
-                got += os.read(process.stdout.fileno(), 1 << 16).decode()
-        assert "later" in got
-        if group:
-            wait_until(lambda: sum(committed(ten, "g").values()) == 10 + sent)
-        process.send_signal(signal.SIGINT)
-        process.wait(30)
-        assert process.stderr.read() == b""
-    assert process.returncode == 130
-    if group:
-        assert lines("-g", "g", "-e") == []
 
 
 def test_following_after_the_last(ten):
@@ -275,23 +194,6 @@ def test_a_new_queue_is_noticed_while_following(ten):
         got += process.stdout.read().decode()
     assert got.splitlines()[-1] == "m10"
     assert process.returncode == 0
-
-
-def test_progress_that_is_moved_reaches_a_running_consumer(one_queue):
-    with start("consume", "t", "-g", "g") as process:
-        got = ""
-        while got.count("\n") < 6:
-            got += read_line(process)
-        with EmbeddedBroker.open(one_queue) as broker:
-            broker.progress.move("g", {("t", 0): 4})
-        again = ""
-        while again.count("\n") < 2:
-            again += read_line(process)
-        assert again == "m4\nm5\n"
-        wait_until(lambda: committed(one_queue, "g") == {0: 6})
-        process.terminate()
-        process.wait(30)
-    assert lines("-g", "g", "-e") == []
 
 
 def test_a_reader_that_has_enough_ends_it_in_silence(store):

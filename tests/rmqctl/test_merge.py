@@ -106,12 +106,3 @@ def test_an_unreadable_end_is_passed(end):
     assert read_all([cursor], lambda ready: ready) == []
     assert cursor.passed == 3
     assert cursor.done is (end == 3)
-
-
-def test_seeking_forgets_what_was_fetched():
-    queues = Queues([0] * 10, 4)
-    cursor = Cursor(0, 0, None, queues.fetch)
-    cursor.fill(10)
-    cursor.seek(8, 3)
-    assert (cursor.passed, cursor.generation, cursor.waiting) == (8, 3, 0)
-    assert read_all([cursor], lambda ready: ready) == [8, 9]

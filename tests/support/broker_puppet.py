@@ -42,9 +42,6 @@ class _Commands:
         self._broker.connect(client_id, self._clients[client_id])
         self._broker.heartbeat(heartbeat(client_id, producers=(group,)))
 
-    def join_alone(self, group: str) -> None:
-        self._alone = self._broker.join_alone(group)
-
     def ids(self, group: str) -> list[str]:
         return self._broker.consumer_ids(group)
 

@@ -1,0 +1,74 @@
+"""``rmqctl broker``: what a broker does by itself, here in the foreground, or by others."""
+
+import threading
+from typing import TYPE_CHECKING
+
+import typer
+
+from rmqctl.context import Cli, context_of, prints
+from rmqctl.opening import open_for_reading, open_for_writing
+from rmqctl.rows.brokers import BrokerStatus
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+
+_LOOK_S = 1.0
+
+
+@prints(BrokerStatus)
+def status(ctx: typer.Context) -> None:
+    """Show who runs the timed services, who is connected, and what waits for its time.
+
+    As JSON:                   rmqctl broker status -o json
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from rmqctl.looking.broker_status import broker_status
+
+        cli.one(broker_status(broker))
+
+
+def start(ctx: typer.Context) -> None:
+    """Run the broker's timed services in the foreground until Ctrl-C or SIGTERM.
+
+    They deliver delayed messages and retries, ask producers about half messages of transactions,
+    write progress and delete files that are too old. Long-lived consumers and producers of a store
+    that rmqctl made do so by the way; this is for when none of them runs. One process of a store
+    does it at a time, the others wait and take over at once.
+
+    In a store that rmqctl did not make, this command delivers, but deletes nothing.
+    """
+    cli = context_of(ctx)
+    from rmqctl.logs import show_logs
+
+    show_logs(cli)
+    with open_for_writing(cli) as broker:
+        broker.start_services(deliver=True)
+        _serve(cli, broker)
+
+
+def _serve(cli: Cli, broker: "EmbeddedBroker") -> None:
+    """Say who does the work, until a signal comes."""
+    from rmqctl.looking.broker_status import service
+    from storage.sharing.leadership import BROKER_SERVICES
+
+    never = threading.Event()
+    told: str | None = None
+    # Whoever is elected is so at once.
+    never.wait(0.05)
+    while True:
+        if broker.elected:
+            words = (
+                "this process runs delay delivery, transaction checks, cleaning and persisting "
+                f"for {broker.view.root}; Ctrl-C ends it"
+            )
+        else:
+            pid = service(broker, BROKER_SERVICES)["pid"]
+            other = "another process" if pid is None else f"process {pid}"
+            words = (
+                f"{other} runs the services of {broker.view.root}; this one takes over when it ends"
+            )
+        if words != told:
+            cli.say(words)
+            told = words
+        never.wait(_LOOK_S)

@@ -1,0 +1,34 @@
+"""What the options of ``consume`` say about a member of a group."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rmqctl.errors import UsageProblem
+
+
+class MemberOptions(NamedTuple):
+    """How the options say that a group is joined."""
+
+    threads: int | None = None
+    orderly: bool = False
+    broadcast: bool = False
+    command: str | None = None
+    max_reconsume_times: int | None = None
+    delay_level: int | None = None
+    settings: Sequence[str] = ()
+
+    def check(self, group: str | None, commit: bool | None) -> None:
+        """Refuse them where nobody joins a group."""
+        if self != MemberOptions() and (group is None or commit is False):
+            asked = {
+                "--threads": self.threads,
+                "--orderly": self.orderly,
+                "--broadcast": self.broadcast,
+                "--exec": self.command,
+                "--max-reconsume-times": self.max_reconsume_times,
+                "--delay-level": self.delay_level,
+                "--set": self.settings,
+            }
+            name = next(name for name, value in asked.items() if value not in (None, False, ()))
+            why = "--group" if group is None else "a group that commits: no --no-commit"
+            raise UsageProblem(f"{name} needs {why}")

@@ -1,0 +1,153 @@
+"""The listener of a group's member: what it does with messages, and where it stops.
+
+A message is acknowledged when the reader of our output has it, and not before: what could not be
+written is given up without an answer, so that it comes again to whoever consumes next.
+"""
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from rmqctl.errors import CliError
+from storage.format.errors import BodyError
+
+if TYPE_CHECKING:
+    from client.push_consumer import PushConsumer
+    from rmqctl.consuming.printing import Printer
+    from rmqctl.consuming.quota import Quota
+    from rmqctl.filtering.options import Predicate
+    from storage.model import MessageExt, MessageQueue
+
+
+class Handler(Protocol):
+    """Does with messages what was asked for. Safe for threads."""
+
+    def __call__(self, messages: "Sequence[MessageExt]", /) -> None:
+        """Consume them; an exception means that all of them are to come again."""
+        ...
+
+
+class OutputFailedError(Exception):
+    """The rest of a batch can not be printed, and nothing after it: ``__cause__`` says why."""
+
+    def __init__(self, printed: int) -> None:
+        super().__init__(printed)
+        self.printed = printed
+        """How many of the batch the reader has."""
+
+
+class PrintHandler:
+    """Prints the messages that are wanted; the reader has them when it returns."""
+
+    def __init__(self, printer: "Printer", predicate: "Predicate | None") -> None:
+        self._printer = printer
+        self._predicate = predicate
+        self._lock = threading.Lock()  # one prints at a time
+
+    def __call__(self, messages: "Sequence[MessageExt]") -> None:
+        """See Handler. Raises OutputFailedError; what was printed before it, is flushed."""
+        with self._lock, suppress(BodyError):  # then nothing of them was printed
+            self._print(messages, 0)
+            return
+        with self._lock:
+            for printed, message in enumerate(messages):
+                try:
+                    self._print((message,), printed)
+                except BodyError as error:
+                    raise OutputFailedError(printed) from error
+
+    def _print(self, messages: "Sequence[MessageExt]", printed: int) -> None:
+        predicate = self._predicate
+        wanted = messages if predicate is None else [m for m in messages if predicate(m)]
+        if wanted:
+            try:
+                self._printer.write(wanted)
+                self._printer.flush()
+            except (OSError, CliError) as error:
+                raise OutputFailedError(printed) from error
+
+
+class Listening:
+    """Calls a handler for a push consumer, and stops at the quota.
+
+    ``exact``: one thread consumes at a time, so a queue can be given up between two messages.
+    ``delay_level``: after which of RocketMQ's delays a message comes again; 0 is its rule.
+    Give :meth:`consume` or :meth:`consume_orderly` to the consumer.
+    """
+
+    def __init__(
+        self,
+        consumer: "PushConsumer",
+        handler: Handler,
+        quota: "Quota",
+        *,
+        exact: bool,
+        delay_level: int = 0,
+    ) -> None:
+        self._consumer = consumer
+        self._handler = handler
+        self._exact = exact
+        self._delay_level = delay_level
+        self.quota = quota
+        self.failed = 0
+        """Calls of the handler that ended in an exception."""
+        self.given_up: set[MessageQueue] = set()
+        """Queues that are not consumed any further."""
+        self.failure: BaseException | None = None
+        """Why nothing can be printed any more."""
+        self.changed = threading.Event()
+        """Set when there may be a reason to stop."""
+
+    def consume(self, messages: "Sequence[MessageExt]", context: Any) -> ConsumeConcurrentlyStatus:
+        """Consume for a concurrent consumer."""
+        context.delay_level_when_next_consume = self._delay_level
+        self._consume(messages, context.message_queue)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    def consume_orderly(
+        self, messages: "Sequence[MessageExt]", context: Any
+    ) -> ConsumeOrderlyStatus:
+        """Consume for an orderly consumer; with a limited quota one message at a time."""
+        self._consume(messages, context.message_queue)
+        return ConsumeOrderlyStatus.SUCCESS
+
+    def _consume(self, messages: "Sequence[MessageExt]", queue: "MessageQueue") -> None:
+        count = self.quota.enter(queue, messages)
+        stops = count < len(messages)
+        try:
+            if count:
+                self._handler(messages[:count])
+                if self._exact and self.quota.ends_with(queue, messages[count - 1]):
+                    stops = True
+        except OutputFailedError as error:
+            self.failure = error.__cause__
+            self.quota.stop()
+            count, stops = error.printed, True
+        except BaseException:
+            self.failed += 1
+            raise
+        finally:
+            self.quota.leave(queue, count)
+            if not stops and self.quota.used_up:
+                self.changed.set()
+        if stops:
+            self._give_up(queue, messages[:count])
+            self.changed.set()
+
+    def _give_up(self, queue: "MessageQueue", done: "Sequence[MessageExt]") -> None:
+        """Finish ``done``, and leave what follows in the queue as it is: nothing is sent back."""
+        self.given_up.add(queue)
+        process_queue = self._consumer.process_queues.get(queue)
+        if process_queue is None or process_queue.dropped:
+            return
+        self.quota.wait_for_others(queue)
+        if done:
+            with process_queue.settling:
+                offset = process_queue.remove_message(done)
+                if offset is not None and not process_queue.dropped:
+                    self._consumer.offset_store.update_offset(queue, offset, increase_only=True)
+        self._consumer.rules.drop(queue, process_queue)
+        with process_queue.settling:
+            process_queue.clear()  # so that this call's own answer counts for nothing

@@ -1,0 +1,102 @@
+"""One run of ``consume`` as a member of a group: start, wait for a reason to stop, leave."""
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from client.offset_store import ReadOffsetType
+from rmqctl import exit_codes
+from rmqctl.errors import CliError
+from storage.format.errors import BodyError
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from client.push_consumer import PushConsumer
+    from rmqctl.consuming.listening import Listening
+    from rmqctl.progress import Progress
+
+SERVICES_AFTER_S: Final = 0.3
+"""Who stays so long runs the broker's timed services by the way."""
+_IDLE_S: Final = 1.0
+_TO_THE_END_S: Final = 0.05
+
+
+class MemberRun:
+    """Has a push consumer consume until the quota is used up, or for ever."""
+
+    def __init__(
+        self,
+        broker: "EmbeddedBroker",
+        topic: str,
+        consumer: "PushConsumer",
+        listening: "Listening",
+    ) -> None:
+        self._broker = broker
+        self._consumer = consumer
+        self._listening = listening
+        self._quota = listening.quota
+        self._topic = topic
+        self._wait_s = _IDLE_S if self._quota.ends is None else _TO_THE_END_S
+
+    def run(self, progress: "Progress") -> None:
+        """Consume. What was consumed is committed when this returns, or is left by a signal.
+
+        Raises what the output raised; what brokers refuse a member with.
+        """
+        try:
+            self._consumer.start()
+            # The queues that this member gets are known before it is asked whether it is done.
+            self._consumer.do_rebalance()
+            self._wait(progress)
+        finally:
+            self._quota.stop()
+            self._consumer.shutdown()
+        failure = self._listening.failure
+        if isinstance(failure, BodyError):
+            raise CliError(
+                f"a message of {self._topic}: {failure}", exit_codes.DAMAGED
+            ) from failure
+        if failure is not None:
+            raise failure
+
+    def _wait(self, progress: "Progress") -> None:
+        listening = self._listening
+        began = persisted = time.monotonic()
+        services = False
+        seen = 0
+        while not self._finished():
+            listening.changed.wait(self._wait_s)
+            listening.changed.clear()
+            count, now = self._quota.consumed, time.monotonic()
+            if count > seen:
+                progress.advance(count - seen)
+            else:
+                progress.clear()
+            if count > seen and now - persisted >= _IDLE_S:
+                self._consumer.persist_consumer_offset()
+                persisted = now
+            seen = count
+            if not services and now - began >= SERVICES_AFTER_S:
+                self._broker.start_services()
+                services = True
+        progress.advance(self._quota.consumed - seen)
+
+    def _finished(self) -> bool:
+        listening = self._listening
+        if listening.failure is not None or self._quota.used_up:
+            return True
+        return self._quota.ends is not None and self._at_ends()
+
+    def _at_ends(self) -> bool:
+        """Whether every queue that this member has now is consumed up to its end."""
+        consumer, ends = self._consumer, self._quota.ends or {}
+        for queue, process_queue in list(consumer.process_queues.items()):
+            end = ends.get(queue, 0)
+            if process_queue.dropped:
+                if queue in self._listening.given_up:
+                    continue
+                return False  # it is mended, and taken again
+            consumer.consume_service.settle(process_queue, queue)
+            offset = consumer.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY)
+            if end and (offset is None or offset < end):
+                return False
+        return True

@@ -1,0 +1,83 @@
+"""How much a member of a group may still consume; shared by the threads of its listener."""
+
+import threading
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from storage.model import MessageExt, MessageQueue
+
+_queue_offset = attrgetter("queue_offset")
+
+
+class Quota:
+    """A number of messages, and an end for each queue.
+
+    ``most`` None is no limit. ``ends`` are the offsets before which queues stop: None is no end,
+    and a queue that is not among them ends before its first message.
+    """
+
+    def __init__(self, most: int | None, ends: "Mapping[MessageQueue, int] | None") -> None:
+        self.ends = ends
+        self._left = most
+        self._stopped = False
+        self._changed = threading.Condition()  # guards the fields above and below
+        self._busy: Counter[MessageQueue] = Counter()
+        self._consumed = 0
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a number or an end."""
+        return self._left is not None or self.ends is not None
+
+    @property
+    def used_up(self) -> bool:
+        """Whether the number is reached, and all of it is out of the listener's hands."""
+        with self._changed:
+            return self._left == 0 and not self._busy.total()
+
+    @property
+    def consumed(self) -> int:
+        """Messages that were consumed, with whatever outcome."""
+        with self._changed:
+            return self._consumed
+
+    def stop(self) -> None:
+        """Let nothing be begun any more."""
+        with self._changed:
+            self._stopped = True
+
+    def enter(self, queue: "MessageQueue", messages: "Sequence[MessageExt]") -> int:
+        """How many of the messages may be consumed now; ``leave`` has to follow."""
+        with self._changed:
+            self._busy[queue] += 1
+            if self._stopped:
+                return 0
+            count = len(messages)
+            if self.ends is not None:
+                count = bisect_left(messages, self.ends.get(queue, 0), key=_queue_offset)
+            if self._left is not None:
+                count = min(count, self._left)
+                self._left -= count
+            return count
+
+    def leave(self, queue: "MessageQueue", count: int) -> None:
+        """Tell that ``count`` of what ``enter`` allowed are done."""
+        with self._changed:
+            self._consumed += count
+            self._busy[queue] -= 1
+            self._changed.notify_all()
+
+    def wait_for_others(self, queue: "MessageQueue") -> None:
+        """Wait until nobody is busy with a queue."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._busy[queue])
+
+    def ends_with(self, queue: "MessageQueue", last: "MessageExt") -> bool:
+        """Whether nothing behind a message may be consumed."""
+        with self._changed:
+            at_end = self.ends is not None and last.queue_offset + 1 >= self.ends.get(queue, 0)
+            return at_end or self._left == 0
