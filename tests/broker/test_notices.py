@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -210,7 +209,7 @@ def test_comings_and_goings_leave_one_letter_with_a_process_that_is_stopped(brok
     with broker_puppet(broker.view.root) as other:
         other.call("join", client_id="b", group="g", topics=["T"])
         broker.connect("a", RecordingClient())
-        os.kill(other.pid, signal.SIGSTOP)
+        other.stop()
         try:
             for _ in range(20):
                 broker.heartbeat(heartbeat("a", consumer("g", "T")))
@@ -218,7 +217,7 @@ def test_comings_and_goings_leave_one_letter_with_a_process_that_is_stopped(brok
             (letters,) = Stations(broker.view.root).folder.glob(f"{other.pid}-*.in")
             assert len(list(letters.iterdir())) <= 2, "of members, and of stations"
         finally:
-            os.kill(other.pid, signal.SIGCONT)
+            other.go_on()
 
 
 def test_letters_that_can_not_be_read_now_are_read_later(tmp_path, monkeypatch):

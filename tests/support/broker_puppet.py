@@ -17,9 +17,7 @@ from tests.support.recording_client import RecordingClient, consumer, heartbeat
 
 def broker_puppet(root: Path) -> Puppet:
     """Start the process and have it open the store."""
-    puppet = Puppet("tests.support.broker_puppet")
-    puppet.call("open", root=str(root))
-    return puppet
+    return Puppet("tests.support.broker_puppet").begin("open", root=str(root))
 
 
 class _Commands:

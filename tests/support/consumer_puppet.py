@@ -23,8 +23,7 @@ from tests.support.puppet import Puppet, obey
 def consumer_puppet(root: Path, group: str, name: str, *, orderly: bool = False) -> Puppet:
     """Start the process, and a consumer of T in it that has its own threads."""
     puppet = Puppet("tests.support.consumer_puppet")
-    puppet.call("start", root=str(root), group=group, name=name, orderly=orderly)
-    return puppet
+    return puppet.begin("start", root=str(root), group=group, name=name, orderly=orderly)
 
 
 class _Commands:

@@ -57,6 +57,15 @@ class Puppet:
         self.send(command, **arguments)
         return self.receive()
 
+    def begin(self, command: str, **arguments: Any) -> Self:
+        """Have the first thing done; if that fails there is no puppet."""
+        try:
+            self.call(command, **arguments)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
     def stop(self) -> None:
         """SIGSTOP, and wait until the kernel says so."""
         os.kill(self.pid, signal.SIGSTOP)
