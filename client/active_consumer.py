@@ -109,7 +109,12 @@ class ActiveConsumer:
                     f"consumer {self.group} can not be started: its state is {self._state}"
                 )
             self._state = ServiceState.START_FAILED
-            self._make_parts()
+            try:
+                self._make_parts()
+            except BaseException:
+                if hasattr(self, "instance"):
+                    self.instance.shutdown()
+                raise
             if not self.instance.register_consumer(self.group, self):
                 self._state = ServiceState.CREATE_JUST
                 raise GroupRegisteredError("consumer", self.group, self.instance.client_id)

@@ -224,9 +224,15 @@ class ClientInstance:
             self._state = ServiceState.RUNNING
 
     def shutdown(self) -> None:
-        """End what is shared, unless somebody still uses it. Twice is fine."""
+        """End what is shared, unless somebody still uses it. Twice is fine.
+
+        One that was never started is forgotten: its brokers may be closed by now.
+        """
         with self._lock:
-            if self._consumers or self._producers or self._state is not ServiceState.RUNNING:
+            if self._consumers or self._producers:
+                return
+            if self._state is not ServiceState.RUNNING:
+                self._on_shutdown(self)
                 return
             self._state = ServiceState.SHUTDOWN_ALREADY
             inner_producer = self._inner_producer

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from broker.errors import BrokerError
-from broker.port.members import ConsumerData, ConsumeType, MessageModel
+from broker.port.members import MessageModel
 from broker.validation import check_group, check_topic
 from storage.model import retry_topic
 
@@ -23,6 +23,7 @@ from .client_config import ClientConfig
 from .client_manager import CLIENT_MANAGER
 from .consumer_config import ConsumerConfig
 from .errors import ClientConfigError, ClientStateError, GroupRegisteredError
+from .push_consumer_inner import PushConsumerInner
 from .push_consumer_locks import QueueLocks
 from .push_consumer_parts import make_consume_service, make_offset_store, start_trace
 from .push_consumer_pull import PullLoop
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from broker.api import Broker
-    from broker.port.members import ConsumeDirectlyResult, SubscriptionData
-    from storage.model import MessageExt, MessageQueue
+    from broker.port.members import SubscriptionData
 
     from .client_manager import ClientManager
     from .consume_service import ConsumeService
@@ -45,16 +45,12 @@ if TYPE_CHECKING:
     from .instance import ClientInstance
     from .listener import AnyConcurrentListener, AnyOrderlyListener
     from .offset_store import OffsetStore
-    from .process_queue import ProcessQueue
-    from .pull_service import PullRequest
-    from .stats import ConsumerStatsManager
-    from .timing import Clock, Scheduler
     from .trace_hooks import ConsumeMessageTraceHook
 
 logger = logging.getLogger("rmqctl.client")
 
 
-class PushConsumer:
+class PushConsumer(PushConsumerInner):
     """Has messages consumed by a listener; a context manager that starts and shuts down.
 
         def listen(messages, context):
@@ -88,7 +84,7 @@ class PushConsumer:
         Raises InvalidNameError for a group that may not be.
         """
         check_group(group)
-        self.group: Final = group
+        self.group = group
         self.consume_hooks: Final[list[ConsumeMessageHook]] = []
         """Called around each call of the listener; append yours before ``start``."""
         self.filter_message_hooks: Final[list[FilterMessageHook]] = []
@@ -139,11 +135,6 @@ class PushConsumer:
         Raises ClientConfigError for a value out of its range.
         """
         self._config = replace(self._config, **changes)
-
-    @property
-    def message_model(self) -> MessageModel:
-        """Who of the group gets a message."""
-        return self._config.message_model
 
     def register_message_listener(self, listener: AnyConcurrentListener) -> None:
         """Have messages consumed by many threads at once, in any order."""
@@ -202,7 +193,12 @@ class PushConsumer:
                 )
             self._state = ServiceState.START_FAILED
             self._check_config()
-            self._make_parts()
+            try:
+                self._make_parts()
+            except BaseException:
+                if hasattr(self, "instance"):
+                    self.instance.shutdown()  # or whoever comes next finds our brokers in it
+                raise
             self.consume_service.start()
             if not self.instance.register_consumer(self.group, self):
                 self._state = ServiceState.CREATE_JUST
@@ -322,128 +318,8 @@ class PushConsumer:
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
-    # -- for the instance (ConsumerInner)
-
-    def consumer_data(self) -> ConsumerData:
-        """See ConsumerInner."""
-        return ConsumerData(
-            self.group,
-            ConsumeType.CONSUME_PASSIVELY,
-            self.message_model,
-            self._config.consume_from_where,
-            tuple(subscription for _, subscription in sorted(self.rebalance.subscriptions.items())),
-        )
-
-    def do_rebalance(self) -> None:
-        """See ConsumerInner."""
-        with self.rebalance.lock:  # a shutdown waits for the round, and none comes after it
-            if not self.paused and self._state is ServiceState.RUNNING:
-                self.rebalance.do_rebalance(orderly=self.orderly)
-
-    def pull_message(self, request: PullRequest) -> None:
-        """See Pulling.pull_message."""
-        self.pull_loop.pull_message(request)
-
-    def persist_consumer_offset(self) -> None:
-        """See ConsumerInner."""
-        if self._state is ServiceState.RUNNING:
-            queues = list(self.rebalance.process_queues.items())
-            for queue, process_queue in queues:
-                self.consume_service.settle(process_queue, queue)
-            self.offset_store.persist_all([queue for queue, _ in queues])
-
-    def adjust_thread_pool(self) -> None:
-        """Do nothing: in 4.9.8 both hooks, for more threads and for fewer, are empty."""
-
-    def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """See ConsumerInner; the new progress is read at the broker."""
-        self._begin_anew_soon(offsets)
-
-    def _begin_anew_soon(self, moved: Mapping[MessageQueue, int | None]) -> None:
-        queues = list(moved)
-        self.instance.pull_service.execute_task_later(lambda: self.rules.begin_anew(queues), 0)
-
-    def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
-        """See ConsumerInner."""
-        return self.offset_store.clone_offset_table(topic)
-
     def running_info(self) -> Mapping[str, Any]:
         """See ConsumerInner."""
         from .running_info import consumer_running_info
 
         return consumer_running_info(self)
-
-    def consume_message_directly(
-        self, message: MessageExt, broker_name: str
-    ) -> ConsumeDirectlyResult:
-        """See ConsumerInner."""
-        return self.consume_service.consume_directly(message, broker_name)
-
-    # -- for the consumer's parts (ConsumerContext and others)
-
-    @property
-    def client_id(self) -> str:
-        """Who this is."""
-        return self.instance.client_id
-
-    @property
-    def clock(self) -> Clock:
-        """Wall-clock time."""
-        return self.instance.clock
-
-    @property
-    def schedulers(self) -> Callable[[str], Scheduler]:
-        """Make timers."""
-        return self.instance.schedulers
-
-    @property
-    def stats(self) -> ConsumerStatsManager:
-        """The client's counters."""
-        return self.instance.consumer_stats
-
-    @property
-    def process_queues(self) -> Mapping[MessageQueue, ProcessQueue]:
-        """The queues that the consumer has now."""
-        return self.rebalance.process_queues
-
-    def announce(self) -> list[Exception]:
-        """Tell brokers what is subscribed, then pull by it; gives what they refused it with.
-
-        In this order, as a pull by a subscription that its broker has not heard of fails.
-        """
-        subscriptions = dict(self.rebalance.subscriptions)
-        refused = self.instance.send_heartbeat_to_all_brokers()
-        self._announced = subscriptions
-        return refused
-
-    def announced(self, topic: str) -> SubscriptionData | None:
-        """Give the subscription to pull a topic by; None if there is none (any more)."""
-        return self._announced.get(topic) if topic in self.rebalance.subscriptions else None
-
-    def send_message_back(
-        self, message: MessageExt, delay_level: int, queue: MessageQueue, failure: Mapping[str, str]
-    ) -> None:
-        """See ConsumerContext."""
-        limit = self._config.max_reconsume_times
-        self.send_back.send_message_back(message, delay_level, queue, limit, failure)
-
-    def send_orderly_to_retry(self, message: MessageExt, failure: Mapping[str, str]) -> None:
-        """See ConsumerContext."""
-        limit = self._config.max_reconsume_times
-        self.send_back.send_orderly_to_retry(message, limit, failure)
-
-    def lock_queue(self, queue: MessageQueue) -> bool:
-        """See ConsumerContext."""
-        return self.locks.lock_if_ours(queue)
-
-    def lock_all_queues(self) -> None:
-        """See ConsumerContext."""
-        self.locks.lock_all()
-
-    def unlock_all_queues(self) -> None:
-        """See ConsumerContext."""
-        self.locks.unlock_all()
-
-    def rebalance_immediately(self) -> None:
-        """See ConsumerContext."""
-        self.instance.rebalance_immediately()

@@ -330,6 +330,7 @@ def test_thresholds_of_topics_are_shared_among_all_queues_of_the_consumer(broker
     assert consumer.pull_loop.pull_threshold_size_for_queue == 1, "never 0"
 
 
+@pytest.mark.conformance("F3", "F10")
 def test_an_orderly_queue_is_pulled_from_where_its_former_owner_has_left_it(
     broker, recorded, make_consumer
 ):

@@ -21,6 +21,7 @@ from client.producer import Producer
 from client.push_consumer import PushConsumer
 from client.subscription import MessageSelector
 from storage.configs.topics import TopicConfig
+from storage.errors import CorruptFileError
 from storage.model import Message, MessageQueue
 from tests.support.consumers import Heard, eventually, fill, pull_what_is_there, rebalance, turn
 from tests.support.manual_time import ManualScheduler
@@ -433,3 +434,35 @@ def test_topics_can_be_subscribed_and_given_up_while_it_runs(broker, make_consum
     rebalance(consumer)
     assert {q.topic for q in consumer.process_queues} == {"U", "%RETRY%g"}
     assert all(process_queue.dropped for process_queue in given_up)
+
+
+@pytest.mark.conformance("B3", "B5")
+def test_a_start_that_fails_leaves_no_client_that_others_would_find(open_broker, manager, tmp_path):
+    """In BROADCASTING all consumers of a process have one client id, unless they say otherwise."""
+    folder = tmp_path / "offsets"
+    client_config = ClientConfig(local_offset_store_dir=str(folder))
+
+    def broadcast(broker) -> PushConsumer:
+        consumer = PushConsumer(
+            "g",
+            brokers=[broker],
+            config=ConsumerConfig(message_model=MessageModel.BROADCASTING),
+            client_config=client_config,
+            manager=manager,
+        )
+        consumer.subscribe("T")
+        consumer.register_message_listener(Heard())
+        return consumer
+
+    damaged = folder / client_config.client_id / "g" / "offsets.json"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    damaged.with_name("offsets.json.bak").write_text("{")
+    broker = open_broker()
+    with pytest.raises(CorruptFileError):
+        broadcast(broker).start()
+    broker.close()
+    damaged.unlink()
+    damaged.with_name("offsets.json.bak").unlink()
+    with broadcast(open_broker()) as consumer:
+        assert consumer.state == "RUNNING"
