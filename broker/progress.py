@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
@@ -26,6 +27,10 @@ from .validation import check_group, check_topic
 if TYPE_CHECKING:
     from storage.configs.progress import Moves, ProgressFile, ProgressKey
     from storage.readonly import StoreView
+
+
+class _NothingToCorrect(Exception):  # noqa: N818 - no error
+    """The progress lies within its queue."""
 
 
 class ConsumerOffsetManager:
@@ -95,10 +100,19 @@ class ConsumerOffsetManager:
 
         Nobody is told: it is the queue's owner that asks for it.
         """
-        known = self.query(group, topic, queue_id)
-        if known.offset is None or known.offset <= max_offset:
-            return known
-        self._file.move({(topic_at_group(topic, group), queue_id): max_offset})
+        key = (topic_at_group(topic, group), queue_id)
+        with self._lock:
+            noted = self._noted.get(key)
+
+        def still_behind(moves: Moves) -> None:
+            known, _ = moves[key]
+            if noted is not None:
+                known = _later(known, noted)
+            if known.offset is None or known.offset <= max_offset:
+                raise _NothingToCorrect
+
+        with suppress(_NothingToCorrect):  # also if somebody has moved it a moment before
+            self._file.move({key: max_offset}, still_behind)
         return self.query(group, topic, queue_id)
 
     def table(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
@@ -154,6 +168,8 @@ class ConsumerOffsetManager:
 
 def _later(known: QueueProgress, offered: QueueProgress) -> QueueProgress:
     """Merge two by the rule of the table."""
+    if known.generation == offered.generation and None not in (known.offset, offered.offset):
+        return max(known, offered)  # each pull of a consumer comes here
     table = ProgressTable()
     table.queues[""] = {0: known}
     return table.commit("", 0, offered)

@@ -199,26 +199,33 @@ class ConsumeMessageConcurrentlyService:
         about as much as what is done here for each message.
         """
         consumer, pool, listen, now_ms = self._consumer, self.pool, self._listen, self._now_ms
+        finish = process_queue.finished.append
         retried = queue.topic == self._retry_topic
-        started, stamped, start_time = now_ms(), -1, b""
+        config, hooks = consumer.config, consumer.consume_hooks
+        watch = more_to_do = False
+        started, start_time = 0, b""
+        look = True  # time has passed: settings may have changed, and it is another millisecond
         for messages in requests:
             if pool.stopped:
                 return
             if process_queue.dropped:
                 logger.info("not consumed, the queue is dropped: %s", queue)
                 continue
-            config = consumer.config
-            if config.resend_after_if_still_un_ack_ms and watched is None and self._clustering:
-                self._watch(messages, process_queue, queue)
+            if look:
+                look = False
+                config, hooks = consumer.config, consumer.consume_hooks
+                watch = bool(config.resend_after_if_still_un_ack_ms) and self._clustering
+                more_to_do = bool(hooks) or config.consume_log or watched is not None
                 started = now_ms()
+                start_time = _START_TIME % started
+            if watch and watched is None:
+                self._watch(messages, process_queue, queue)
+                look = True
                 continue
             context = ConsumeConcurrentlyContext(queue)
             if retried:
                 reset_retry_topic(messages, self._retry_topic)
-            hooks = consumer.consume_hooks
             hooked = call_before(hooks, consumer.group, messages, queue) if hooks else None
-            if stamped != started:
-                stamped, start_time = started, _START_TIME % started
             for message in messages:
                 message.add_property_bytes(start_time)
             status: ConsumeConcurrentlyStatus | None = None
@@ -231,17 +238,15 @@ class ConsumeMessageConcurrentlyService:
             if (
                 status is not _SUCCESS
                 or took
+                or more_to_do
                 or context.ack_index < len(messages) - 1
-                or hooked is not None
-                or watched is not None
-                or config.consume_log
                 or _is_dropped(process_queue)
             ):
                 call = _Call(messages, context, status, error, took, hooked, watched)
                 self._end(call, process_queue)
-                started = now_ms()
+                look = True
             else:
-                process_queue.finished.append(messages)
+                finish(messages)
 
     def _watch(self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         def consume(request: WatchedRequest) -> None:

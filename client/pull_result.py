@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from storage.model import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET
+from storage.model import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET, MessageExt
 
 from .hooks import FilterMessageContext, FilterMessageHook, call_hooks
 from .subscription import wanted
@@ -13,7 +13,7 @@ from .subscription import wanted
 if TYPE_CHECKING:
     from broker.port.members import SubscriptionData
     from broker.port.reading import PullResult
-    from storage.model import MessageExt, MessageQueue
+    from storage.model import MessageQueue
 
 
 def messages_of(
@@ -36,6 +36,5 @@ def messages_of(
         f"{PROPERTY_MIN_OFFSET}\x01{result.min_offset}\x02"
         f"{PROPERTY_MAX_OFFSET}\x01{result.max_offset}"
     ).encode()
-    for message in messages:
-        message.add_property_bytes(bounds)
+    MessageExt.add_property_bytes_to_all(messages, bounds)
     return messages
