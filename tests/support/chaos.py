@@ -7,6 +7,7 @@ judges when all is over.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import signal
@@ -25,6 +26,8 @@ from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support.chaos_journal import DONE, Event, JournalReader
 from tests.support.slim import ROOT
+
+logger = logging.getLogger(__name__)
 
 TOPIC: Final = "T"
 QUEUES: Final = 8
@@ -198,7 +201,7 @@ class Chaos:
         )
         self._readers[name] = actor.group, JournalReader(journal)
         actor.process = subprocess.Popen(
-            [sys.executable, "-m", *map(str, arguments)],
+            [sys.executable, "-X", "faulthandler", "-m", *map(str, arguments)],
             stdin=subprocess.PIPE,
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -226,8 +229,18 @@ class Chaos:
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
-            assert time.monotonic() < deadline, f"too long: {what}; {self._standing()}"
+            if time.monotonic() > deadline:
+                self._abort_all()
+                raise AssertionError(f"too long: {what}; {self._standing()}")
             self._look_on(0.05)
+
+    def _abort_all(self) -> None:
+        """Have everybody tell on stderr where he is."""
+        for actor in [*self._consumers, *self._producers]:
+            if actor.process is not None:
+                logger.error("%s, in: %s", actor.name, actor.runs)
+                actor.process.send_signal(signal.SIGABRT)
+                actor.process.wait()
 
     def _standing(self) -> str:
         done = {group: len(ids) for group, ids in self.told.done.items()}
