@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 
-class _NothingToCorrect(Exception):  # noqa: N818 - no error
+class _NothingToCorrect(Exception):
     """The progress lies within its queue."""
 
 

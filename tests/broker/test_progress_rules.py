@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from broker.progress import is_young
 from broker.start_position import compute_pull_from_where
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.journal import Journal
+from storage.configs.progress import ProgressFile
 from storage.configs.topics import TopicConfig
 from storage.errors import StoreNotWritableError
 from storage.model import Message
@@ -213,3 +215,19 @@ def test_progress_behind_the_end_of_its_queue_is_moved_back_to_the_end(open_brok
     )
     assert broker.correct_consumer_offset("g", "T", 0) == moved, "what lies in the queue stays"
     assert broker.correct_consumer_offset("other", "T", 0) == OffsetQuery(None, 0, stored=False)
+
+
+@pytest.mark.conformance("G12", "D11")
+def test_a_correction_does_not_undo_a_reset_that_came_a_moment_before(broker, monkeypatch):
+    broker.update_topic(TopicConfig("T", 1, 1))
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 500)])
+    broker.send_column("T", [b"x"] * 10, 0)
+    move, somebody = ProgressFile.move, ProgressFile(broker.view.root)
+
+    def late(file: ProgressFile, *arguments: Any) -> Any:
+        move(somebody, {("T@g", 0): 3})
+        return move(file, *arguments)
+
+    monkeypatch.setattr(ProgressFile, "move", late)
+    assert broker.correct_consumer_offset("g", "T", 0).offset == 3
+    assert broker.query_consumer_offset("g", "T", 0).offset == 3
