@@ -19,11 +19,12 @@ from .format.encode import prepare
 from .format.names import COMMITLOG
 from .layout import create_store, was_created_here
 from .results import PutMessageResult, PutMessageStatus
-from .sharing.bells import LONGEST_SLEEP_MS, Bell, Ringer
+from .sharing.bells import Ringer
 from .sharing.locks import ForkAware, at_fork
 from .sharing.page import PageBounds, Word
 from .sharing.services import TimedServices
 from .sharing.session import Session, not_writable
+from .sharing.waiter import Waiter
 from .writing.flush import Flusher, FlushService
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _LARGE_BODY: Final = 16 << 10
 _FAILED: Final = Word.FAILED
 _STAGE: Final = Word.STAGE
 _LOG_END: Final = Word.LOG_END
+_WANTED: Final = Word.GATE_WANTED
 
 
 def now_ms() -> int:
@@ -58,11 +60,9 @@ class MessageStore(ForkAware):
         "_anybody",
         "_append_one",
         "_appender",
-        "_bell",
         "_broken",
         "_clock",
         "_closed",
-        "_end_turn",
         "_exclusive",
         "_flush_service",
         "_flusher",
@@ -73,9 +73,9 @@ class MessageStore(ForkAware):
         "_ringer",
         "_session",
         "_sync_flush",
-        "_try_turn",
+        "_turns",
         "_view",
-        "_woken",
+        "_waiter",
         "_words",
         "config",
         "root",
@@ -98,9 +98,7 @@ class MessageStore(ForkAware):
         self._fs = fs
         self._closed = False
         self._broken: str | None = None
-        self._bell: Bell | None = None
         self._view: StoreView | None = None
-        self._woken = False
         self._session = Session(fs, root, config, gate_timeout_ms=gate_timeout_ms)
         page = self._page = self._session.page
         gate = self._gate = self._session.gate
@@ -108,6 +106,7 @@ class MessageStore(ForkAware):
         self._sync_flush = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         if self._sync_flush:  # others use the gate meanwhile
             gate.may_hold_on = False
+        self._waiter = Waiter(page, root)
         self._ringer = Ringer(page, root)
         self._flusher = Flusher(fs, root, config, page, gate)
         self.services = TimedServices(root)
@@ -131,10 +130,13 @@ class MessageStore(ForkAware):
         self._full_index = self._appender.index.full
         self._anybody = self._ringer.anybody
         self._exclusive = exclusive
-        self._try_turn = gate.turns.acquire
-        self._end_turn = gate.turns.release if exclusive else gate.release
+        self._turns = gate.turns
         if exclusive:
-            gate.keep()
+            try:
+                gate.keep()
+            except BaseException:
+                self.close()
+                raise
 
     @classmethod
     def open(
@@ -199,19 +201,15 @@ class MessageStore(ForkAware):
         """
         if self._closed or self._broken is not None:
             self._check_usable()
-        words = self._page.words
-        self._gate.acquire()
-        try:
+        with self._gate.held():
             try:
                 result = self._appender.append(records, self._clock(), whole=whole)
             except BaseException as error:
                 self._recover_from(error)
                 raise
-            if self._appender.index.full:
+            if self._full_index:
                 self._note_full_index()
-            end = words[Word.LOG_END]
-        finally:
-            self._gate.release()
+            end = self._words[_LOG_END]
         if result.status is not PutMessageStatus.PUT_OK:
             return result
         result = self._see_to_sync(result, end)
@@ -227,24 +225,33 @@ class MessageStore(ForkAware):
         if self._closed or self._broken is not None or len(message.body) > _LARGE_BODY:
             return self.put(prepare((message,)))
         words = self._words
-        if not self._exclusive or not self._try_turn(False):
-            self._gate.acquire()
-        try:
+        gate = self._gate
+        if self._turns.locked():
+            gate.wait_turn()
+        with self._turns:  # held() does the same in 2 us
             try:
-                if words[_FAILED] or words[_STAGE]:
-                    self._appender.get_ready()
-                now = self._clock()
-                result = self._append_one(message, now)
-                if result is None:
-                    result = self._appender.append(prepare((message,)), now)
-            except BaseException as error:
-                self._recover_from(error)
-                raise
-            if self._full_index:
-                self._note_full_index()
-            end = words[_LOG_END]
-        finally:
-            self._end_turn()
+                if not gate.holding:
+                    gate.take()
+                try:
+                    if words[_FAILED] or words[_STAGE]:
+                        self._appender.get_ready()
+                    now = self._clock()
+                    result = self._append_one(message, now)
+                    if result is None:
+                        result = self._appender.append(prepare((message,)), now)
+                except BaseException as error:
+                    self._recover_from(error)
+                    raise
+                if self._full_index:
+                    self._note_full_index()
+                end = words[_LOG_END]
+            finally:
+                if not self._exclusive and (not gate.holding or words[_WANTED] != gate.heard):
+                    try:
+                        gate.give_back()
+                    except BaseException:  # a signal's, that came just now
+                        gate.give_back()
+                        raise
         if self._sync_flush or not self._flush_service.started:
             result = self._see_to_sync(result, end)
         if self._anybody() and result.status is PutMessageStatus.PUT_OK:
@@ -367,29 +374,11 @@ class MessageStore(ForkAware):
         any) or ``timeout_ms`` is over; gives the log's end. Wakes within a millisecond of a put in
         any process; may come back early. For one thread at a time."""
         self._check_open()
-        words = self._page.words
-        if words[Word.LOG_END] != known_log_end or timeout_ms <= 0:
-            return int(words[Word.LOG_END])
-        if self._bell is None:
-            self._bell = Bell.take(FileSystem(), self._page, self.root)
-        if self._bell is None:  # 256 others wait already
-            time.sleep(min(timeout_ms, 20) / 1000)
-            return int(words[Word.LOG_END])
-        self._bell.arm(topics)
-        try:
-            if words[Word.LOG_END] == known_log_end and not self._woken:
-                self._bell.sleep(min(timeout_ms, LONGEST_SLEEP_MS))
-        finally:
-            self._bell.disarm()
-            self._woken = False
-        return int(words[Word.LOG_END])
+        return self._waiter.wait(known_log_end, timeout_ms, topics)
 
     def wake(self) -> None:
         """Have the thread that waits come back, or the next one that does. From any thread."""
-        self._woken = True  # before the look at the bell: a waiter makes it, then looks here
-        bell = self._bell
-        if bell is not None:
-            bell.wake()
+        self._waiter.wake()
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -411,8 +400,7 @@ class MessageStore(ForkAware):
             return
         self._closed = True
         self._flush_service.stop()
-        if self._bell is not None:
-            self._bell.close()
+        self._waiter.close()
         self._ringer.close()
         self.services.close()
         if self._view is not None:

@@ -15,6 +15,21 @@ gate between puts:
 
 Some milliseconds without a put end both. Waiting is polling: nothing is fair, nobody steals a lock
 of a living process, and who took the gate again and again while others asked pauses for them.
+
+Signals (Ctrl-C) may raise at any call of Python code, and must not leave the gate taken for ever:
+
+    gate.wait_turn()
+    with gate.turns:                    # in C: nothing comes between taking it and the block
+        try:
+            if not gate.holding:
+                gate.take()
+            ...
+        finally:
+            try:
+                gate.give_back()
+            except BaseException:       # it came just now
+                gate.give_back()
+                raise
 """
 
 from __future__ import annotations
@@ -27,7 +42,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.errors import GateTimeoutError, StoreInUseError
+from storage.errors import GateTimeoutError, StoreClosedError, StoreInUseError
 
 from .gate_watch import IdleWatch, ask_unmapped
 from .locks import Holder, LockFile
@@ -65,7 +80,8 @@ class Gate:
         self._root = root
         self._timeout_ms = timeout_ms
         self._file = LockFile(lock_path)
-        self._threads = threading.Lock()  # outermost: held whenever the gate is used
+        self.turns = threading.Lock()
+        """What the threads of this process take turns with: held whenever the gate is used."""
         self._pid = os.getpid()
         self._page: SharedPage | None = None
         self._words: Any = None
@@ -73,10 +89,14 @@ class Gate:
         self.may_hold_on = _ORDERED
         """Whether byte 1 may stay locked between puts; a store that syncs each put has no use
         for that."""
-        # Guarded by the thread lock:
+        # Guarded by the turn:
+        self.holding = False
+        """Byte 1 stays locked from one turn to the next."""
+        self.heard = 0
+        """The page's GATE_WANTED when it was last looked at."""
         self._kept = False
-        self._holding = False  # byte 1 stays locked between acquire and release
-        self._heard = 0  # the page's GATE_WANTED when it was last looked at
+        self._closing = False
+        self._taken = False  # byte 1 is surely locked
         self._turn_end = 0.0
         self._asked_at = float("-inf")
         self._quick = 0  # how many times in a row the gate was taken again at once
@@ -89,69 +109,83 @@ class Gate:
     @property
     def page(self) -> SharedPage | None:
         """Where holders and those who wait tell of themselves. Set while the gate is held, once
-        the page is mapped; set back to None before the page is closed."""
+        the page is mapped; set back to None before the page is closed, and after :meth:`shut`."""
         return self._page
 
     @page.setter
     def page(self, page: SharedPage | None) -> None:
-        if page is None:
-            self._hold_on_no_more()
-        else:
-            self._heard = page.words[Word.GATE_WANTED]
+        if page is not None:
+            self.heard = page.words[Word.GATE_WANTED]
         self._page = page
         self._words = None if page is None else page.words
 
     # -- byte 1 -------------------------------------------------------------------------------
 
-    def acquire(self, timeout_ms: int | None = None) -> None:
-        """Take the gate; raises GateTimeoutError after ``timeout_ms`` (default: the store's)."""
-        if not self._threads.acquire(False):
-            limit = self._timeout_ms if timeout_ms is None else timeout_ms
-            if not self._threads.acquire(timeout=limit / 1000):
-                raise GateTimeoutError(self._root, limit, "another thread of this process")
-        if self._holding:
-            return
-        try:
-            self._take(self._timeout_ms if timeout_ms is None else timeout_ms)
-        except BaseException:
-            self._threads.release()
-            raise
+    def wait_turn(self, timeout_ms: int | None = None) -> None:
+        """Wait while other threads of this process use the gate; ``turns`` is free then, or nearly.
 
-    def release(self) -> None:
-        """Let the next one in, if anybody asks; also a full memory barrier, unless it is kept."""
-        words = self._words
-        if not self._holding or words[Word.GATE_WANTED] != self._heard:
+        Raises GateTimeoutError after ``timeout_ms`` (default: the store's).
+        """
+        if self.turns.locked():
+            limit = self._timeout_ms if timeout_ms is None else timeout_ms
+            if not self.turns.acquire(timeout=limit / 1000):
+                raise GateTimeoutError(self._root, limit, "another thread of this process")
+            self.turns.release()
+
+    def take(self, timeout_ms: int | None = None) -> None:
+        """Lock byte 1 if it is not :attr:`holding`; needs the turn.
+
+        Raises GateTimeoutError after ``timeout_ms`` (default: the store's), and StoreClosedError.
+        """
+        if self._closing:
+            raise StoreClosedError(f"{self._root} has been closed")
+        if not self.holding:
+            self._take(self._timeout_ms if timeout_ms is None else timeout_ms)
+
+    def give_back(self) -> None:
+        """Let the next one in, unless nobody asks; also a full memory barrier if it does.
+
+        Needs the turn; fine if :meth:`take` failed, and twice.
+        """
+        if not self._taken:
+            self._unlock()  # who was interrupted in between does not know whether it is locked
+        elif not self.holding or self._words[Word.GATE_WANTED] != self.heard:
             self._let_go_or_hold_on()
-        self._threads.release()
 
     def keep(self) -> None:
         """Take the gate until :meth:`close`: from now on only threads of this process take turns.
 
         Raises GateTimeoutError.
         """
-        self.acquire()
-        self._kept = self._holding = True
-        self._threads.release()
+        with self.held():
+            self._kept = self.holding = True
+
+    def shut(self) -> None:
+        """Have all later turns fail with StoreClosedError. Whoever has the turn now, the last one,
+        gives the gate back as ever."""
+        self._closing = True
+        self.may_hold_on = self._kept = self.holding = False
+        self._watch.stop()
 
     @property
     def held_on(self) -> bool:
         """Whether byte 1 stays locked between two puts now, if it is not kept anyway."""
-        return self._holding and not self._kept
-
-    @property
-    def turns(self) -> threading.Lock:
-        """What the threads of this process take turns with; nothing more is to be taken while the
-        gate is kept."""
-        return self._threads
+        return self.holding and not self._kept
 
     @contextmanager
     def held(self, timeout_ms: int | None = None) -> Iterator[None]:
-        """Hold the gate for a block."""
-        self.acquire(timeout_ms)
-        try:
-            yield
-        finally:
-            self.release()
+        """Hold the gate for a block. Raises GateTimeoutError and StoreClosedError."""
+        self.wait_turn(timeout_ms)
+        with self.turns:
+            try:
+                self.take(timeout_ms)
+                yield
+            finally:
+                try:
+                    self.give_back()
+                except BaseException:
+                    self.give_back()
+                    raise
 
     def _take(self, limit_ms: int) -> None:
         start = time.monotonic()
@@ -164,9 +198,11 @@ class Gate:
             self._greed = 0.0
             time.sleep(max(0.0, _LEFT_FREE - gap))
         if self._file.try_lock(GATE_BYTE):
+            self._taken = True
             self._taken_at = time.monotonic()
         else:
             self._wait(start, limit_ms)
+            self._taken = True
             self._taken_at = self._asked_at = time.monotonic()
             self._greed = 0.0
             if self._quick >= _QUICK_FOR_TURN and self.may_hold_on and self._words is not None:
@@ -195,13 +231,13 @@ class Gate:
     def _let_go_or_hold_on(self) -> None:
         now = time.monotonic()
         words = self._words
-        if words is not None and words[Word.GATE_WANTED] != self._heard:
-            self._heard = words[Word.GATE_WANTED]
+        if words is not None and words[Word.GATE_WANTED] != self.heard:
+            self.heard = words[Word.GATE_WANTED]
             self._greed += now - max(self._taken_at, self._asked_at)
             self._asked_at = now
-        if self._kept or (self._holding and now < self._turn_end):
+        if self._kept or (self.holding and now < self._turn_end):
             return
-        if self._holding:
+        if self.holding:
             self._let_go(now)
             return
         self._held_for = now - self._taken_at
@@ -217,29 +253,33 @@ class Gate:
             self._let_go(now)
 
     def _hold_on(self, turn_end: float) -> None:
-        self._turn_end = turn_end
-        self._holding = True
-        self._seen_end = -1
-        self._watch.begin()
+        if self._watch.begin():
+            self._turn_end = turn_end
+            self._seen_end = -1
+            self.holding = True
 
     def _let_go(self, now: float) -> None:
         if self._words is not None:
             self._words[Word.HOLDER_PID] = 0
-        self._holding = False
+        self.holding = self._taken = False
         self._let_go_at = now
-        self._file.unlock(GATE_BYTE)
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._file.fd >= 0:
+            self._file.unlock(GATE_BYTE)
 
     def _look(self) -> bool:
         """Let go if nothing was put since the last look; whether the gate is still held on to."""
-        if not self._threads.acquire(False):
+        if not self.turns.acquire(False):
             return True  # it is being used
         try:
             return self._let_go_when_idle()
         finally:
-            self._threads.release()
+            self.turns.release()
 
     def _let_go_when_idle(self) -> bool:
-        if not self._holding or self._kept:
+        if not self.holding or self._kept:
             return False
         end = self._words[Word.LOG_END]
         if end != self._seen_end:
@@ -248,13 +288,6 @@ class Gate:
         self._quick = 0
         self._let_go(time.monotonic())
         return False
-
-    def _hold_on_no_more(self) -> None:
-        """From now on no thread but the caller's uses byte 1."""
-        self.may_hold_on = False
-        self._watch.stop()
-        if self._holding and not self._kept:
-            self._let_go(time.monotonic())
 
     def _describe_holder(self) -> str:
         from .lock_holder import find_holder, is_stopped
@@ -292,5 +325,5 @@ class Gate:
 
     def close(self) -> None:
         """Close the descriptor: all locks go, in one step."""
-        self._hold_on_no_more()
+        self.shut()
         self._file.close()

@@ -53,12 +53,20 @@ class IdleWatch:
         self._stopped = False
         self._thread: threading.Thread | None = None
 
-    def begin(self) -> None:
-        """Look from now on. Needs the gate's thread lock."""
+    def begin(self) -> bool:
+        """Look from now on; False if the system gives no thread, as when the interpreter ends.
+
+        Needs the gate's turn.
+        """
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="gate-idle", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="gate-idle", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
         self._wake.set()
+        return True
 
     def stop(self) -> None:
         """End the thread and wait for it, some milliseconds at most."""

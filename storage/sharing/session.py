@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,13 +143,16 @@ class Session:
                         self.appender.put_keys()
                 finally:
                     gate.unshare()
+                    gate.shut()  # threads that come late must not put beside Java
         except OSError as error:
             raise not_writable(root, error) from error
         finally:
+            gate.shut()
             gate.page = None
-            self.appender.close()
-            page.close()
-            gate.close()
+            with ExitStack() as closing:  # whatever one of them raises
+                closing.callback(gate.close)
+                closing.callback(page.close)
+                closing.callback(self.appender.close)
 
 
 def not_writable(root: Path, error: OSError) -> StoreError:

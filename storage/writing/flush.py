@@ -247,16 +247,22 @@ class FlushService:
         self._pending_before = 0
         self._on_error = on_error
         self._stop = threading.Event()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self.started = False
         self._last_thorough = time.monotonic()
 
     def start(self) -> None:
-        """Begin, unless it has."""
-        self.started = True
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="flush", daemon=True)
-            self._thread.start()
+        """Begin, unless it has, or the system gives no thread: then the next call tries again."""
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="flush", daemon=True)
+                try:
+                    self._thread.start()
+                except RuntimeError:  # the interpreter ends; closing syncs everything
+                    self._thread = None
+                    return
+            self.started = True
 
     def stop(self) -> None:
         """End the thread and wait for it."""

@@ -46,8 +46,9 @@ def test_the_gate_timeout_names_a_stopped_holder_and_the_wait_goes_on_later(root
         puppet.call("take_gate")
         puppet.stop()
         for _ in range(2):
-            with pytest.raises(GateTimeoutError, match=rf"process {puppet.pid} \(stopped\)"):
-                store._gate.acquire(timeout_ms=20)
+            named = pytest.raises(GateTimeoutError, match=rf"process {puppet.pid} \(stopped\)")
+            with named, store._gate.held(timeout_ms=20):
+                raise AssertionError("taken")
         puppet.go_on()
         puppet.call("release_gate")
         store.put(prepared([Sample("later", "A")]))

@@ -284,8 +284,8 @@ def test_a_gate_that_was_not_had_can_be_asked_for_again(root: Path, rival: LockF
     gate = Gate(root, root / "lock", timeout_ms=10)
     assert rival.try_lock(GATE_BYTE)
     for _ in range(2):
-        with pytest.raises(GateTimeoutError):
-            gate.acquire()
+        with pytest.raises(GateTimeoutError), gate.held():
+            raise AssertionError("taken")
     rival.unlock(GATE_BYTE)
     with gate.held():
         assert not free(rival)
