@@ -36,6 +36,8 @@ PRODUCERS: Final = 3
 CONCURRENT: Final = "concurrent"
 ORDERLY: Final = "orderly"
 GROUPS: Final = (CONCURRENT, ORDERLY)
+THREADS: Final = 4
+FAILS: Final = 0.02
 PATIENCE_S: Final = 120.0
 
 STORE: Final = StoreConfig(
@@ -45,6 +47,23 @@ STORE: Final = StoreConfig(
     max_index_num=40_000,
 )
 """Files that are rolled many times in a run."""
+
+
+def start_actor(program: str, *arguments: object) -> subprocess.Popen[bytes]:
+    """Start a module of tests.support as a process; it ends when its input does."""
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            "-m",
+            f"tests.support.{program}",
+            *map(str, arguments),
+        ],
+        stdin=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
 
 
 class Kill(NamedTuple):
@@ -191,20 +210,17 @@ class Chaos:
 
     def _start(self, actor: Actor) -> None:
         actor.life += 1
-        name, seed = actor.name, f"{self._seed} {actor.name}"
+        name = actor.name
         journal = self._folder / f"{name}.journal"
-        how = "orderly" if actor.group == ORDERLY else "concurrently"
-        arguments = (
-            ["tests.support.chaos_consumer", self.root, journal, actor.group, name, how, seed]
-            if actor.group
-            else ["tests.support.chaos_producer", self.root, journal, name, self._per_second, seed]
-        )
         self._readers[name] = actor.group, JournalReader(journal)
-        actor.process = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-m", *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        if actor.group:
+            how = "orderly" if actor.group == ORDERLY else "concurrently"
+            arguments: list[object] = [actor.group, name, how, THREADS, FAILS]
+        else:
+            arguments = [name, self._per_second]
+        program = "chaos_consumer" if actor.group else "chaos_producer"
+        actor.process = start_actor(
+            program, self.root, journal, *arguments, f"{self._seed} {actor.name}"
         )
 
     # -- looking on

@@ -1,7 +1,8 @@
 """A member of a group for chaos runs: writes down what it gets before it says what came of it.
 
-``python -m tests.support.chaos_consumer ROOT JOURNAL GROUP CLIENT concurrently|orderly SEED``; ends
-in an orderly way when its standard input does.
+``python -m tests.support.chaos_consumer ROOT JOURNAL GROUP CLIENT HOW THREADS FAILS SEED``; HOW is
+concurrently or orderly, FAILS the share of messages whose listener fails. Ends in an orderly way
+when its standard input does.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from storage.model import MessageExt
 from tests.support.chaos_journal import DONE, LATER, JournalWriter
 
 TOPIC = "T"
-FAILS = 0.02
 SUSPEND_MS = 10
 
 
@@ -56,12 +56,13 @@ class _Takings(logging.Handler):
 
 
 class _Listener:
-    def __init__(self, journal: JournalWriter, seed: str) -> None:
+    def __init__(self, journal: JournalWriter, fails: float, seed: str) -> None:
         self._journal = journal
+        self._fails = fails
         self._chance = random.Random(seed)
 
     def _note(self, message: MessageExt, context: Any) -> bool:
-        fails = self._chance.random() < FAILS
+        fails = self._chance.random() < self._fails
         self._journal.note(
             "got",
             context.message_queue.topic,
@@ -92,14 +93,16 @@ class _Listener:
         return ConsumeOrderlyStatus.SUCCESS
 
 
-def main(root: str, path: str, group: str, client: str, how: str, seed: str) -> None:
+def main(
+    root: str, path: str, group: str, client: str, how: str, threads: str, fails: str, seed: str
+) -> None:
     journal = JournalWriter(Path(path))
     orderly = how == "orderly"
     log = logging.getLogger("rmqctl")
     log.setLevel(logging.INFO)
     log.propagate = False
     log.addHandler(_Takings(journal, orderly=orderly))
-    listener = _Listener(journal, seed)
+    listener = _Listener(journal, float(fails), seed)
     with EmbeddedBroker.open(root, BrokerConfig()) as broker:
         consumer = PushConsumer(
             group,
@@ -107,8 +110,8 @@ def main(root: str, path: str, group: str, client: str, how: str, seed: str) -> 
             client_config=ClientConfig(instance_name=client),
             config=ConsumerConfig(
                 consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-                consume_thread_min=4,
-                consume_thread_max=4,
+                consume_thread_min=int(threads),
+                consume_thread_max=int(threads),
             ),
         )
         consumer.subscribe(TOPIC)
