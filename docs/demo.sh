@@ -1,6 +1,6 @@
 #!/bin/sh
 # The main job from end to end, in a folder that is thrown away: make a store, send a real text
-# file into a topic, read it back in a second process, look. `make demo` runs it.
+# file into a topic, read it back in a second process, let a consumer fail, look. `make demo` runs it.
 set -eu
 
 text=$(cd "$(dirname "$0")/.." && pwd)/LICENSE
@@ -19,7 +19,7 @@ run() { printf '$ %s\n' "$*"; eval "$*"; }
 
 say 'A store is a folder. No broker, no JVM, no daemon.'
 run 'rmqctl store init ./store --small > broker.conf'
-run 'rmqctl topic create licence'
+run 'rmqctl topic create licence --queues 1'
 
 say 'A consumer waits in a second process ...'
 lines=$(wc -l < licence.txt)
@@ -38,6 +38,12 @@ run 'cmp licence.txt received.txt && echo the files are the same'
 say 'What is in the store, and how far the group is.'
 run 'rmqctl topic queues -o table --columns topic,queue_id,min_offset,max_offset,count,last_timestamp'
 run 'rmqctl offset list -o table'
+
+say 'A program consumes, and fails: its message comes again after a second, and is a dead letter then.'
+run 'echo "order 7" | rmqctl produce orders --quiet'
+run 'rmqctl consume orders -g billing -c 2 --exec false --max-reconsume-times 1 --delay-level 1'
+run 'rmqctl topic queues %DLQ%billing -o table --columns topic,queue_id,count'
+run 'rmqctl message get -t %DLQ%billing -Q 0 -O 0 -o yaml --columns topic,body,reconsume_times,properties'
 
 say 'One message with everything that is known about it; then a check of the whole store.'
 run "rmqctl consume licence --last 1 -o yaml"

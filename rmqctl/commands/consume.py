@@ -272,6 +272,7 @@ def _join(
     from rmqctl.consuming.quota import Quota
     from rmqctl.logs import show_logs
     from rmqctl.opening import open_for_writing
+    from rmqctl.services import services_by_the_way
 
     topic, position = reading.topic, reading.position
     limited = reading.ends or reading.most is not None
@@ -300,8 +301,11 @@ def _join(
             consumer.register_message_listener_orderly(listening.consume_orderly)
         else:
             consumer.register_message_listener(listening.consume)
-        with cli.progress("consume", "messages") as progress:
-            MemberRun(broker, topic, consumer, listening).run(progress)
+        with (
+            cli.progress("consume", "messages") as progress,
+            services_by_the_way(cli, broker),
+        ):
+            MemberRun(topic, consumer, listening).run(progress)
     if listening.failed:
         cli.say(f"{listening.failed} failed; they come again, or are dead letters")
     cli.detail(f"consumed {listening.quota.consumed} messages of {topic}")

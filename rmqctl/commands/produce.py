@@ -121,7 +121,14 @@ def produce(
     source = _source(cli, topic, reading, count)
     with open_for_writing(cli, _flush_config(sync), create=True) as broker:
         _check_queue(broker, defaults)
-        ProduceRun(cli, pace, limits).run(broker, source, defaults)
+        run = ProduceRun(cli, pace, limits)
+        if source.total_bytes is not None:
+            run.run(broker, source, defaults)
+            return
+        from rmqctl.services import services_by_the_way
+
+        with services_by_the_way(cli, broker):  # nobody knows how long it takes
+            run.run(broker, source, defaults)
 
 
 class _Reading(NamedTuple):

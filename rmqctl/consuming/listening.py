@@ -30,7 +30,7 @@ class Handler(Protocol):
 
 
 class OutputFailedError(Exception):
-    """The rest of a batch can not be printed, and nothing after it: ``__cause__`` says why."""
+    """The rest of a batch can not be printed: ``__cause__`` says why."""
 
     def __init__(self, printed: int) -> None:
         super().__init__(printed)
@@ -96,7 +96,9 @@ class Listening:
         self.given_up: set[MessageQueue] = set()
         """Queues that are not consumed any further."""
         self.failure: BaseException | None = None
-        """Why nothing can be printed any more."""
+        """Why a queue was given up before its end."""
+        self.stopped = False
+        """Whether nothing can be consumed any more."""
         self.changed = threading.Event()
         """Set when there may be a reason to stop."""
 
@@ -122,8 +124,10 @@ class Listening:
                 if self._exact and self.quota.ends_with(queue, messages[count - 1]):
                     stops = True
         except OutputFailedError as error:
-            self.failure = error.__cause__
-            self.quota.stop()
+            self.failure = self.failure or error.__cause__
+            if not isinstance(error.__cause__, BodyError) or self.quota.ends is None:
+                self.stopped = True  # else other queues go on to their ends
+                self.quota.stop()
             count, stops = error.printed, True
         except BaseException:
             self.failed += 1

@@ -9,14 +9,13 @@ from rmqctl.errors import CliError
 from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
-    from broker.embedded import EmbeddedBroker
     from client.push_consumer import PushConsumer
     from rmqctl.consuming.listening import Listening
     from rmqctl.progress import Progress
 
-SERVICES_AFTER_S: Final = 0.3
-"""Who stays so long runs the broker's timed services by the way."""
 _IDLE_S: Final = 1.0
+_SOON_S: Final = 0.2
+"""When nothing came for so long, progress is committed."""
 _TO_THE_END_S: Final = 0.05
 
 
@@ -25,12 +24,10 @@ class MemberRun:
 
     def __init__(
         self,
-        broker: "EmbeddedBroker",
         topic: str,
         consumer: "PushConsumer",
         listening: "Listening",
     ) -> None:
-        self._broker = broker
         self._consumer = consumer
         self._listening = listening
         self._quota = listening.quota
@@ -60,29 +57,26 @@ class MemberRun:
 
     def _wait(self, progress: "Progress") -> None:
         listening = self._listening
-        began = persisted = time.monotonic()
-        services = False
-        seen = 0
+        persisted = time.monotonic()
+        seen = persisted_at = 0
         while not self._finished():
-            listening.changed.wait(self._wait_s)
+            known = self._quota.consumed == persisted_at
+            listening.changed.wait(self._wait_s if known else min(self._wait_s, _SOON_S))
             listening.changed.clear()
             count, now = self._quota.consumed, time.monotonic()
             if count > seen:
                 progress.advance(count - seen)
             else:
                 progress.clear()
-            if count > seen and now - persisted >= _IDLE_S:
+            if count > persisted_at and (count == seen or now - persisted >= _IDLE_S):
                 self._consumer.persist_consumer_offset()
-                persisted = now
+                persisted, persisted_at = now, count
             seen = count
-            if not services and now - began >= SERVICES_AFTER_S:
-                self._broker.start_services()
-                services = True
         progress.advance(self._quota.consumed - seen)
 
     def _finished(self) -> bool:
         listening = self._listening
-        if listening.failure is not None or self._quota.used_up:
+        if listening.stopped or self._quota.used_up:
             return True
         return self._quota.ends is not None and self._at_ends()
 

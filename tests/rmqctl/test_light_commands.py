@@ -39,3 +39,28 @@ def test_changing_topics_imports_no_writer(store):
         "storage.writing.append",
         "storage.recovery.store",
     }
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["produce", "t"], ["consume", "t", "-e"], ["consume", "t", "-e", "-g", "g", "--no-commit"]],
+    ids=" ".join,
+)
+def test_who_joins_no_group_imports_no_client(store, args):
+    run("produce", "t", "--queue", 0, stdin=b"a\n")
+    modules = modules_of(*args)
+    unwanted = {"client", "broker.members", "broker.schedule", "sortedcontainers"}
+    assert [name for name in modules if name in unwanted or name.startswith("client.")] == []
+
+
+def test_one_message_is_sent_without_logs(store):
+    modules = modules_of("produce", "t")
+    assert [name for name in modules if name in {"logging", "broker.pull"}] == []
+
+
+def test_a_member_imports_no_more_than_it_needs(store):
+    run("produce", "t", "--queue", 0, stdin=b"a\n")
+    modules = modules_of("consume", "t", "-g", "g", "-e")
+    assert "client.push_consumer" in modules
+    unwanted = HEAVY | {"client.producer", "broker.schedule", "client.trace", "typer.rich_utils"}
+    assert [name for name in modules if name in unwanted] == []
