@@ -53,6 +53,7 @@ def test_the_first_of_several_reasons_is_given(open_broker):
     assert refused(broker, pull()) is None
 
 
+@pytest.mark.conformance("C15")
 def test_a_pull_without_expression_takes_what_the_group_has_said(broker, open_broker):
     broker.update_topic(TopicConfig("T", 1, 1))
     broker.send_batch([Message("T", b"a", tags="A"), Message("T", b"b", tags="B")])

@@ -319,6 +319,7 @@ def test_without_an_interval_the_next_pull_comes_at_once(broker, recorded, make_
     assert [wire.queue_offset for wire in pulls_of(recorded)] == [0, 32, 64, 96]
 
 
+@pytest.mark.conformance("D5")
 def test_thresholds_of_topics_are_shared_among_all_queues_of_the_consumer(broker, make_consumer):
     fill(broker, 0, queues=3)
     config = ConsumerConfig(pull_threshold_for_topic=10, pull_threshold_size_for_topic=2)
