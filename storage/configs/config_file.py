@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -118,7 +119,8 @@ class ConfigFile:
             self._fs.rename(staged, self.path)
             self._fs.sync_dir(self.path.parent)
         except OSError as error:
-            self._fs.unlink(self.path.with_name(self.path.name + TMP_SUFFIX))
+            with suppress(OSError):
+                self._fs.unlink(self.path.with_name(self.path.name + TMP_SUFFIX))
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
         return True
 

@@ -165,7 +165,7 @@ class StoreFiles:
             found += [
                 (topic, int(queue_id))
                 for queue_id in _folders(f"{self._queue_root}/{topic}")
-                if queue_id.isascii() and queue_id.isdigit() and str(int(queue_id)) == queue_id
+                if is_queue_number(queue_id)
             ]
         return sorted(found)
 
@@ -179,6 +179,11 @@ class StoreFiles:
 def is_folder_name(topic: str) -> bool:
     """Tell whether a topic can have a folder of its own below ``consumequeue``."""
     return bool(topic) and topic not in (".", "..") and not {"/", "\0"}.intersection(topic)
+
+
+def is_queue_number(name: str) -> bool:
+    """Tell whether a folder below a topic's can be a queue's: a number as Java writes it."""
+    return name.isascii() and name.isdigit() and str(int(name)) == name and int(name) < 1 << 31
 
 
 def _folders(path: str) -> list[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.files.read_files import is_queue_number
 from storage.format.names import CONSUMEQUEUE, OURS, file_name, parse_file_name
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.writing.dispatch import is_possible_topic
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -178,14 +180,15 @@ class QueueRecovery:
     # -- files --------------------------------------------------------------------------------
 
     def _folders(self) -> list[tuple[str, int, Path]]:
+        """The folders of queues; others are passed over, and whatever no message can be in."""
         found = []
         if self._root.is_dir():
             for topic in sorted(self._root.iterdir()):
-                if topic.is_dir():
+                if topic.is_dir() and is_possible_topic(topic.name):
                     found += [
                         (topic.name, int(queue.name), queue)
                         for queue in topic.iterdir()
-                        if queue.name.isascii() and queue.name.isdigit()
+                        if is_queue_number(queue.name) and queue.is_dir()
                     ]
         return found
 

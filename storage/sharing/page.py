@@ -253,19 +253,23 @@ class SharedPage:
 
     def next_offset(self, slot: int) -> int:
         """The queue offset that the next message of the queue gets."""
-        return int(self.words[self.slot_word(slot)])
+        word = self.slot_word(slot)  # first: it may map more
+        return int(self.words[word])
 
     def set_next_offset(self, slot: int, value: int) -> None:
         """Say so; needs the gate."""
-        self.words[self.slot_word(slot)] = value
+        word = self.slot_word(slot)
+        self.words[word] = value
 
     def synced_offset(self, slot: int) -> int:
         """The device has all units of the queue below this offset."""
-        return int(self.words[self.slot_word(slot) + 1])
+        word = self.slot_word(slot) + 1
+        return int(self.words[word])
 
     def set_synced_offset(self, slot: int, value: int) -> None:
         """Say so."""
-        self.words[self.slot_word(slot) + 1] = value
+        word = self.slot_word(slot) + 1
+        self.words[word] = value
 
     def close(self) -> None:
         """Unmap and close; what other processes see does not change."""

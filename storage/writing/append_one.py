@@ -141,6 +141,8 @@ class OneAppender:
             self._learn(topic, queue_id)
             return None
         length = len(properties)
+        if length > MAX_PROPERTIES_LENGTH:
+            return None
         body_length = len(body)
         hosts = 0
         if len(born_host) + len(store_host) != _TWO_IPV4:
@@ -164,7 +166,7 @@ class OneAppender:
         if not 0 <= unit_position <= tail.last or tail.map.closed:
             self._learn(topic, queue_id)
             return None
-        if level > 0 or sys_flag & _TRANSACTION or length > MAX_PROPERTIES_LENGTH:
+        if level > 0 or sys_flag & _TRANSACTION:
             return None
         last_timestamp = words[_LAST_STORE_TIMESTAMP]
         timestamp = now_ms if now_ms > last_timestamp else last_timestamp

@@ -90,6 +90,8 @@ class Flusher:
             self._sync_file(self._root / COMMITLOG / file_name(first))
         if files and files[-1] >= start:  # made since: its maker may have died before syncing it
             self._sync_folders({self._root / COMMITLOG})
+        # The kernel tells of lost pages once: perhaps it was another process, while we synced.
+        self._refuse_after_failure()
         words[Word.FLUSHED_TO] = end
 
     # -- everything ---------------------------------------------------------------------------

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 _WINDOW: Final = 4 << 20
 """Bytes of blocks reserved ahead among the entries."""
+_COPY_LIMIT: Final = 16 << 10
+"""So many bytes of entries are stored through the map, more through the descriptor: behind the
+window of a file that another process filled up to here may be a hole."""
 MANY: Final = 48
 """Number of keys from which NumPy pays."""
 _UNDO: Final = Word.UNDO_INDEX_HEADER * WORD
@@ -115,7 +118,10 @@ class IndexWriter:
             few, places = [int(h) for h in hashes], [int(o) for o in offsets]
             puts = put_keys(header, self._slots, read_slot, few, places, [int(t) for t in times])
             at = entry_position(self._slots, puts.first_entry)
-            mapped[at : at + len(puts.entries)] = puts.entries
+            if len(puts.entries) <= _COPY_LIMIT:
+                mapped[at : at + len(puts.entries)] = puts.entries
+            else:
+                file.write(at, puts.entries)
             for slot, value in zip(puts.slots, puts.slot_values, strict=True):
                 at = slot_position(slot)
                 mapped[at : at + HASH_SLOT_SIZE] = HASH_SLOT.pack(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import signal
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -20,10 +21,6 @@ class _Interrupt(BaseException):
     pass
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise _Interrupt
-
-
 def interrupt_puts(
     folder: str, seed: int, rounds: int, exclusive: bool, several: bool
 ) -> dict[str, object]:
@@ -33,9 +30,16 @@ def interrupt_puts(
     """
     chance = random.Random(seed)
     root = new_store(Path(folder) / f"interrupts-{seed}", ROOMY)
-    signal.signal(signal.SIGALRM, _interrupt)
     problems: list[str] = []
     begun = puts = 0
+    came = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True  # what is raised in a callback of the interpreter's is lost
+        raise _Interrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
     store = MessageStore.open(root, ROOMY, exclusive=exclusive, gate_timeout_ms=100)
     rival = LockFile(root / "lock")
 
@@ -49,15 +53,11 @@ def interrupt_puts(
         puts += 1
 
     for _ in range(rounds):
-        try:
-            # Again and again: what is raised in a callback of the interpreter's is lost.
-            signal.setitimer(signal.ITIMER_REAL, chance.uniform(5e-5, 5e-4), 0.01)
-            while True:
+        came = False
+        with suppress(_Interrupt):
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(5e-5, 5e-4))
+            while not came:
                 put()
-        except _Interrupt:
-            pass
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
         try:
             put()
         except Exception as error:  # noqa: BLE001 - told below

@@ -107,6 +107,12 @@ def test_failed_save_leaves_the_old_content(path, fail_at):
     assert ConfigFile(path).save({"a": 2})
 
 
+def test_a_file_where_the_folder_should_be_is_one_clear_error(path):
+    path.parent.write_bytes(b"")
+    with pytest.raises(StoreNotWritableError, match=r"topics\.json"):
+        ConfigFile(path).save({"a": 1})
+
+
 def test_bytes_that_are_not_utf8_survive(path):
     path.parent.mkdir()
     path.write_bytes(b'{\n\t"a":"\xd6\xd0",\n\t"b":1\n}')

@@ -101,6 +101,7 @@ def test_a_message_that_no_record_can_hold_is_refused_and_the_next_one_is_not(
         for bad in (
             good._replace(topic="t" * 128),
             good._replace(properties=b"x" * 40_000),
+            good._replace(properties=b"x" * 70_000),
         ):
             with pytest.raises(InvalidMessageError):
                 store.put_message(bad)

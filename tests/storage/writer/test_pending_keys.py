@@ -23,6 +23,8 @@ from storage.sharing.page import PageBounds
 from storage.store import MessageStore
 from storage.verify import fsck
 from storage.writing.pending_keys import MOST_PENDING
+from tests.support import largest_store
+from tests.support.crash import inspect
 from tests.support.oracle import Found
 from tests.support.samples import (
     START_MS,
@@ -34,6 +36,7 @@ from tests.support.samples import (
     open_store,
     prepared,
 )
+from tests.support.slim import Slim
 
 ROOMY = TINY.with_(
     mapped_file_size_commit_log=64 << 10,
@@ -291,3 +294,14 @@ def test_a_store_without_an_index_has_none_pending(tmp_path: Path) -> None:
     (keys_from,) = struct.unpack_from("<q", (root / "rmqctl" / "shared").read_bytes(), 14 * 8)
     with StoreView.open(root) as view:
         assert keys_from == view.log_max_offset()
+
+
+def test_many_keys_at_once_are_not_stored_through_the_map(tmp_path: Path) -> None:
+    """Blocks are reserved for 64 KiB in front of a window's end, and a hole there would be SIGBUS
+    on a full disk."""
+    root = new_store(tmp_path / "store", largest_store.ROOMY)
+    open_store(root, largest_store.ROOMY).close()  # recovery needs NumPy
+    found = Slim("tests.support.largest_store:largest_store", root=str(root), keys=8).result()
+    assert found["numpy"] is False, "which goes another way"
+    assert found["largest"] <= 64 << 10
+    assert inspect(root, largest_store.ROOMY).problems == []
