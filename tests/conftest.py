@@ -15,6 +15,9 @@ _ALLOWED_SKIPS = re.compile(
     r"(a JDK|Maven|Java|Linux|root|\w+ on PATH|a file system .+)"
 )
 
+_LONG_SECONDS = 1800
+"""On a busy machine; the others have what pyproject.toml says."""
+
 _unexplained: list[str] = []
 
 
@@ -34,6 +37,8 @@ def _rank(item: pytest.Item) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     missing = _missing_for_interop()
     for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.timeout(_LONG_SECONDS))
         if missing and item.get_closest_marker("interop"):
             item.add_marker(pytest.mark.skip(reason=missing))
         if item.get_closest_marker("spark") and shutil.which("java") is None:

@@ -50,12 +50,14 @@ def crowd(folder: str, seed: int, deaths: int) -> dict[str, object]:
         running.remove(victim)
         ended.append(victim)
         start(victim.temper)
+    for writer in ended:  # who is still dying is still in: nobody else would be the last one out
+        writer.wait()
     os.write(stopping, b"!")
     while any(writer.child.answers_come for writer in running):
         _read(running)
-    ended += running
-    for writer in ended:
+    for writer in running:
         writer.wait()
+    ended += running
     found = inspect(root, ROOMY)
     acknowledged = [one for writer in ended for one in writer.acknowledged()]
     shutil.rmtree(root)

@@ -51,10 +51,13 @@ class Slim:
             self._process.kill()
         self._process.communicate()
 
-    def result(self, timeout: float = 280) -> Any:
-        """What the function returned; AssertionError with its traceback if it failed."""
+    def result(self) -> Any:
+        """What the function returned; AssertionError with its traceback if it failed.
+
+        The time limit is that of the test.
+        """
         try:
-            out, error = self._process.communicate(timeout=timeout)
+            out, error = self._process.communicate()
         except BaseException:
             self.end()
             raise
