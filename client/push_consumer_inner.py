@@ -86,12 +86,11 @@ class PushConsumerInner:
         """Do nothing: in 4.9.8 both hooks, for more threads and for fewer, are empty."""
 
     def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """See ConsumerInner; the new progress is read at the broker."""
+        """See ConsumerInner; the new progress is read at the broker, if it is kept there."""
         self._begin_anew_soon(offsets)
 
     def _begin_anew_soon(self, moved: Mapping[MessageQueue, int | None]) -> None:
-        queues = list(moved)
-        self.instance.pull_service.execute_task_later(lambda: self.rules.begin_anew(queues), 0)
+        self.instance.pull_service.execute_task_later(lambda: self.rules.begin_anew(moved), 0)
 
     def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
         """See ConsumerInner."""

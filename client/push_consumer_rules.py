@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -132,7 +132,7 @@ class PushRules:
                 consumer.rebalance.process_queues.pop(queue, None)
         logger.warning("an offset was put right: %s", request)
 
-    def begin_anew(self, queues: Iterable[MessageQueue]) -> None:
+    def begin_anew(self, moved: Mapping[MessageQueue, int | None]) -> None:
         """Go on from progress that somebody moved: drop, forget, and rebalance at once
         (MQClientInstance.resetOffset).
 
@@ -140,16 +140,22 @@ class PushRules:
         again. RocketMQ suspends the consumer and waits for 10 s between dropping and going on, for
         what is in work to end; here its results count nothing from the moment on. The rebalance
         takes dropped queues out of the table, or gives them away with their locks.
+
+        Of a broadcast only this consumer knows its progress, so it is ``moved`` here.
         """
         consumer, rebalance = self._consumer, self._consumer.rebalance
         with rebalance.lock:
-            for queue in queues:
+            for queue, offset in moved.items():
                 process_queue = rebalance.process_queues.get(queue)
                 if process_queue is None:
                     continue
                 process_queue.offset_illegal = False
                 _drop(process_queue, clear=True)
-                consumer.offset_store.remove_offset(queue)
+                if offset is not None and consumer.message_model is MessageModel.BROADCASTING:
+                    # Giving the queue up stores it.
+                    consumer.offset_store.update_offset(queue, offset, increase_only=False)
+                else:
+                    consumer.offset_store.remove_offset(queue)
                 logger.info("progress was moved, beginning anew: %s", queue)
         consumer.instance.rebalance_immediately()
 

@@ -478,7 +478,7 @@ def test_what_ends_after_the_progress_was_moved_counts_no_more(broker, make_cons
     old = consumer.rebalance.process_queues[QUEUE]
     consumer.persist_consumer_offset()
     broker.progress.move("g", {("T", 0): 0})
-    consumer.rules.begin_anew([QUEUE])
+    consumer.rules.begin_anew({QUEUE: 0})
     door.opened.set()
     eventually(lambda: not old.consume_lock.locked())
     eventually(lambda: not consumer.consume_service.pool.waiting)

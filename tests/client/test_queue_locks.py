@@ -75,7 +75,7 @@ def test_a_queue_that_is_reset_while_another_member_comes_is_let_go_of(broker, m
     newcomer, other = make_member("a")
     newcomer.start()
     broker.progress.move("g", {("T", 0): 1})
-    first.rules.begin_anew([QUEUE])
+    first.rules.begin_anew({QUEUE: 1})
     rebalance(first)
     assert QUEUE not in first.process_queues
     turn(newcomer)

@@ -6,6 +6,10 @@ import threading
 
 import pytest
 
+from broker.port.members import MessageModel
+from broker.port.progress import ConsumeFromWhere
+from client.client_config import ClientConfig
+from client.consumer_config import ConsumerConfig
 from client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from storage.configs.progress import ProgressFile
 from storage.model import MessageQueue
@@ -168,3 +172,38 @@ def test_a_pull_that_was_held_over_a_rewind_does_not_take_the_progress_forward(
     consumer.persist_consumer_offset()
     assert broker.query_consumer_offset("g", "T", 0).offset == 4
     door.set()
+
+
+@pytest.mark.conformance("G12", "A9")
+def test_a_member_of_a_broadcast_follows_a_move_in_its_own_file(broker, make_consumer, tmp_path):
+    fill(broker, 10, queues=1)
+    heard = Heard()
+    folder = tmp_path / "offsets"
+
+    def member(listener: Heard):
+        return make_consumer(
+            listener=listener,
+            config=ConsumerConfig(
+                message_model=MessageModel.BROADCASTING,
+                consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            ),
+            client_config=ClientConfig(local_offset_store_dir=str(folder)),
+        )
+
+    consumer = member(heard)
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(10)
+    eventually(lambda: consumer.process_queues[QUEUE].msg_count == 0)
+    consumer.persist_consumer_offset()
+    old = consumer.process_queues[QUEUE]
+    move(broker, 7)
+    follow(consumer, old)
+    heard.wait_for(13)
+    assert sorted(m.queue_offset for m in heard.messages[10:]) == [7, 8, 9]
+    consumer.shutdown()
+    again = Heard()
+    second = member(again)
+    second.start()
+    turn(second)
+    assert again.messages == [], "its file says 10 again"
