@@ -64,7 +64,7 @@ def test_a_consumer_of_20_threads_under_load_follows_a_reset_within_a_second(
                 offsets.append(offset)
             return min(offsets) > BACK_TO
 
-        eventually(goes_on)
+        eventually(goes_on, "some queue has committed nothing since the reset")
 
         producer.stdin.close()  # type: ignore[union-attr]
         producer.stdin = None
