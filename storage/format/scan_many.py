@@ -19,6 +19,7 @@ _MAGIC_AT, _CRC_AT, _SYS_FLAG_AT, _BODY_LENGTH_AT = 4, 8, 36, 84
 _IPV6: Final = 0x30
 _SHORT_RUN: Final = 512
 _LONG_RUN: Final = 1 << 13
+_FEW: Final = 32
 _AFTER_ODD: Final = 128
 """Records that are looked at one by one behind an unusual one: more of its kind may follow."""
 
@@ -85,7 +86,8 @@ def _run(buffer: memoryview, position: int, limit: int, count: int, check_crc: b
 def _claimed_sizes(buffer: memoryview, position: int, limit: int, count: int) -> list[int]:
     """What records claim to be long, one behind the other, as far as they fit."""
     unpack = _SIZE.unpack_from
-    sizes: list[int] = []
+    sizes = _equal_sizes(buffer, position, limit, count)
+    position += sum(sizes)
     last = limit - _LEAST
     while position <= last and len(sizes) < count:
         (size,) = unpack(buffer, position)
@@ -94,6 +96,23 @@ def _claimed_sizes(buffer: memoryview, position: int, limit: int, count: int) ->
             break
         sizes.append(size)
     return sizes
+
+
+def _equal_sizes(buffer: memoryview, position: int, limit: int, count: int) -> list[int]:
+    """Claimed sizes as long as they are the same: often so, and seen without a step for each."""
+    if limit - position < _LEAST:
+        return []
+    (size,) = _SIZE.unpack_from(buffer, position)
+    if size < _LEAST:
+        return []
+    most = min(count, (limit - position) // size)
+    equal = 0
+    for tried in (min(most, _FEW), most):
+        claims: NDArray[Any] = np.ndarray((tried,), ">i4", buffer, position, (size,))
+        equal = _leading(claims == size) if tried else 0
+        if equal < tried:
+            break
+    return [size] * equal
 
 
 def _ints_at(buffer: memoryview, positions: Longs) -> Longs:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from storage.format.check import RecordScan
 
 _FIRST_RECORDS: Final = 1 << 14
-_CHUNK_RECORDS: Final = 1 << 15
+_CHUNK_RECORDS: Final = 1 << 13
+"""Few enough that they are still in the processor's cache when more is asked of them."""
 _SEARCH_STEP: Final = 1 << 20
 _MAGICS: Final = tuple(
     magic.to_bytes(4, "big", signed=True)

@@ -27,13 +27,12 @@ from storage.reading.log_walk import LogWalk, Stretch, StretchKind
 from storage.writing.dispatch import is_possible_topic, topic_of
 
 from .queues import SET_ASIDE
+from .unit_check import Heads, Runs, read_heads
 
 if TYPE_CHECKING:
     from storage.files.fs import FileSystem
     from storage.files.mapped_file import MappedFile
     from storage.files.mapped_file_queue import MappedFileQueue
-
-    from .unit_check import Runs
 
 
 class LogRecovery:
@@ -50,8 +49,11 @@ class LogRecovery:
         self._log = log
         self._file_size = log.file_size
         self._clean = clean_shutdown
-        self._row = FileRow(MapBudget(), str(root / COMMITLOG), log.file_size)
+        self.row = FileRow(MapBudget(), str(root / COMMITLOG), log.file_size)
+        """The log as the walk reads it."""
         self._last_record: int | None = None
+        self.heads: list[Heads] = []
+        """Those of the runs of the walk."""
         self.records = 0
         self.notes: list[str] = []
         self.files = self._load()
@@ -106,7 +108,7 @@ class LogRecovery:
         has everything.
         """
         runs: Runs = []
-        walk = LogWalk(self._row, self.files[start] if self.files else 0)
+        walk = LogWalk(self.row, self.files[start] if self.files else 0)
         end = walk.position
         while (stretch := walk.next() or self._search_farther(walk)) is not None:
             if stretch.kind is not StretchKind.BLANK and not self._take(
@@ -127,7 +129,7 @@ class LogRecovery:
         return self._walk_from(ended.position).next()
 
     def _walk_from(self, position: int) -> LogWalk:
-        return LogWalk(self._row, position, search_all=True, last_record=self._last_record)
+        return LogWalk(self.row, position, search_all=True, last_record=self._last_record)
 
     def _take(self, stretch: Stretch, runs: Runs, vouched_timestamp: int) -> bool:
         """Note a stretch; False if the log ends in front of it."""
@@ -136,6 +138,7 @@ class LogRecovery:
             stretch.kind is StretchKind.DAMAGED and self._topic_is_possible(stretch)
         ):
             runs.append((stretch.start, stretch.sizes))
+            self.heads.append(read_heads(self.row, stretch.start, stretch.sizes))
             self.records += len(stretch.sizes)
             self._last_record = behind - stretch.sizes[-1]
             if stretch.kind is StretchKind.DAMAGED:
@@ -225,7 +228,7 @@ class LogRecovery:
 
     def _holds_record(self, position: int) -> bool:
         """Whether a whole record lies at or somewhere behind a position in its file."""
-        walk = LogWalk(self._row, position, search_all=True)
+        walk = LogWalk(self.row, position, search_all=True)
         while (stretch := walk.next()) is not None:
             if stretch.start // self._file_size != position // self._file_size:
                 return False

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from storage.files.read_files import FileRow, MapBudget
 from storage.format.record import read_head
 from storage.format.unit import PRE_BLANK
 from storage.reading.log_walk import LogWalk, StretchKind
 from storage.sharing.page import Word
 from storage.writing.dispatch import DispatchRequest, read_request
 
-from .unit_check import Runs, records_to_dispatch
+from .unit_check import Heads, Runs, records_to_dispatch
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
     from storage.files.mapped_file_queue import MappedFileQueue
+    from storage.files.read_files import FileRow
     from storage.sharing.page import SharedPage
     from storage.writing.append import Appender
 
@@ -37,20 +37,22 @@ class Redispatch:
         page: SharedPage,
         queues: QueueRecovery,
         log: MappedFileQueue,
+        row: FileRow,
         report: RecoveryReport,
     ) -> None:
+        """Take the log as it is written, and as the walk has read it: both map it, once each."""
         self._config = config
         self._appender = appender
         self._page = page
         self._queues = queues
         self._log = log
         self._report = report
-        self._row = FileRow(MapBudget(), str(log.directory), log.file_size)
+        self._row = row
         self._gaps: set[tuple[str, int]] = set()
         self._indexed = -1  # the record whose keys the kept index ends with
         self._from_log_start = False  # a queue's first record seen is its first in the log
 
-    def run(self, walked: Runs, keys_from: int | None) -> None:
+    def run(self, walked: Runs, heads: list[Heads], keys_from: int | None) -> None:
         """Bring queues and index up to the log's end.
 
         ``keys_from`` is the first record that lacks keys, None = the index has not been looked at.
@@ -64,7 +66,7 @@ class Redispatch:
             keys_from = max(report.log_min, keys_from)
         begin = walked[0][0] if walked else report.log_end
         self._from_log_start = begin == report.log_min
-        self._pass(records_to_dispatch(walked, self._queues, self._log), self._put_units)
+        self._pass(records_to_dispatch(walked, heads, self._queues), self._put_units)
         if self._gaps:
             self._fill_gaps()
         if keys_from is not None:

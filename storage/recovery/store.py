@@ -104,8 +104,10 @@ class Recovery:
             keys_from, notes = mending.run(checkpoint.index_msg_timestamp, report.log_end)
             report.notes += notes
         index.use_newest()
-        redispatch = Redispatch(self._config, self._appender, page, queues, self._log, report)
-        redispatch.run(walked, keys_from)
+        redispatch = Redispatch(
+            self._config, self._appender, page, queues, self._log, log.row, report
+        )
+        redispatch.run(walked, log.heads, keys_from)
         words[Word.KEYS_FROM] = report.log_end
         words[Word.LAST_STORE_TIMESTAMP] = max(
             words[Word.LAST_STORE_TIMESTAMP], checkpoint.physic_msg_timestamp
