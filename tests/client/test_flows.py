@@ -120,6 +120,7 @@ def test_a_message_goes_through_log_queue_listener_and_progress_file(
     turn(consumer)
     heard.wait_for(1)
     assert heard.messages[0].msg_id == sent.msg_id
+    eventually(lambda: not consumer.consume_service.pool.waiting, "the listener has not ended")
     consumer.shutdown()
     broker.do_own_work()
     offsets = (root / "config" / "consumerOffset.json").read_text()

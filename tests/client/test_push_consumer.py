@@ -111,6 +111,7 @@ def test_a_clean_stop_leaves_the_progress_at_the_broker_and_nothing_comes_again(
     consumer.start()
     turn(consumer)
     heard.wait_for(10)
+    eventually(lambda: not consumer.consume_service.pool.waiting, "the listener has not ended")
     consumer.shutdown()
     in_memory = consumer.consumer_status("T")
     assert broker.consumer_offsets("g")["g", "T"] == {q.queue_id: o for q, o in in_memory.items()}

@@ -201,6 +201,7 @@ def test_a_member_of_a_broadcast_follows_a_move_in_its_own_file(broker, make_con
     follow(consumer, old)
     heard.wait_for(13)
     assert sorted(m.queue_offset for m in heard.messages[10:]) == [7, 8, 9]
+    eventually(lambda: not consumer.consume_service.pool.waiting, "the listener has not ended")
     consumer.shutdown()
     again = Heard()
     second = member(again)

@@ -11,7 +11,7 @@ from client.producer_config import ProducerConfig
 from client.trace import query_traces
 from storage.configs.topics import TopicConfig
 from storage.model import Message
-from tests.support.consumers import Heard, turn
+from tests.support.consumers import Heard, eventually, turn
 
 TRACED, _ = set_by_name(["enableMsgTrace=true", "customizedTraceTopic=Traces"])
 
@@ -35,6 +35,7 @@ def test_a_message_is_followed_by_its_id(manager, broker, make_consumer, answer,
     consumer.start()
     turn(consumer)
     heard.wait_for(1)
+    eventually(lambda: not consumer.consume_service.pool.waiting, "the listener has not ended")
     consumer.shutdown()
     views = query_traces([broker], sent.msg_id, "Traces")
     assert [(view.trace_type, view.group_name) for view in views] == [
