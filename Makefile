@@ -34,13 +34,14 @@ test: $(STAMP) ## All tests but the long ones, two at a time
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
 	$(BIN)/python -m pytest
 
-check: $(STAMP) ## Format, lint, types, layers, nothing stale, no unused dependency
+check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no unused dependency
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/checks/completions_fresh.py
 	$(BIN)/python tests/checks/declared_dependencies.py
+	$(BIN)/python tests/checks/docstrings.py
 	$(BIN)/python tests/checks/conformance.py
 
 format: $(STAMP) ## Format and sort imports

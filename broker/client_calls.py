@@ -91,7 +91,10 @@ class ClientCalls:
     # -- in the client's process --------------------------------------------------------------
 
     def answer(self, question: Letter) -> Any:
-        """Ask a client of this process; gives what JSON can hold."""
+        """Ask a client of this process; gives what JSON can hold.
+
+        Raises BrokerSystemError if there is no such client or message.
+        """
         group, client_id = question["group"], question["client"]
         handler = self._handler_of(client_id, group)
         if handler is None:

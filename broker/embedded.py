@@ -143,7 +143,8 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
 
     @property
     def view(self) -> StoreView:
-        """The store for reading. Raises StoreClosedError after ``close``."""
+        """The store for reading. Raises StoreClosedError after ``close``, and
+        ValueError if the broker was given neither a store nor a view."""
         if self._store is not None:
             return self._store.view
         if self._read_only_view is None:

@@ -131,7 +131,10 @@ class MessageBuilder:
     def shared_properties(
         self, properties: Mapping[str, str] | None
     ) -> tuple[dict[str, str], Schedule]:
-        """Make the properties that the messages of a column share, without ids and schedule."""
+        """Make the properties that the messages of a column share, without ids and schedule.
+
+        Raises MessageIllegalError.
+        """
         shared = dict(properties or {})
         if shared.pop(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, None) is not None:
             raise MessageIllegalError("messages of a column can not share one UNIQ_KEY")

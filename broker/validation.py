@@ -1,7 +1,8 @@
 """Limits of names and messages, as pure functions; each message names the thing and the bound.
 
 TopicValidator and Validators of 4.9. The separators U+0001 and U+0002 are refused in properties,
-where RocketMQ would store them and read back other properties.
+where RocketMQ would store them and read back other properties. What is refused raises
+InvalidNameError (names), NoPermissionError (system topics) or MessageIllegalError (messages).
 """
 
 from __future__ import annotations

@@ -54,7 +54,10 @@ def detect_config(root: Path, config: StoreConfig | None = None) -> StoreConfig:
 
 
 def check_is_store(root: Path) -> None:
-    """Raise unless ``root`` is a store of a kind that rmqctl reads."""
+    """Raise unless ``root`` is a store of a kind that rmqctl reads.
+
+    StoreNotFoundError, StoreNotReadableError, or UnsupportedStoreError that names the format.
+    """
     try:
         names = {path.name for path in root.iterdir()}
     except FileNotFoundError:

@@ -50,7 +50,10 @@ def compare(left: Value, right: Value) -> int:
 
 
 def to_number(text: str, like: int | float) -> int | float:
-    """Convert a string to the type of a number: Integer, Long or Double, by Java's rules."""
+    """Convert a string to the type of a number: Integer, Long or Double, by Java's rules.
+
+    Raises EvaluationError for text that is no such number.
+    """
     if isinstance(like, float):
         return to_double(text)
     digits = text[1:] if text[:1] in {"+", "-"} else text
@@ -64,7 +67,10 @@ def to_number(text: str, like: int | float) -> int | float:
 
 
 def to_double(text: str) -> float:
-    """Convert a string as Double.valueOf does, but for hexadecimal numbers."""
+    """Convert a string as Double.valueOf does, but for hexadecimal numbers.
+
+    Raises EvaluationError for text that is no such number.
+    """
     trimmed = text.strip("".join(map(chr, range(33))))
     if not _DOUBLE.fullmatch(trimmed):
         raise EvaluationError(f"{text!r} is no number")

@@ -102,7 +102,10 @@ class ConfigTable(ABC, Generic[T]):
 
 
 def number(row: JsonObject, member: str, default: int) -> int:
-    """Read an integer as fastjson does: missing and null give the default, text is parsed."""
+    """Read an integer as fastjson does: missing and null give the default, text is parsed.
+
+    Raises ValueError for anything else.
+    """
     value = row.get(member)
     if value is None:
         return default
@@ -112,7 +115,10 @@ def number(row: JsonObject, member: str, default: int) -> int:
 
 
 def flag(row: JsonObject, member: str, *, default: bool) -> bool:
-    """Read a boolean member as fastjson does: missing and null give the default."""
+    """Read a boolean member as fastjson does: missing and null give the default.
+
+    Raises ValueError for anything else.
+    """
     value = row.get(member)
     if value is None:
         return default

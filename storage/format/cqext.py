@@ -35,7 +35,10 @@ class ExtUnit(NamedTuple):
 
 
 def ext_offset(address: int) -> int:
-    """Turn a consume queue unit's tags code into a byte offset in the ext queue (unDecorate)."""
+    """Turn a consume queue unit's tags code into a byte offset in the ext queue (unDecorate).
+
+    Raises ValueError for a code that is a tag's hash.
+    """
     if not is_ext_addr(address):
         raise ValueError(f"{address} is a tag's hash, not an address into consumequeue_ext")
     return address - _LONG_MIN

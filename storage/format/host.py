@@ -55,7 +55,8 @@ def _pack_ipv6(address: str) -> bytes:
 def unpack_host(data: bytes) -> str:
     """Write a packed host as ``ip:port``; IPv6 in brackets, shortened as RFC 5952 has it.
 
-    The port is shown as the int it is, also when damage made it negative or too large.
+    The port is shown as the int it is, also when damage made it negative or too large. Raises
+    ValueError unless there are 8 or 20 bytes.
     """
     if len(data) == IPV4_HOST_SIZE:
         a, b, c, d, port = _IPV4.unpack(data)

@@ -74,7 +74,8 @@ class UniqueIds:
     ``ip`` has 4 or 16 bytes; ``loader_hash`` tells generators of one process id apart (Java uses
     its class loader's hashCode). ``tz`` None means the machine's time zone: the time field
     counts from the start of the month *there*. Ids differ also if the clock stands still, or steps
-    back by less than 1,000 seconds. A forked child needs its own generator.
+    back by less than 1,000 seconds. A forked child needs its own generator. Raises ValueError for
+    an address of another length.
     """
 
     def __init__(self, ip: bytes, pid: int, loader_hash: int, tz: tzinfo | None = None) -> None:

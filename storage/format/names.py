@@ -29,7 +29,10 @@ INDEX_NAME_DIGITS: Final = 17
 
 
 def file_name(offset: int) -> str:
-    """Name the file whose first byte lies ``offset`` bytes into its queue."""
+    """Name the file whose first byte lies ``offset`` bytes into its queue.
+
+    Raises ValueError for a negative offset.
+    """
     if offset < 0:
         raise ValueError(f"a file can not begin at offset {offset}")
     return f"{offset:020d}"

@@ -79,14 +79,20 @@ class RecordHead(NamedTuple):
 
 
 def blank_record(remaining: int) -> bytes:
-    """Make the 8 bytes that end a file with ``remaining`` bytes left (at least 8)."""
+    """Make the 8 bytes that end a file with ``remaining`` bytes left (at least 8).
+
+    Raises ValueError for fewer.
+    """
     if remaining < BLANK_SIZE:
         raise ValueError(f"a blank record needs {BLANK_SIZE} bytes, {remaining} are left")
     return TWO_INTS.pack(remaining, BLANK_MAGIC)
 
 
 def read_head(buffer: Buffer, position: int = 0) -> RecordHead:
-    """Decode the fixed fields at ``position``; checks nothing but that they are all there."""
+    """Decode the fixed fields at ``position``; checks nothing but that they are all there.
+
+    Raises RecordError if they are not.
+    """
     try:
         fields = _HEAD.unpack_from(buffer, position)
         hosts = fields[7] >> 4 & 3
