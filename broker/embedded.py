@@ -94,6 +94,7 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
             self._groups,
             self._builder,
             put=None if store is None else store.put,
+            put_message=None if store is None else store.put_message,
             unique_ids=_unique_ids(config),
             now=now,
             max_message_size=store_config.max_message_size,

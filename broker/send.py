@@ -61,8 +61,8 @@ _REFUSED: Final = {
 class Sender:
     """Stores single messages and batches; safe for threads.
 
-    ``put`` is MessageStore.put, None where the store is open for reading only; ``multi_dispatch``
-    whether single messages fill light queues (enableMultiDispatch).
+    ``put`` and ``put_message`` are MessageStore's, None where the store is open for reading only;
+    ``multi_dispatch`` whether single messages fill light queues (enableMultiDispatch).
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Sender:
         builder: MessageBuilder,
         *,
         put: Callable[..., PutMessageResult] | None,
+        put_message: Callable[[MessageInner], PutMessageResult] | None,
         unique_ids: UniqueIds,
         now: Callable[[], int],
         max_message_size: int,
@@ -85,6 +86,7 @@ class Sender:
         self._groups = groups
         self._builder = builder
         self._put = put
+        self._put_message = put_message
         self._unique_ids = unique_ids
         self._now = now
         self._max_message_size = max_message_size
@@ -106,7 +108,8 @@ class Sender:
         inner, msg_id = self._builder.build(
             message, target, target_queue, self._unique_ids.next(now), origin
         )
-        result, status = self._store(self._records_of(message, inner))
+        result = self._store_one(message, inner)
+        status = put_outcome(result)
         return SendResult(
             status,
             MessageQueue(topic, self._broker_name, queue_id),
@@ -138,7 +141,8 @@ class Sender:
             raise MessageIllegalError(
                 f"the batch has {size} bytes, allowed are {self._max_message_size}; split it"
             )
-        result, status = self._store(prepared(inners), whole=True)
+        result = self._store_batch(prepared(inners), whole=True)
+        status = put_outcome(result)
         # int(): the offsets of a large batch are NumPy's.
         offset_ids = [offset_msg_id(self._store_host, int(at)) for at in result.commitlog_offsets]
         return SendResult(
@@ -207,21 +211,22 @@ class Sender:
             options.reconsume_times,
         )
 
-    def _records_of(self, message: Message, inner: MessageInner) -> PreparedRecords | LightPut:
-        """Encode a message, unless light queues wait for it and will be named in it."""
+    def _store_one(self, message: Message, inner: MessageInner) -> PutMessageResult:
+        """Put a message, which light queues may wait for, too: they are named in it then."""
+        if self._put is None or self._put_message is None:
+            raise NoPermissionError(READ_ONLY)
         names = self._multi_dispatch and message.get_property(PROPERTY_INNER_MULTI_DISPATCH)
-        if not names:
-            return prepared([inner])
-        return LightPut(inner, tuple(names.split(LIGHT_QUEUE_SEPARATOR)))
+        if names:
+            return self._put(LightPut(inner, tuple(names.split(LIGHT_QUEUE_SEPARATOR))))
+        try:
+            return self._put_message(inner)
+        except InvalidMessageError as error:
+            raise MessageIllegalError(str(error)) from error
 
-    def _store(
-        self, records: PreparedRecords | LightPut, *, whole: bool = False
-    ) -> tuple[PutMessageResult, SendStatus]:
-        """Put records; the error of the response code if they were not stored."""
+    def _store_batch(self, records: PreparedRecords, *, whole: bool = False) -> PutMessageResult:
         if self._put is None:
             raise NoPermissionError(READ_ONLY)
-        result = self._put(records, whole=whole)
-        return result, put_outcome(result)
+        return self._put(records, whole=whole)
 
     def _batch_topic(self, messages: Sequence[Message]) -> str:
         """Give the one topic of a batch (MessageBatch.generateFromList)."""

@@ -14,7 +14,7 @@ from storage.model import PROPERTY_KEYS, PROPERTY_TAGS, SCHEDULE_TOPIC, split_ke
 
 from .errors import MessageIllegalError
 from .port.sending import ColumnSendResult, SendOptions
-from .send import Sender, prepared
+from .send import Sender, prepared, put_outcome
 from .validation import check_body_size, check_properties
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ class ColumnSender(Sender):
             schedule.level,
             schedule.delay_ms,
         )
-        result, status = self._store(_prepared_column(column, self._origin(options, now, config)))
+        result = self._store_batch(_prepared_column(column, self._origin(options, now, config)))
+        status = put_outcome(result)
         return ColumnSendResult(
             status,
             topic,

@@ -286,13 +286,14 @@ def test_columns_with_queues_of_their_own(broker):
             broker.send_column("T", [b"a"], keys=[key])
 
 
-def sender_over(broker, put):
+def sender_over(broker, put_message):
     return Sender(
         BrokerConfig(),
         broker._topics,
         broker._groups,
         MessageBuilder(BrokerConfig(), parse_delay_levels(), 4 << 20),
-        put=put,
+        put=broker.store.put,
+        put_message=put_message,
         unique_ids=UniqueIds(bytes(4), 1, 2),
         now=lambda: 5,
         max_message_size=4 << 20,
@@ -303,7 +304,7 @@ def sender_over(broker, put):
 @pytest.mark.conformance("A12")
 def test_each_answer_of_the_store_has_its_meaning(broker, status):
     answer = PutMessageResult(status, [1], [2], 3, f"because of {status}")
-    sender = sender_over(broker, lambda records, *, whole: answer)
+    sender = sender_over(broker, lambda message: answer)
     if status.stored:
         result = sender.send(Message("T", b"x"), 0, DEFAULT_SEND)
         expected = "SEND_OK" if status == "PUT_OK" else status.value
