@@ -183,9 +183,10 @@ class Stations:
 
     def _read(self, name: str) -> Said | None:
         try:
-            return Said(name, json.loads(self.path(name, _SAYS).read_bytes()))
-        except FileNotFoundError:
+            content = json.loads(self.path(name, _SAYS).read_bytes())
+        except (FileNotFoundError, ValueError):  # a power loss empties what was never synced
             return None
+        return Said(name, content) if isinstance(content, dict) else None
 
 
 class Station(ForkAware):
@@ -202,6 +203,7 @@ class Station(ForkAware):
         self._inherited = False
         self.name = f"{os.getpid()}-{os.urandom(6).hex()}"
         self._socket = _new_socket()
+        self._life: LockFile | None = None
         try:
             stations.folder.mkdir(parents=True, exist_ok=True)
             self._life = LockFile(stations.life_path(_STAGED + self.name))
@@ -214,9 +216,13 @@ class Station(ForkAware):
             finally:
                 os.close(folder_fd)
             self.say(content)
-        except OSError as error:
-            self._socket.close()
-            raise StoreNotWritableError(stations.folder, error.strerror or str(error)) from error
+        except BaseException as error:
+            with suppress(OSError):  # or it would live on with nobody in it
+                self.close()
+            if isinstance(error, OSError):
+                reason = error.strerror or str(error)
+                raise StoreNotWritableError(stations.folder, reason) from error
+            raise
         at_fork(self)
 
     def say(self, content: Mapping[str, Any]) -> None:
@@ -257,10 +263,13 @@ class Station(ForkAware):
 
     def close(self) -> None:
         """Go; others see that as a death with nothing left to do."""
-        if not self._inherited:
-            self.stations.remove(self.name)
-        self._socket.close()
-        self._life.close()
+        try:
+            if not self._inherited:
+                self.stations.remove(self.name)
+        finally:
+            self._socket.close()
+            if self._life is not None:
+                self._life.close()
 
     def after_fork(self) -> None:
         """Leave the inherited station to the parent."""
