@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 from broker.embedded import EmbeddedBroker
 from storage.config import StoreConfig
 from storage.configs.topics import TopicConfig
+from storage.model import SCHEDULE_TOPIC, MessageExt
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support.chaos_journal import DONE, Event, JournalReader
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 TOPIC: Final = "T"
 QUEUES: Final = 8
+DELAY_LEVELS: Final = 18
 MEMBERS: Final = 3
 PRODUCERS: Final = 3
 CONCURRENT: Final = "concurrent"
@@ -93,6 +95,21 @@ class Actor:
         return f"{self.group or 'p'}{self.number}.{self.life}"
 
 
+def stored_messages(view: StoreView, topic: str, queue_id: int) -> Iterator[MessageExt]:
+    """Give all messages of a queue."""
+    offset = 0
+    while offset < view.max_offset_in_queue(topic, queue_id):
+        found = view.get_message(topic, queue_id, offset, 32)
+        yield from found.messages
+        offset = found.next_begin_offset
+
+
+def attempts(view: StoreView, level: int) -> Iterator[tuple[str, int]]:
+    """Give what was sent back with a delay level: the message, and how often by then."""
+    for message in stored_messages(view, SCHEDULE_TOPIC, level):
+        yield message.body.decode(), message.reconsume_times
+
+
 @dataclass
 class Told:
     """What the journals say: events of each process, in the order of the file."""
@@ -101,13 +118,16 @@ class Told:
     sent: int = 0
     done: dict[str, set[str]] = field(default_factory=lambda: {group: set() for group in GROUPS})
     later: dict[str, set[str]] = field(default_factory=lambda: {group: set() for group in GROUPS})
+    attempts: set[tuple[str, int]] = field(default_factory=set)
+    """Messages that came, with how often they had been sent back."""
 
     def add(self, actor_group: str, name: str, event: Event) -> None:
         self.events.setdefault(name, []).append(event)
         if event.kind == "sent":
             self.sent += 1
         elif event.kind == "got":
-            said, message = event.words[4], event.words[5]
+            times, said, message = event.words[3:]
+            self.attempts.add((message, int(times)))
             (self.done if said == DONE else self.later)[actor_group].add(message)
 
 
@@ -148,6 +168,7 @@ class Chaos:
             with StoreView.open(self.root) as view:
                 stored = sum(view.max_offset_in_queue(TOPIC, q) for q in range(QUEUES))
             self._wait(lambda: self._all_done(stored), "consume everything")
+            self._wait(self._retries_done, "consume every retry")
             for actor in self._consumers:
                 self._end(actor)
             self._look_on(0)
@@ -162,6 +183,13 @@ class Chaos:
             len(self.told.done[group]) == stored and self.told.later[group] <= self.told.done[group]
             for group in GROUPS
         )
+
+    def _retries_done(self) -> bool:
+        """Whether what was sent back has come again: also if the message was consumed meanwhile,
+        because who had sent it back was killed."""
+        with StoreView.open(self.root) as view:
+            waited = {attempt for level in range(DELAY_LEVELS) for attempt in attempts(view, level)}
+        return waited <= self.told.attempts
 
     # -- killing
 

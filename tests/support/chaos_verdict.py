@@ -9,18 +9,27 @@ again only if the listener said so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from storage.model import SCHEDULE_TOPIC, MessageExt, retry_topic
+from storage.model import retry_topic
 from storage.readonly import StoreView
-from tests.support.chaos import GROUPS, ORDERLY, QUEUES, TOPIC, Kill, Told
+from tests.support.chaos import (
+    DELAY_LEVELS,
+    GROUPS,
+    ORDERLY,
+    QUEUES,
+    TOPIC,
+    Kill,
+    Told,
+    attempts,
+    stored_messages,
+)
 from tests.support.chaos_journal import DONE, LATER
 
-DELAY_LEVELS: Final = 18
 KILLED: Final = "its owner was killed"
 GIVEN_UP: Final = "its owner gave it up"
 LEFT: Final = "its owner left"
@@ -97,7 +106,7 @@ def judge(root: Path, told: Told, kills: Sequence[Kill]) -> Verdict:
         stored = {
             (queue_id, message.queue_offset): message.body.decode()
             for queue_id in range(QUEUES)
-            for message in _messages(view, TOPIC, queue_id)
+            for message in stored_messages(view, TOPIC, queue_id)
         }
         _judge_sent(verdict, told, stored)
         for group in GROUPS:
@@ -109,14 +118,6 @@ def judge(root: Path, told: Told, kills: Sequence[Kill]) -> Verdict:
                 _judge_order(verdict, takings)
             _judge_owners(verdict, group, takings, [k.time for k in kills if k.group == group])
     return verdict
-
-
-def _messages(view: StoreView, topic: str, queue_id: int) -> Iterator[MessageExt]:
-    offset = 0
-    while offset < view.max_offset_in_queue(topic, queue_id):
-        found = view.get_message(topic, queue_id, offset, 32)
-        yield from found.messages
-        offset = found.next_begin_offset
 
 
 def _judge_sent(verdict: Verdict, told: Told, stored: dict[tuple[int, int], str]) -> None:
@@ -215,14 +216,12 @@ def _judge_retries(
         return
     everything = [got for of_queue in takings.values() for t in of_queue for got in t.got]
     failed = Counter((got.id, got.times + 1) for got in everything if got.said == LATER)
-    waited = Counter(
-        (message.body.decode(), message.reconsume_times)
-        for level in range(DELAY_LEVELS)  # what can not be sent back is sent, later than asked for
-        for message in _messages(view, SCHEDULE_TOPIC, level)
+    waited = Counter(  # all levels: what can not be sent back is sent, later than asked for
+        attempt for level in range(DELAY_LEVELS) for attempt in attempts(view, level)
     )
     delivered = Counter(
         (message.body.decode(), message.reconsume_times)
-        for message in _messages(view, retry_topic(group), 0)
+        for message in stored_messages(view, retry_topic(group), 0)
     )
     came = {(got.id, got.times) for got in everything}
     for retry, times in waited.items():
