@@ -149,11 +149,12 @@ class Ringer:
                 self._directory_fd = os.open(
                     self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
                 )
-            except FileNotFoundError:
+            except OSError:
                 return
             self._socket = _new_socket()
         # Full: it has rung already. Refused or gone: it is dead, its slot will be taken over.
-        with suppress(BlockingIOError, ConnectionRefusedError, FileNotFoundError):
+        # Another user's: it looks once a second. A put that is stored does not fail for a bell.
+        with suppress(OSError):
             self._socket.sendto(b"!", f"/proc/self/fd/{self._directory_fd}/{slot}")
 
     def close(self) -> None:

@@ -128,7 +128,8 @@ class Flusher:
         before = self._checkpoint.read()
         with self._syncing:
             end_timestamp = self._sync_index_files(path.name, before.index_msg_timestamp)
-        self._write_checkpoint(before._replace(index_msg_timestamp=end_timestamp))
+        vouched = max(before.index_msg_timestamp, end_timestamp)  # 0 if the file was deleted
+        self._write_checkpoint(before._replace(index_msg_timestamp=vouched))
 
     def _sync_index_files(self, newest: str, vouched_timestamp: int) -> int:
         """Sync the files up to ``newest`` that the checkpoint does not speak for yet.

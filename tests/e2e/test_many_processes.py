@@ -130,6 +130,7 @@ def test_nothing_is_lost_or_doubled_and_fsck_stays_clean(tmp_path: Path, killed:
         if killed:
             assert victim.halfway.wait(60)
             victim.process.kill()
+            victim.process.wait()  # who is still dying is still in, and nobody the last one out
         leave.set()
         for producer in producers:
             producer.join()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from storage.files.fs import FileSystem
+from storage.format.checkpoint import CheckpointData
 from storage.format.index import IndexHeader
 from storage.readonly import StoreView
 from storage.store import MessageStore
@@ -122,3 +123,15 @@ def test_keys_that_are_pending_are_put_while_their_records_are_there(tmp_path: P
     [index] = (root / "index").iterdir()
     with index.open("rb") as file:
         assert IndexHeader.unpack_from(file.read(40)).next_entry == 1 + 50 * 2 + 30
+
+
+def test_a_full_index_file_that_was_deleted_takes_back_nothing_that_the_checkpoint_says(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "s"
+    store, _ = filled(root)
+    with store:
+        before = CheckpointData.unpack((root / "checkpoint").read_bytes())
+        assert before.index_msg_timestamp > 0
+        store._flusher.note_full_index(root / "index" / "20000101000000000")
+        assert CheckpointData.unpack((root / "checkpoint").read_bytes()) == before

@@ -63,6 +63,20 @@ def test_a_sleeping_process_is_woken_by_a_put_in_another(tmp_path: Path) -> None
                 process.stdin.flush()
 
 
+def test_a_bell_that_can_not_be_rung_fails_no_put(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with open_store(root) as store:
+        bell = Bell.take(FileSystem(), store._session.page, root)
+        assert bell is not None
+        path = root / "rmqctl" / "bells" / "0"
+        path.unlink()
+        path.symlink_to(path)  # as if it were another user's, which root does not mind
+        for number in range(2):
+            bell.arm(None)
+            assert store.put(prepared([Sample(f"m{number}", "A")])).queue_offsets[0] == number
+        bell.close()
+
+
 def test_only_waiters_for_the_topic_are_rung(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
