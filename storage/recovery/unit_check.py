@@ -10,11 +10,14 @@ from storage.model import PROPERTY_INNER_MULTI_QUEUE_OFFSET
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import FileRow, ReadMap
 
     from .queues import QueueRecovery
 
 _LIGHT: Final = PROPERTY_INNER_MULTI_QUEUE_OFFSET.encode()
+_IPV6: Final = 0x30
+_MOST_BEHIND_BODY: Final = 512
+"""Bytes behind the body that are worth to be copied and looked through without the body."""
 Runs = list[tuple[int, list[int]]]
 """Records one behind the other in one log file: offset of the first, and the size of each."""
 
@@ -23,6 +26,7 @@ class Heads(NamedTuple):
     """What units are compared with, for each record of a run."""
 
     offset: NDArray[Any]
+    size: NDArray[Any]
     queue_id: NDArray[Any]
     queue_offset: NDArray[Any]
     light: NDArray[Any]
@@ -40,20 +44,53 @@ def read_heads(log: FileRow, start: int, sizes: list[int]) -> Heads:
     file = log.at(begin)
     assert file is not None
     head = np.dtype(
-        [("before", "V12"), ("queue_id", ">i4"), ("flag", ">i4"), ("queue_offset", ">i8")]
+        [
+            ("before", "V12"),
+            ("queue_id", ">i4"),
+            ("flag", ">i4"),
+            ("queue_offset", ">i8"),
+            ("physical_offset", ">i8"),
+            ("sys_flag", ">i4"),
+        ]
     )
+    place = offset - begin
     # One item at every byte: taking some of them copies whole heads, not bytes one by one.
     every = np.ndarray((file.length - HEAD_SIZES[0],), head, file.view, strides=(1,))
-    heads = every[offset - begin]
-    light = np.zeros(len(sizes), np.bool_)
-    behind = int(end[-1]) - begin
-    at = file.map.find(_LIGHT, start - begin, behind)
-    while at >= 0:
-        light[np.searchsorted(offset, begin + at, "right") - 1] = True
-        at = file.map.find(_LIGHT, at + 1, behind)
+    heads = every[place]
     return Heads(
-        offset, heads["queue_id"].astype(np.int32), heads["queue_offset"].astype(np.int64), light
+        offset,
+        size.astype(np.int32),
+        heads["queue_id"].astype(np.int32),
+        heads["queue_offset"].astype(np.int64),
+        _name_light_queues(file, place, size, ipv6=bool((heads["sys_flag"] & _IPV6).any())),
     )
+
+
+def _name_light_queues(
+    file: ReadMap, place: NDArray[Any], size: NDArray[Any], *, ipv6: bool
+) -> NDArray[Any]:
+    """Which records of a run may name light queues; few others do."""
+    import numpy as np
+
+    light = np.zeros(len(place), np.bool_)
+    body_lengths = np.ndarray((file.length - 3,), ">i4", file.view, strides=(1,))
+    behind_body = size - HEAD_SIZES[0] - body_lengths[place + HEAD_SIZES[0] - 4]
+    widest, least = int(behind_body.max()), int(behind_body.min())
+    if ipv6 or least < 0 or widest > min(int(size.min()), _MOST_BEHIND_BODY):
+        # Records of several kinds, or with long properties: look through all of them.
+        first, end = int(place[0]), int(place[-1] + size[-1])
+        at = file.map.find(_LIGHT, first, end)
+        while at >= 0:
+            light[np.searchsorted(place, at, "right") - 1] = True
+            at = file.map.find(_LIGHT, at + 1, end)
+        return light
+    tails = np.ndarray((file.length - widest + 1,), f"V{widest}", file.view, strides=(1,))
+    text = tails[place + size - widest].tobytes()
+    at = text.find(_LIGHT)
+    while at >= 0:
+        light[at // widest] = True
+        at = text.find(_LIGHT, at + 1)
+    return light
 
 
 def records_to_dispatch(walked: Runs, heads: list[Heads], queues: QueueRecovery) -> Runs:
@@ -73,9 +110,8 @@ def records_to_dispatch(walked: Runs, heads: list[Heads], queues: QueueRecovery)
     places = np.append(units["offset"], [-1, -1])  # nobody's, so that there is always a next one
     result: Runs = []
     for (_, sizes), found in zip(walked, heads, strict=False):
-        size = np.array(sizes, np.int64)
         count = len(sizes)
-        offset, queue_id, queue_offset, light = (column[:count] for column in found)
+        offset, size, queue_id, queue_offset, light = (column[:count] for column in found)
         first = np.searchsorted(places[:-2], offset)
         well = (places[first] == offset) & (places[first + 1] != offset) & ~light
         if len(units):
