@@ -43,7 +43,7 @@ def _gate(run: Run) -> Row:
 
 
 def _writers(run: Run) -> Row:
-    batches = run.sized(2_000, 400)
+    batches = run.sized(4_000, 400)
     times = run.take_turns(
         "writing processes",
         {

@@ -63,7 +63,7 @@ _QUICK_FOR_BIAS: Final = 16
 _SHORT_PUT: Final = 100e-6
 """The two system calls are next to nothing beside a longer one, and looking for idleness costs."""
 _QUICK_FOR_TURN: Final = 4
-_TURN: Final = 5e-3
+_TURN: Final = 10e-3
 _GREED: Final = 20e-3
 """Who has had the gate so long while others asked leaves it free until they have looked."""
 _LEFT_FREE: Final = 1.25 * LONGEST_PAUSE
