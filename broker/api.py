@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .port.members import Members
-from .port.progress import Progress
-from .port.reading import Reading
-from .port.retrying import Retrying
-from .port.sending import Sending
-from .port.topics import Topics
-from .port.transactions import Transactions
+from broker.port.members import Members
+from broker.port.progress import Progress
+from broker.port.reading import Reading
+from broker.port.retrying import Retrying
+from broker.port.sending import Sending
+from broker.port.topics import Topics
+from broker.port.transactions import Transactions
 
 
 class Broker(Topics, Sending, Reading, Progress, Members, Retrying, Transactions, Protocol):

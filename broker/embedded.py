@@ -14,26 +14,27 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from broker.port.progress import OffsetCommit, OffsetQuery
+from broker.port.reading import MAX_TIMESTAMP, PullRequest, PullResult, QueryResult
+from broker.port.sending import DEFAULT_SEND, ColumnSendResult, SendOptions, SendResult
+from broker.pulling.arrivals import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, Polled
+from broker.pulling.progress import ConsumerOffsetManager, memory_bytes, offset_query
+from broker.roles.members import MembersRole
+from broker.roles.retrying import RetryingRole
+from broker.roles.services import ServicesRole
+from broker.sending.message_builder import MessageBuilder
+from broker.sending.send_column import ColumnSender
+from broker.tables.groups import GroupManager
+from broker.tables.topics import TopicManager
 from storage.configs.progress import ProgressFile
 from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
 
-from .arrivals import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, Polled
 from .config import BrokerConfig
-from .embedded_members import MembersRole
-from .embedded_retrying import RetryingRole
-from .embedded_services import ServicesRole
-from .groups import GroupManager
-from .message_builder import MessageBuilder
-from .port.progress import OffsetCommit, OffsetQuery
-from .port.reading import MAX_TIMESTAMP, PullRequest, PullResult, QueryResult
-from .port.sending import DEFAULT_SEND, ColumnSendResult, SendOptions, SendResult
-from .progress import ConsumerOffsetManager, memory_bytes, offset_query
-from .send_column import ColumnSender
-from .topics import TopicManager
 
 if TYPE_CHECKING:
+    from broker.pulling.pull import Puller
     from storage.config import StoreConfig
     from storage.configs.subscription_groups import SubscriptionGroupConfig
     from storage.configs.topics import TopicConfig
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from storage.reading.timesearch import Boundary
     from storage.readonly import StoreView
     from storage.store import MessageStore
-
-    from .pull import Puller
 
 
 class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
@@ -158,7 +157,7 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         with self._making_puller:
             puller = self._lazy_puller
             if puller is None:
-                from .pull import Puller
+                from broker.pulling.pull import Puller
 
                 puller = self._lazy_puller = Puller(
                     self.config,
@@ -374,14 +373,14 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         return self.config.flush_consumer_offset_interval_ms / 1000
 
     def _tell_moved(self, group: str, topic: str, queue_ids: list[int]) -> None:
-        from .notices import tell_reset
+        from broker.members.notices import tell_reset
 
         tell_reset(self.view.root, group, topic, queue_ids)
 
     def _note_moved(self, request: PullRequest, next_offset: int) -> None:
         store = self._store
         if store is not None and self.config.offset_moved_event_enable:
-            from .offset_moved import OffsetMovedEvents
+            from broker.pulling.offset_moved import OffsetMovedEvents
 
             OffsetMovedEvents(self.config, store.put, store.now).note(request, next_offset)
 

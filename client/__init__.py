@@ -23,23 +23,7 @@ if TYPE_CHECKING:
     from broker.port.progress import ConsumeFromWhere as ConsumeFromWhere
     from broker.port.sending import SendResult as SendResult, SendStatus as SendStatus
     from broker.port.transactions import LocalTransactionState as LocalTransactionState
-    from storage.model import (
-        Message as Message,
-        MessageExt as MessageExt,
-        MessageQueue as MessageQueue,
-    )
-
-    from .allocate import (
-        AllocateAveragely as AllocateAveragely,
-        AllocateAveragelyByCircle as AllocateAveragelyByCircle,
-        AllocateByConfig as AllocateByConfig,
-        AllocateMessageQueueStrategy as AllocateMessageQueueStrategy,
-    )
-    from .client_config import ClientConfig as ClientConfig
-    from .consistent_hash import AllocateConsistentHash as AllocateConsistentHash
-    from .consumer_config import ConsumerConfig as ConsumerConfig
-    from .errors import ClientError as ClientError
-    from .listener import (
+    from client.consuming.listener import (
         ConsumeConcurrentlyContext as ConsumeConcurrentlyContext,
         ConsumeConcurrentlyStatus as ConsumeConcurrentlyStatus,
         ConsumeOrderlyContext as ConsumeOrderlyContext,
@@ -47,33 +31,49 @@ if TYPE_CHECKING:
         MessageListenerConcurrently as MessageListenerConcurrently,
         MessageListenerOrderly as MessageListenerOrderly,
     )
-    from .lite_pull_consumer import (
+    from client.polling.lite_pull_consumer import (
         LitePullConfig as LitePullConfig,
         LitePullConsumer as LitePullConsumer,
     )
-    from .machine_room import (
-        AllocateByMachineRoom as AllocateByMachineRoom,
-        AllocateMachineRoomNearby as AllocateMachineRoomNearby,
-    )
-    from .producer import Producer as Producer
-    from .producer_batch import split_batch as split_batch
-    from .producer_config import ProducerConfig as ProducerConfig
-    from .pull_consumer import PullConsumer as PullConsumer
-    from .push_consumer import PushConsumer as PushConsumer
-    from .selector import (
+    from client.polling.pull_consumer import PullConsumer as PullConsumer
+    from client.producing.batch import split_batch as split_batch
+    from client.producing.config import ProducerConfig as ProducerConfig
+    from client.producing.producer import Producer as Producer
+    from client.producing.selector import (
         MessageQueueSelector as MessageQueueSelector,
         SelectByMachineRoom as SelectByMachineRoom,
         select_by_hash as select_by_hash,
         select_by_random as select_by_random,
     )
-    from .service_state import ServiceState as ServiceState
-    from .subscription import MessageSelector as MessageSelector
-    from .trace import query_traces as query_traces
-    from .transaction_producer import (
+    from client.producing.transaction_producer import (
         TransactionListener as TransactionListener,
         TransactionProducer as TransactionProducer,
         TransactionSendResult as TransactionSendResult,
     )
+    from client.pushing.push_consumer import PushConsumer as PushConsumer
+    from client.runtime.client_config import ClientConfig as ClientConfig
+    from client.runtime.service_state import ServiceState as ServiceState
+    from client.subscribing.allocate import (
+        AllocateAveragely as AllocateAveragely,
+        AllocateAveragelyByCircle as AllocateAveragelyByCircle,
+        AllocateByConfig as AllocateByConfig,
+        AllocateMessageQueueStrategy as AllocateMessageQueueStrategy,
+    )
+    from client.subscribing.consistent_hash import AllocateConsistentHash as AllocateConsistentHash
+    from client.subscribing.consumer_config import ConsumerConfig as ConsumerConfig
+    from client.subscribing.machine_room import (
+        AllocateByMachineRoom as AllocateByMachineRoom,
+        AllocateMachineRoomNearby as AllocateMachineRoomNearby,
+    )
+    from client.subscribing.subscription import MessageSelector as MessageSelector
+    from client.tracing.trace import query_traces as query_traces
+    from storage.model import (
+        Message as Message,
+        MessageExt as MessageExt,
+        MessageQueue as MessageQueue,
+    )
+
+    from .errors import ClientError as ClientError
 
 _NAMES = {
     "broker.port.members": ("MessageModel",),
@@ -81,17 +81,17 @@ _NAMES = {
     "broker.port.sending": ("SendResult", "SendStatus"),
     "broker.port.transactions": ("LocalTransactionState",),
     "storage.model": ("Message", "MessageExt", "MessageQueue"),
-    "client.allocate": (
+    "client.subscribing.allocate": (
         "AllocateAveragely",
         "AllocateAveragelyByCircle",
         "AllocateByConfig",
         "AllocateMessageQueueStrategy",
     ),
-    "client.client_config": ("ClientConfig",),
-    "client.consistent_hash": ("AllocateConsistentHash",),
-    "client.consumer_config": ("ConsumerConfig",),
+    "client.runtime.client_config": ("ClientConfig",),
+    "client.subscribing.consistent_hash": ("AllocateConsistentHash",),
+    "client.subscribing.consumer_config": ("ConsumerConfig",),
     "client.errors": ("ClientError",),
-    "client.listener": (
+    "client.consuming.listener": (
         "ConsumeConcurrentlyContext",
         "ConsumeConcurrentlyStatus",
         "ConsumeOrderlyContext",
@@ -99,23 +99,23 @@ _NAMES = {
         "MessageListenerConcurrently",
         "MessageListenerOrderly",
     ),
-    "client.lite_pull_consumer": ("LitePullConfig", "LitePullConsumer"),
-    "client.machine_room": ("AllocateByMachineRoom", "AllocateMachineRoomNearby"),
-    "client.producer": ("Producer",),
-    "client.producer_batch": ("split_batch",),
-    "client.producer_config": ("ProducerConfig",),
-    "client.pull_consumer": ("PullConsumer",),
-    "client.push_consumer": ("PushConsumer",),
-    "client.selector": (
+    "client.polling.lite_pull_consumer": ("LitePullConfig", "LitePullConsumer"),
+    "client.subscribing.machine_room": ("AllocateByMachineRoom", "AllocateMachineRoomNearby"),
+    "client.producing.producer": ("Producer",),
+    "client.producing.batch": ("split_batch",),
+    "client.producing.config": ("ProducerConfig",),
+    "client.polling.pull_consumer": ("PullConsumer",),
+    "client.pushing.push_consumer": ("PushConsumer",),
+    "client.producing.selector": (
         "MessageQueueSelector",
         "SelectByMachineRoom",
         "select_by_hash",
         "select_by_random",
     ),
-    "client.service_state": ("ServiceState",),
-    "client.subscription": ("MessageSelector",),
-    "client.trace": ("query_traces",),
-    "client.transaction_producer": (
+    "client.runtime.service_state": ("ServiceState",),
+    "client.subscribing.subscription": ("MessageSelector",),
+    "client.tracing.trace": ("query_traces",),
+    "client.producing.transaction_producer": (
         "TransactionListener",
         "TransactionProducer",
         "TransactionSendResult",

@@ -9,7 +9,7 @@ from rmqctl.errors import NotFound
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
-    from broker.topics import TopicManager
+    from broker.tables.topics import TopicManager
     from rmqctl.context import Cli
     from storage.config import StoreConfig
 
@@ -51,7 +51,7 @@ def topics_for_change(cli: "Cli") -> "Iterator[TopicManager]":
     Whoever changes settings neither recovers the log nor waits for the writers of messages.
     """
     from broker.config import BrokerConfig
-    from broker.topics import TopicManager
+    from broker.tables.topics import TopicManager
     from storage.readonly import StoreView
     from storage.sharing.config_gate import config_gate
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from broker.config import BrokerConfig
-from broker.failure_reason import FAILURE_PROPERTIES
+from broker.retrying.failure_reason import FAILURE_PROPERTIES
 from rmqctl import exit_codes
 from storage.config import SMALL_STORE, StoreConfig
 from storage.configs.progress_table import ProgressTable, QueueProgress

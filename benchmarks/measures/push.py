@@ -21,12 +21,12 @@ from benchmarks.workload import QUEUES, TOPIC, columns
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import ConsumeFromWhere
 from broker.port.reading import PullRequest, PullStatus
-from client.client_config import ClientConfig
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from client.offset_store import ReadOffsetType
-from client.pull_consumer import PullConsumer
-from client.push_consumer import PushConsumer
+from client.consuming.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from client.polling.pull_consumer import PullConsumer
+from client.progress.offset_store import ReadOffsetType
+from client.pushing.push_consumer import PushConsumer
+from client.runtime.client_config import ClientConfig
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
 from storage.model import MessageExt, MessageQueue
 

@@ -14,10 +14,10 @@ import time
 from typing import Any
 
 from broker.embedded import EmbeddedBroker
-from client.client_config import ClientConfig
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus
-from client.push_consumer import PushConsumer
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.pushing.push_consumer import PushConsumer
+from client.runtime.client_config import ClientConfig
+from client.subscribing.consumer_config import ConsumerConfig
 
 
 class _Changes(logging.Handler):

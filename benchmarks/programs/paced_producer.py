@@ -11,7 +11,7 @@ import sys
 import time
 
 from broker.embedded import EmbeddedBroker
-from client.producer import Producer
+from client.producing.producer import Producer
 from storage.model import Message
 
 

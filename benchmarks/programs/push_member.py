@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import ConsumeFromWhere
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from client.push_consumer import PushConsumer
+from client.consuming.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from client.pushing.push_consumer import PushConsumer
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.model import MessageExt
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from broker.subscription import SQL92
+from broker.pulling.subscription import SQL92
 from storage.model import PROPERTY_RETRY_TOPIC
 
 from .expression import matches

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from broker.subscription import SUB_ALL
+from broker.pulling.subscription import SUB_ALL
 
 from .progress import ConsumeFromWhere
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from broker.subscription import SUB_ALL
+from broker.pulling.subscription import SUB_ALL
 from storage.model import MessageExt
 from storage.results import GetMessageStatus
 

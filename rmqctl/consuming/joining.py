@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from broker.port.members import MessageModel
 from broker.port.progress import ConsumeFromWhere, OffsetCommit
-from client.allocate import AllocateAveragely
-from client.client_config import ClientConfig
-from client.consumer_config import ConsumerConfig
-from client.consumer_settings import set_by_name
 from client.errors import ClientConfigError
-from client.push_consumer import PushConsumer
+from client.pushing.push_consumer import PushConsumer
+from client.runtime.client_config import ClientConfig
+from client.subscribing.allocate import AllocateAveragely
+from client.subscribing.consumer_config import ConsumerConfig
+from client.subscribing.consumer_settings import set_by_name
 from rmqctl.consuming.selection import offset_of
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.text.positions import Bound

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from rmqctl.errors import CliError
 from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
-    from client.push_consumer import PushConsumer
+    from client.pushing.push_consumer import PushConsumer
     from rmqctl.consuming.printing import Printer
     from rmqctl.consuming.quota import Quota
     from rmqctl.filtering.options import Predicate

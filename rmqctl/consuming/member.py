@@ -3,13 +3,13 @@
 import time
 from typing import TYPE_CHECKING, Final
 
-from client.offset_store import ReadOffsetType
+from client.progress.offset_store import ReadOffsetType
 from rmqctl import exit_codes
 from rmqctl.errors import CliError
 from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
-    from client.push_consumer import PushConsumer
+    from client.pushing.push_consumer import PushConsumer
     from rmqctl.consuming.listening import Listening
     from rmqctl.progress import Progress
 

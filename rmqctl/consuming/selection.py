@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.port.progress import ConsumeFromWhere
-from broker.start_position import compute_pull_from_where
+from broker.pulling.start_position import compute_pull_from_where
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.text.positions import END, Bound, Point, Position
 

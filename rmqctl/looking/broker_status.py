@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.transaction_ops import HALF_QUEUE, EndedHalves, TransactionOffsets
+from broker.transactions.ops import HALF_QUEUE, EndedHalves, TransactionOffsets
 from rmqctl.rows.brokers import BrokerStatus
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.format.delay import parse_delay_levels

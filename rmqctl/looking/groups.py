@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from broker.errors import BrokerError
-from broker.group_table import GroupTable
-from broker.letters import groups_of
+from broker.members.group_table import GroupTable
+from broker.members.letters import groups_of
 from broker.validation import check_group
 from rmqctl.errors import NotFound
 from rmqctl.rows.groups import GroupClientRow, GroupDescription, GroupRow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 
-from broker.arrivals import Arrivals
+from broker.pulling.arrivals import Arrivals
 
 
 class Store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from broker.failure_reason import (
+from broker.retrying.failure_reason import (
     FAILURE_CLASS,
     FAILURE_CLIENT,
     FAILURE_MESSAGE,

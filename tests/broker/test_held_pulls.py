@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from broker import held_pulls
-from broker.arrivals import Arrivals
 from broker.config import BrokerConfig
 from broker.errors import TopicNotExistError
-from broker.held_pulls import HeldPull, HeldPulls
 from broker.port.progress import OffsetCommit
 from broker.port.reading import PullRequest, PullResult, PullStatus
-from broker.subscription import parse_subscription
+from broker.pulling import held_pulls
+from broker.pulling.arrivals import Arrivals
+from broker.pulling.held_pulls import HeldPull, HeldPulls
+from broker.pulling.subscription import parse_subscription
 from storage.configs.topics import TopicConfig
 from storage.model import Message
 from storage.results import GetMessageStatus

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from broker import notices
+from broker.members import notices
 from broker.port.progress import OffsetCommit
 from storage.configs.topics import TopicConfig
 from storage.sharing.death_watch import DeathWatch

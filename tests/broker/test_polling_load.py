@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from broker.config import BrokerConfig
-from broker.held_pulls import HeldPull, HeldPulls
 from broker.port.reading import PullRequest, PullResult, PullStatus
+from broker.pulling.held_pulls import HeldPull, HeldPulls
 from storage.configs.topics import TopicConfig
 from storage.model import Message
 from tests.support.consumers import eventually

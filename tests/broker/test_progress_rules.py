@@ -12,8 +12,8 @@ from broker.config import BrokerConfig
 from broker.errors import BrokerSystemError, InvalidNameError
 from broker.port.progress import ConsumeFromWhere, OffsetCommit, OffsetQuery
 from broker.port.reading import PullRequest
-from broker.progress import is_young
-from broker.start_position import compute_pull_from_where
+from broker.pulling.progress import is_young
+from broker.pulling.start_position import compute_pull_from_where
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile

@@ -12,8 +12,8 @@ from broker.config import BrokerConfig
 from broker.errors import ResponseCode, SubscriptionParseError
 from broker.port.progress import OffsetCommit
 from broker.port.reading import PullRequest, PullStatus
-from broker.pull import pull_status
-from broker.subscription import parse_subscription
+from broker.pulling.pull import pull_status
+from broker.pulling.subscription import parse_subscription
 from storage.configs.topics import TopicConfig
 from storage.model import Message
 from storage.results import GetMessageStatus

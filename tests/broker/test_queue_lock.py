@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import BrokerSystemError, InvalidNameError, NoPermissionError
-from broker.queue_lock import QueueLocks
+from broker.members.queue_lock import QueueLocks
 from storage.model import MessageQueue
 from tests.support.broker_puppet import broker_puppet
 from tests.support.recording_client import RecordingClient, consumer, heartbeat

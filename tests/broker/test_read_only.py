@@ -13,7 +13,7 @@ from broker.embedded import EmbeddedBroker
 from broker.errors import NoPermissionError
 from broker.port.progress import OffsetCommit
 from broker.port.reading import PullRequest
-from broker.pull import pull_status
+from broker.pulling.pull import pull_status
 from storage.config import SMALL_STORE
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig

@@ -8,12 +8,12 @@ import shutil
 import pytest
 
 from broker.config import BrokerConfig
+from broker.delaying.level import BATCH_UNITS
+from broker.delaying.schedule import ScheduleMessageService
 from broker.embedded import EmbeddedBroker
 from broker.new_store import create_store
 from broker.port.reading import PullRequest
 from broker.port.retrying import SendBackRequest
-from broker.schedule import ScheduleMessageService
-from broker.schedule_level import BATCH_UNITS
 from storage.config import SMALL_STORE
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.configs.topics import topics_file
@@ -277,8 +277,8 @@ def test_what_can_not_be_delivered_is_passed_over(delaying, clock, caplog):
 
 def store_waiting(broker, **properties):
     """Store a record in level 1's queue that nobody could send there."""
-    from broker.message_builder import Schedule, stored_again
-    from broker.send import prepared
+    from broker.sending.message_builder import Schedule, stored_again
+    from broker.sending.send import prepared
 
     send(broker, 18)
     waiting = messages(broker, SCHEDULE_TOPIC, 17)[-1]

@@ -7,7 +7,7 @@ from concurrent.futures import Executor, Future
 import pytest
 
 from broker.config import BrokerConfig
-from broker.schedule_pending import PendingDelayLevel
+from broker.delaying.pending import PendingDelayLevel
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.model import SCHEDULE_TOPIC, Message
 from storage.results import PutMessageResult, PutMessageStatus

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from broker.api import Broker
-from broker.compression import compress_body
 from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
 from broker.errors import BrokerError, MessageIllegalError, NoPermissionError, ResponseCode
-from broker.message_builder import MessageBuilder
 from broker.port.reading import PullRequest
 from broker.port.sending import DEFAULT_SEND, SendOptions, SendStatus
-from broker.send import Sender
+from broker.sending.compression import compress_body
+from broker.sending.message_builder import MessageBuilder
+from broker.sending.send import Sender
 from storage.config import SMALL_STORE, FlushDiskType
 from storage.configs.topics import TopicConfig
 from storage.format.delay import parse_delay_levels

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from broker.config import BrokerConfig
+from broker.delaying.message import message_timeup
 from broker.errors import (
     BrokerSystemError,
     NoPermissionError,
     SubscriptionGroupNotExistError,
 )
-from broker.failure_reason import FAILURE_CLASS, FAILURE_STACK, failure_properties
-from broker.groups import GroupManager
-from broker.message_builder import MessageBuilder, Origin
 from broker.port.retrying import SendBackRequest
 from broker.port.sending import SendOptions
-from broker.schedule_message import message_timeup
-from broker.send import prepared
-from broker.send_back import SendBackHandler
-from broker.topics import TopicManager
+from broker.retrying.failure_reason import FAILURE_CLASS, FAILURE_STACK, failure_properties
+from broker.retrying.send_back import SendBackHandler
+from broker.sending.message_builder import MessageBuilder, Origin
+from broker.sending.send import prepared
+from broker.tables.groups import GroupManager
+from broker.tables.topics import TopicManager
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import PERM_READ, TopicConfig
 from storage.format.delay import parse_delay_levels

@@ -11,7 +11,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.port.progress import OffsetCommit
 from broker.port.reading import PullRequest
-from broker.timed_services import TimedServiceThread
+from broker.roles.timed_services import TimedServiceThread
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.topics import TopicConfig
 from storage.model import Message

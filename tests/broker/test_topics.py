@@ -18,8 +18,8 @@ from broker.errors import (
 )
 from broker.port.reading import PullRequest
 from broker.port.sending import DEFAULT_SEND
-from broker.shared_table import Gate
-from broker.topics import TopicManager
+from broker.tables.shared_table import Gate
+from broker.tables.topics import TopicManager
 from storage.configs.journal import Journal
 from storage.configs.topics import TopicConfig, system_topics, topics_file
 from storage.errors import StoreNotWritableError

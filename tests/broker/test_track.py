@@ -14,7 +14,7 @@ from broker.port.members import (
     SubscriptionData,
 )
 from broker.port.progress import ConsumeFromWhere, OffsetCommit
-from broker.track import MessageTrack, TrackType, message_track
+from broker.pulling.track import MessageTrack, TrackType, message_track
 from storage.model import Message
 
 PUSH = ConsumeType.CONSUME_PASSIVELY

@@ -9,7 +9,7 @@ from broker.errors import BrokerSystemError, NoPermissionError
 from broker.port.reading import PullRequest
 from broker.port.sending import SendOptions
 from broker.port.transactions import EndTransactionRequest, LocalTransactionState
-from broker.transaction_check import TransactionCheckService
+from broker.transactions.check import TransactionCheckService
 from storage.format.message_id import parse_offset_msg_id
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (

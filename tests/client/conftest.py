@@ -10,8 +10,8 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
-from client.client_manager import ClientManager
-from client.push_consumer import PushConsumer
+from client.pushing.push_consumer import PushConsumer
+from client.runtime.client_manager import ClientManager
 from storage.config import SMALL_STORE
 from storage.store import MessageStore
 from tests.support.consumers import Heard

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from client.allocate import (
+from client.errors import ClientConfigError
+from client.subscribing.allocate import (
     AllocateAveragely,
     AllocateAveragelyByCircle,
     AllocateByConfig,
     AllocateMessageQueueStrategy,
     allocate_strategy,
 )
-from client.consistent_hash import AllocateConsistentHash, md5_hash
-from client.errors import ClientConfigError
-from client.machine_room import AllocateByMachineRoom, AllocateMachineRoomNearby
+from client.subscribing.consistent_hash import AllocateConsistentHash, md5_hash
+from client.subscribing.machine_room import AllocateByMachineRoom, AllocateMachineRoomNearby
 from storage.model import MessageQueue
 
 CLIENTS = ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.3@1"]

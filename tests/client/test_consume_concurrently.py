@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from broker.failure_reason import FAILURE_CLASS, FAILURE_CLIENT, FAILURE_MESSAGE
 from broker.port.members import ConsumeDirectlyStatus, MessageModel
 from broker.port.progress import ConsumeFromWhere
-from client.client_config import ClientConfig
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus
+from broker.retrying.failure_reason import FAILURE_CLASS, FAILURE_CLIENT, FAILURE_MESSAGE
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.runtime.client_config import ClientConfig
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.model import (
     PROPERTY_CONSUME_START_TIMESTAMP,
     MessageExt,

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from broker.failure_reason import FAILURE_CLASS
 from broker.port.members import ConsumeDirectlyStatus, MessageModel
 from broker.port.progress import ConsumeFromWhere
-from client.client_config import ClientConfig
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus
-from client.selector import select_by_hash
+from broker.retrying.failure_reason import FAILURE_CLASS
+from client.consuming.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus
+from client.producing.selector import select_by_hash
+from client.runtime.client_config import ClientConfig
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageExt, MessageQueue
 from tests.support.consumers import PATIENCE_S, Heard, eventually, fill, turn

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from broker.failure_reason import FAILURE_CLASS
-from client.consume_timer import ConsumeTimer, WatchedRequest
-from client.listener import ConsumeConcurrentlyStatus
-from client.process_queue import ProcessQueue
+from broker.retrying.failure_reason import FAILURE_CLASS
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.consuming.process_queue import ProcessQueue
+from client.consuming.timer import ConsumeTimer, WatchedRequest
 from storage.model import MessageExt, MessageQueue
 from tests.support.consumers import eventually
 from tests.support.consuming import (

@@ -8,10 +8,10 @@ import pytest
 
 from broker.port.members import MessageModel
 from broker.port.progress import ConsumeFromWhere
-from client.client_config import ClientConfig
-from client.consumer_config import HALF_AN_HOUR_MS, ConsumerConfig
-from client.consumer_settings import consumer_settings, set_by_name
 from client.errors import ClientConfigError
+from client.runtime.client_config import ClientConfig
+from client.subscribing.consumer_config import HALF_AN_HOUR_MS, ConsumerConfig
+from client.subscribing.consumer_settings import consumer_settings, set_by_name
 
 RANGES = {
     "consumeThreadMin": (1, 1000),

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus
-from client.offset_store import ReadOffsetType
-from client.producer import Producer
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.producing.producer import Producer
+from client.progress.offset_store import ReadOffsetType
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageQueue
 from tests.support.consumers import (

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from broker.port.members import MessageModel
-from client.client_config import ClientConfig
-from client.client_manager import ClientManager
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeOrderlyStatus
-from client.lite_pull_consumer import LitePullConfig, LitePullConsumer
-from client.pull_consumer import PullConsumer
-from client.push_consumer import PushConsumer
+from client.consuming.listener import ConsumeOrderlyStatus
+from client.polling.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from client.polling.pull_consumer import PullConsumer
+from client.pushing.push_consumer import PushConsumer
+from client.runtime.client_config import ClientConfig
+from client.runtime.client_manager import ClientManager
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.model import SCHEDULE_TOPIC, retry_topic
 from tests.support.consumers import (
     Heard,

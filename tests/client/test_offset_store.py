@@ -10,9 +10,9 @@ import pytest
 
 from broker.port.progress import OffsetCommit
 from client.errors import BrokerNotExistError
-from client.local_offset_store import LocalFileOffsetStore
-from client.offset_store import OffsetStore, ReadOffsetType
-from client.remote_offset_store import RemoteBrokerOffsetStore
+from client.progress.local_offset_store import LocalFileOffsetStore
+from client.progress.offset_store import OffsetStore, ReadOffsetType
+from client.progress.remote_offset_store import RemoteBrokerOffsetStore
 from storage.configs.topics import TopicConfig
 from storage.errors import CorruptFileError
 from storage.model import MessageQueue

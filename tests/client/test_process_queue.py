@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from client.process_queue import ProcessQueue
+from client.consuming.process_queue import ProcessQueue
 from storage.errors import StoreClosedError
 from storage.model import MessageExt
 from tests.support.manual_time import ManualClock

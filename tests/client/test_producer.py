@@ -27,9 +27,9 @@ from client.errors import (
     SendFailedError,
     SendTimeoutError,
 )
-from client.producer import Producer
-from client.producer_config import RETRY_RESPONSE_CODES, ProducerConfig
-from client.selector import select_by_hash
+from client.producing.config import RETRY_RESPONSE_CODES, ProducerConfig
+from client.producing.producer import Producer
+from client.producing.selector import select_by_hash
 from storage.configs.topics import TopicConfig
 from storage.model import (
     PROPERTY_MAX_RECONSUME_TIMES,

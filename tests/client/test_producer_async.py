@@ -8,10 +8,10 @@ import pytest
 
 from broker.errors import BrokerBusyError, MessageIllegalError, ServiceNotAvailableError
 from broker.port.sending import SendStatus
-from client.bounded_executor import BoundedExecutor
 from client.errors import SendFailedError, SendTimeoutError, TooManyAsyncSendsError
-from client.producer import Producer
-from client.producer_config import ProducerConfig
+from client.producing.bounded_executor import BoundedExecutor
+from client.producing.config import ProducerConfig
+from client.producing.producer import Producer
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageQueue
 from tests.support.failing_broker import DOWN, LOST, SILENT, FailingBroker

@@ -7,9 +7,9 @@ import pytest
 from broker.errors import MessageIllegalError
 from broker.port.reading import PullRequest
 from broker.validation import MAX_MESSAGE_SIZE
-from client.producer import Producer
-from client.producer_batch import encoded_size, split_batch
-from client.producer_config import ProducerConfig
+from client.producing.batch import encoded_size, split_batch
+from client.producing.config import ProducerConfig
+from client.producing.producer import Producer
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageQueue
 from tests.support.failing_broker import LOST, FailingBroker

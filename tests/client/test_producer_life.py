@@ -6,11 +6,11 @@ import pytest
 
 from broker.errors import InvalidNameError
 from broker.port.sending import SendStatus
-from client.client_config import ClientConfig
 from client.errors import ClientConfigError, ClientStateError, GroupRegisteredError
-from client.producer import INNER_PRODUCER_GROUP, Producer
-from client.producer_config import ProducerConfig
-from client.service_state import ServiceState
+from client.producing.config import ProducerConfig
+from client.producing.producer import INNER_PRODUCER_GROUP, Producer
+from client.runtime.client_config import ClientConfig
+from client.runtime.service_state import ServiceState
 from storage.model import Message
 
 

@@ -16,10 +16,10 @@ from storage.config import SMALL_STORE
 from storage.store import MessageStore
 
 SHOWN = [
-    "client.producer",
-    "client.producer_batch",
-    "client.selector",
-    "client.transaction_producer",
+    "client.producing.producer",
+    "client.producing.batch",
+    "client.producing.selector",
+    "client.producing.transaction_producer",
 ]
 
 

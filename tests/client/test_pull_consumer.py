@@ -8,11 +8,11 @@ import pytest
 
 from broker.embedded import EmbeddedBroker
 from broker.port.reading import PullStatus
-from client.client_config import ClientConfig
-from client.client_manager import ClientManager
 from client.errors import ClientStateError, GroupRegisteredError
-from client.lite_pull_consumer import LitePullConfig, LitePullConsumer
-from client.pull_consumer import PullConsumer
+from client.polling.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from client.polling.pull_consumer import PullConsumer
+from client.runtime.client_config import ClientConfig
+from client.runtime.client_manager import ClientManager
 from storage.configs.progress import ProgressFile
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageQueue

@@ -9,9 +9,9 @@ import pytest
 from broker.errors import BrokerError, BrokerSystemError, ResponseCode
 from broker.port.progress import ConsumeFromWhere, OffsetCommit
 from broker.port.reading import PullRequest as PullMessage, PullStatus
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
-from client.offset_store import ReadOffsetType
+from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.progress.offset_store import ReadOffsetType
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
 from storage.format.java_hash import java_hash
 from storage.model import Message, MessageQueue

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from client.process_queue import ProcessQueue
-from client.pull_service import PullRequest, PullService
-from client.rebalance_service import RebalanceService
+from client.consuming.process_queue import ProcessQueue
+from client.runtime.pull_service import PullRequest, PullService
+from client.runtime.rebalance_service import RebalanceService
 from storage.model import MessageQueue
 from tests.support.consumers import eventually
 from tests.support.manual_time import ManualScheduler

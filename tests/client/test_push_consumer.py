@@ -11,15 +11,15 @@ import pytest
 
 from broker.errors import BrokerSystemError, InvalidNameError, SubscriptionParseError
 from broker.port.members import ConsumeType, MessageModel
-from client.client_config import ClientConfig
-from client.client_manager import ClientManager
-from client.consumer_config import ConsumerConfig
+from client.consuming.listener import ConsumeConcurrentlyStatus
 from client.errors import ClientConfigError, ClientStateError, GroupRegisteredError
-from client.listener import ConsumeConcurrentlyStatus
-from client.offset_store import ReadOffsetType
-from client.producer import Producer
-from client.push_consumer import PushConsumer
-from client.subscription import MessageSelector
+from client.producing.producer import Producer
+from client.progress.offset_store import ReadOffsetType
+from client.pushing.push_consumer import PushConsumer
+from client.runtime.client_config import ClientConfig
+from client.runtime.client_manager import ClientManager
+from client.subscribing.consumer_config import ConsumerConfig
+from client.subscribing.subscription import MessageSelector
 from storage.configs.topics import TopicConfig
 from storage.errors import CorruptFileError
 from storage.model import Message, MessageQueue

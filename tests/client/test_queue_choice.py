@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from client.fault_strategy import FaultItem, FaultStrategy, LatencyTable
-from client.queue_choice import QueueChoice, ThreadLocalIndex
+from client.producing.fault_strategy import FaultItem, FaultStrategy, LatencyTable
+from client.producing.queue_choice import QueueChoice, ThreadLocalIndex
 from storage.model import MessageQueue
 
 

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from client.allocate import AllocateAveragely
-from client.client_config import ClientConfig
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeOrderlyStatus
+from client.consuming.listener import ConsumeOrderlyStatus
+from client.runtime.client_config import ClientConfig
+from client.subscribing.allocate import AllocateAveragely
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.model import MessageQueue
 from tests.support.consumers import Heard, eventually, fill, rebalance, turn
 from tests.support.consuming import QUEUE, Door, queue_of

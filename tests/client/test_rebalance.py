@@ -9,11 +9,11 @@ import pytest
 
 from broker.errors import BrokerSystemError
 from broker.port.members import MessageModel
-from client.allocate import AllocateAveragely
-from client.client_config import ClientConfig
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
-from client.process_queue import PULL_MAX_IDLE_TIME_MS
+from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.consuming.process_queue import PULL_MAX_IDLE_TIME_MS
+from client.runtime.client_config import ClientConfig
+from client.subscribing.allocate import AllocateAveragely
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageQueue
 from tests.support.consumers import Heard, eventually, fill, pull_what_is_there, rebalance, turn

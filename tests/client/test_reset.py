@@ -8,9 +8,9 @@ import pytest
 
 from broker.port.members import MessageModel
 from broker.port.progress import ConsumeFromWhere
-from client.client_config import ClientConfig
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.runtime.client_config import ClientConfig
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.progress import ProgressFile
 from storage.model import MessageQueue
 from tests.support.consumers import Heard, eventually, fill, pull_until, rebalance, turn

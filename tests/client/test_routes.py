@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from client.errors import BrokerNotExistError, ClientConfigError
-from client.routes import Routes
+from client.runtime.routes import Routes
 from storage.configs.topics import PERM_READ, PERM_WRITE, TopicConfig
 from storage.model import Message, MessageQueue
 from tests.support.failing_broker import DOWN, FailingBroker

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from client.selector import (
+from client.producing.selector import (
     SelectByMachineRoom,
     java_hash_code,
     select_by_hash,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker.errors import BrokerBusyError
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageExt, MessageQueue
 from tests.support.consumers import Heard, eventually, turn

@@ -9,7 +9,7 @@ from broker.port.reading import PullRequest
 from broker.port.sending import SendStatus
 from client.errors import ClientError, SendFailedError
 from client.hooks import CommunicationMode, MessageType
-from client.producer import Producer
+from client.producing.producer import Producer
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageQueue
 from tests.support.failing_broker import DOWN, LOST, FailingBroker

@@ -8,14 +8,14 @@ import pytest
 
 from broker.embedded import EmbeddedBroker
 from broker.port.retrying import SendBackRequest
-from client.allocate import AllocateAveragely
-from client.client_manager import ClientManager
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeOrderlyStatus
-from client.producer import Producer
-from client.pull_consumer import PullConsumer
-from client.pull_service import PullService
-from client.rebalance_service import RebalanceService
+from client.consuming.listener import ConsumeOrderlyStatus
+from client.polling.pull_consumer import PullConsumer
+from client.producing.producer import Producer
+from client.runtime.client_manager import ClientManager
+from client.runtime.pull_service import PullService
+from client.runtime.rebalance_service import RebalanceService
+from client.subscribing.allocate import AllocateAveragely
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.model import Message, MessageQueue
 from tests.support.consumers import Heard, eventually, fill, pull_what_is_there, rebalance
 from tests.support.consuming import QUEUE, queue_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker.port.progress import ConsumeFromWhere, OffsetCommit
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.model import MessageQueue
 from tests.support.consumers import Heard, aged_broker, eventually, fill, turn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from client.stats import ConsumerStatsManager, StatsItemSet, StatsSnapshot, start_sampling
+from client.runtime.stats import ConsumerStatsManager, StatsItemSet, StatsSnapshot, start_sampling
 
 
 @pytest.fixture

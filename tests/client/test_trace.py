@@ -6,7 +6,7 @@ import pytest
 
 from broker.port.transactions import LocalTransactionState
 from client.hooks import ConsumeReturnType, MessageType
-from client.trace import (
+from client.tracing.trace import (
     TraceBean,
     TraceContext,
     TraceType,

@@ -9,11 +9,11 @@ import pytest
 from broker.port.reading import PullRequest
 from broker.port.sending import SendStatus
 from client.hooks import CONSUME_CONTEXT_TYPE, ConsumeMessageContext
-from client.producer import Producer
-from client.producer_config import ProducerConfig
-from client.trace import TraceBean, TraceContext, TraceType, decode_traces, query_traces
-from client.trace_dispatcher import QUEUE_SIZE, TraceDispatcher
-from client.trace_hooks import ConsumeMessageTraceHook
+from client.producing.config import ProducerConfig
+from client.producing.producer import Producer
+from client.tracing.dispatcher import QUEUE_SIZE, TraceDispatcher
+from client.tracing.trace import TraceBean, TraceContext, TraceType, decode_traces, query_traces
+from client.tracing.trace_hooks import ConsumeMessageTraceHook
 from storage.configs.topics import TopicConfig
 from storage.model import TRACE_TOPIC, Message, MessageQueue
 from tests.support.failing_broker import STATUS, FailingBroker

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from client.consumer_settings import set_by_name
-from client.listener import ConsumeConcurrentlyStatus
-from client.producer import Producer
-from client.producer_config import ProducerConfig
-from client.trace import query_traces
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.producing.config import ProducerConfig
+from client.producing.producer import Producer
+from client.subscribing.consumer_settings import set_by_name
+from client.tracing.trace import query_traces
 from storage.configs.topics import TopicConfig
 from storage.model import Message
 from tests.support.consumers import Heard, eventually, turn

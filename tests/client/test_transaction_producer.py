@@ -10,12 +10,12 @@ from broker.errors import BrokerSystemError
 from broker.port.reading import PullRequest
 from broker.port.sending import SendStatus
 from broker.port.transactions import CheckTransactionState, LocalTransactionState
-from client.client_config import ClientConfig
 from client.errors import SendFailedError
-from client.producer import Producer
-from client.producer_config import ProducerConfig
-from client.trace import TraceType, query_traces
-from client.transaction_producer import TransactionProducer
+from client.producing.config import ProducerConfig
+from client.producing.producer import Producer
+from client.producing.transaction_producer import TransactionProducer
+from client.runtime.client_config import ClientConfig
+from client.tracing.trace import TraceType, query_traces
 from storage.configs.topics import TopicConfig
 from storage.model import TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC, Message, MessageExt
 from tests.support.consumers import eventually

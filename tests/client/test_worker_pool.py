@@ -11,7 +11,7 @@ from operator import length_hint
 
 import pytest
 
-from client.worker_pool import WorkerPool
+from client.consuming.worker_pool import WorkerPool
 from tests.support.consumers import PATIENCE_S, eventually
 
 

@@ -21,7 +21,7 @@ from broker.port.transactions import (
     EndTransactionRequest,
     LocalTransactionState,
 )
-from broker.transaction_check import TransactionCheckService
+from broker.transactions.check import TransactionCheckService
 from storage.config import SMALL_STORE
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.format.sys_flag import MessageSysFlag

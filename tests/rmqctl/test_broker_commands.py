@@ -8,7 +8,7 @@ import pytest
 
 from broker.embedded import EmbeddedBroker
 from broker.port.transactions import LocalTransactionState
-from client.transaction_producer import TransactionProducer
+from client.producing.transaction_producer import TransactionProducer
 from storage.model import Message
 from tests.support.cli import run, start
 

@@ -49,18 +49,23 @@ def test_changing_topics_imports_no_writer(store):
 def test_who_joins_no_group_imports_no_client(store, args):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     modules = modules_of(*args)
-    unwanted = {"client", "broker.members", "broker.schedule", "sortedcontainers"}
+    unwanted = {"client", "broker.members.manager", "broker.delaying.schedule", "sortedcontainers"}
     assert [name for name in modules if name in unwanted or name.startswith("client.")] == []
 
 
 def test_one_message_is_sent_without_logs(store):
     modules = modules_of("produce", "t")
-    assert [name for name in modules if name in {"logging", "broker.pull"}] == []
+    assert [name for name in modules if name in {"logging", "broker.pulling.pull"}] == []
 
 
 def test_a_member_imports_no_more_than_it_needs(store):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     modules = modules_of("consume", "t", "-g", "g", "-e")
-    assert "client.push_consumer" in modules
-    unwanted = HEAVY | {"client.producer", "broker.schedule", "client.trace", "typer.rich_utils"}
+    assert "client.pushing.push_consumer" in modules
+    unwanted = HEAVY | {
+        "client.producing.producer",
+        "broker.delaying.schedule",
+        "client.tracing.trace",
+        "typer.rich_utils",
+    }
     assert [name for name in modules if name in unwanted] == []

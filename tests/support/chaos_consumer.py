@@ -17,15 +17,15 @@ from typing import Any
 from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import ConsumeFromWhere
-from client.client_config import ClientConfig
-from client.consumer_config import ConsumerConfig
-from client.listener import (
+from client.consuming.listener import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
 )
-from client.push_consumer import PushConsumer
+from client.pushing.push_consumer import PushConsumer
+from client.runtime.client_config import ClientConfig
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.model import MessageExt
 from tests.support.chaos_journal import DONE, LATER, JournalWriter
 

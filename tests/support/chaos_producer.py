@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from broker.embedded import EmbeddedBroker
-from client.client_config import ClientConfig
-from client.producer import Producer
+from client.producing.producer import Producer
+from client.runtime.client_config import ClientConfig
 from storage.model import Message
 from tests.support.chaos_journal import JournalWriter
 

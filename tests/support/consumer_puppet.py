@@ -11,11 +11,11 @@ from pathlib import Path
 
 from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
-from client.client_config import ClientConfig
-from client.client_manager import CLIENT_MANAGER
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
-from client.push_consumer import PushConsumer
+from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.pushing.push_consumer import PushConsumer
+from client.runtime.client_config import ClientConfig
+from client.runtime.client_manager import CLIENT_MANAGER
+from client.subscribing.consumer_config import ConsumerConfig
 from tests.support.consumers import Heard, eventually
 from tests.support.puppet import Puppet, obey
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from broker.api import Broker
 from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
-from client.instance import ClientInstance
-from client.listener import ConsumeConcurrentlyStatus
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.runtime.instance import ClientInstance
 from storage.configs.topics import TopicConfig
 from storage.model import Message, MessageExt
 from storage.store import MessageStore

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.port.progress import OffsetCommit
-from client.consumer_config import ConsumerConfig
-from client.listener import ConsumeConcurrentlyStatus
-from client.offset_store import ReadOffsetType
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.progress.offset_store import ReadOffsetType
+from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
 from storage.model import PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC, MessageExt, MessageQueue
 from tests.support.consumers import PATIENCE_S, Heard, turn

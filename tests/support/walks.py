@@ -18,11 +18,11 @@ from typing import Any
 
 from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
-from client.client_config import ClientConfig
-from client.client_manager import ClientManager
-from client.listener import ConsumeConcurrentlyStatus
-from client.producer import Producer
-from client.push_consumer import PushConsumer
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.producing.producer import Producer
+from client.pushing.push_consumer import PushConsumer
+from client.runtime.client_config import ClientConfig
+from client.runtime.client_manager import ClientManager
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
 from storage.model import SCHEDULE_TOPIC, Message, MessageExt, MessageQueue, retry_topic

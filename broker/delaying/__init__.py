@@ -1,0 +1,1 @@
+"""Delayed messages: waiting and being delivered."""

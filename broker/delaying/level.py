@@ -1,0 +1,162 @@
+"""The messages that wait in one delay level (DeliverDelayedMessageTimerTask of 4.9).
+
+They lie in one queue of SCHEDULE_TOPIC_XXXX in the order in which they were stored, so the first
+one decides when something is to be done. Java looks every 100 ms; here each look tells when the
+next one is due. If nothing waits, that is the level's delay later: whatever is stored from now on
+is not due before. So delivery is as exact, and an idle store is looked at once a second.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from broker.errors import MessageIllegalError
+from broker.sending.send import prepared
+from storage.format.unit import MAX_EXT_ADDR
+from storage.model import SCHEDULE_TOPIC
+from storage.results import GetMessageStatus
+
+from .message import message_timeup
+
+if TYPE_CHECKING:
+    from storage.format.encode import MessageInner
+    from storage.readonly import StoreView
+    from storage.results import PutMessageResult
+
+logger = logging.getLogger("rmqctl.broker")
+
+DELAY_FOR_A_WHILE_MS: Final = 100
+"""When to try again what did not work."""
+CLOCK_STEP_MS: Final = 1_000
+"""Store times never go back when the clock does; a message so little ahead of it is not early."""
+BATCH_UNITS: Final = 512
+"""Messages that are delivered with one put, at most."""
+BATCH_BYTES: Final = 1 << 20
+"""Bytes of records after which a batch ends, so that the gate is not held for long."""
+
+Unit = tuple[int, int, int]
+"""Commit log offset, size and tags code."""
+
+
+class DelayLevel:
+    """Delivers one level. For one thread at a time.
+
+    ``offset`` is the queue offset to look at next. ``delivered`` is what delayOffset.json is to
+    say, None until something was delivered or loaded.
+    """
+
+    def __init__(
+        self,
+        level: int,
+        delay_ms: int,
+        *,
+        view: Callable[[], StoreView],
+        put: Callable[..., PutMessageResult],
+        now: Callable[[], int],
+    ) -> None:
+        self.level = level
+        self.delay_ms = delay_ms
+        self.queue_id = level - 1
+        self.offset = 0
+        self.delivered: int | None = None
+        self._view = view
+        self._put = put
+        self._now = now
+
+    def load(self, offset: int | None) -> None:
+        """Begin at a saved offset, corrected into the queue's bounds; None: at 0."""
+        self.offset = 0 if offset is None else self._within_bounds(offset)
+        self.delivered = None if offset is None else self.offset
+
+    def run(self) -> int:
+        """Deliver what is due, at most a batch; gives when to come again, ms since the epoch."""
+        units = self._view().units(SCHEDULE_TOPIC, self.queue_id, self.offset, BATCH_UNITS)
+        # Asked for after the units were read, or a message stored in between would seem to come
+        # from the future.
+        now = self._now()
+        if not units:
+            return self._pass_over(now)
+        due_units: list[tuple[int, Unit]] = []
+        size = 0
+        following = now
+        for offset, unit in enumerate(units, self.offset):
+            due = self._deliver_timestamp(unit[2], offset, now)
+            if due > now or size > BATCH_BYTES:
+                following = due
+                break
+            due_units.append((offset, unit))
+            size += unit[1]
+        if due_units and not self._deliver(due_units):
+            return now + DELAY_FOR_A_WHILE_MS
+        return following
+
+    def settle(self) -> None:
+        """Wait for what is under way: nothing here."""
+
+    def _deliver(self, due_units: Sequence[tuple[int, Unit]]) -> bool:
+        """Store what these units name, and advance; False: not all of it."""
+        inners: list[MessageInner] = []
+        ends: list[int] = []
+        for offset, unit in due_units:
+            inner = self._read(offset, unit)
+            if inner is not None:
+                inners.append(inner)
+                ends.append(offset + 1)
+        if inners:
+            if self._put_all(inners):
+                self.delivered = ends[-1]
+            elif len(inners) == 1 or not self._put_each(inners, ends):
+                return False
+        self.offset = due_units[-1][0] + 1
+        return True
+
+    def _put_each(self, inners: Sequence[MessageInner], ends: Sequence[int]) -> bool:
+        """Put one by one: perhaps only one of them is to blame. False: one was not stored."""
+        for inner, end in zip(inners, ends, strict=True):
+            if not self._put_all([inner]):
+                return False
+            self.offset = self.delivered = end
+        return True
+
+    def _read(self, offset: int, unit: Unit) -> MessageInner | None:
+        """Read a delayed message as what it becomes; None if it is gone or goes nowhere."""
+        message = self._view().message_of_unit(SCHEDULE_TOPIC, self.queue_id, offset, unit)
+        return None if message is None else message_timeup(message)
+
+    def _put_all(self, inners: Sequence[MessageInner]) -> bool:
+        try:
+            result = self._put(prepared(inners))
+        except MessageIllegalError as error:
+            logger.error("delay level %d, offset %d: %s", self.level, self.offset, error)  # noqa: TRY400
+            return False
+        if not result.status.stored:
+            logger.warning("delay level %d: the store answered %s", self.level, result.status)
+        return result.status.stored
+
+    def _deliver_timestamp(self, tags_code: int, offset: int, now: int) -> int:
+        """When a unit is due. Further ahead than the level's delay means that the clock was moved
+        or the level changed: then it is due now (correctDeliverTimestamp)."""
+        due = tags_code
+        if due <= MAX_EXT_ADDR:  # an address; what lies there was computed from the store time
+            stored = self._view().store_timestamp(SCHEDULE_TOPIC, self.queue_id, offset)
+            due = now if stored is None else stored + self.delay_ms
+        return now if due > now + self.delay_ms + CLOCK_STEP_MS else due
+
+    def _pass_over(self, now: int) -> int:
+        """Find where to go on if no unit lies at the offset."""
+        nearest = self._within_bounds(self.offset)
+        if nearest == self.offset:
+            found = self._view().get_message(SCHEDULE_TOPIC, self.queue_id, nearest, 1)
+            if found.status is GetMessageStatus.OFFSET_FOUND_NULL:  # a file is missing
+                nearest = min(found.next_begin_offset, found.max_offset)
+        if nearest == self.offset:
+            return now + max(self.delay_ms, DELAY_FOR_A_WHILE_MS)
+        logger.warning("delay level %d goes on at %d, not %d", self.level, nearest, self.offset)
+        self.offset = nearest
+        return now + DELAY_FOR_A_WHILE_MS
+
+    def _within_bounds(self, offset: int) -> int:
+        bounds = self._view().queue_bounds(SCHEDULE_TOPIC, self.queue_id)
+        return min(max(offset, bounds.min_offset), bounds.max_offset)

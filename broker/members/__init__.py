@@ -1,0 +1,1 @@
+"""Who is in a group, who holds a queue, and what processes tell each other."""

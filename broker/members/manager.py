@@ -1,0 +1,334 @@
+"""Members of groups: clients of any processes on one store (ConsumerManager, ProducerManager).
+
+A client that is connected here is said in this process's station file, for all processes to read;
+it lives as long as its process does. So there is no table that could be wrong: whoever asks for a
+group's members reads what the living say. What RocketMQ's broker tells its clients over their
+connections goes as letters (broker.notices), and each broker calls its own clients.
+
+Lock order: ``_lock`` > that of QueueLocks. Clients are called under none of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from broker.errors import (
+    BrokerSystemError,
+    ClientIdInUseError,
+    SubscriptionGroupNotExistError,
+)
+from broker.port.members import MessageModel
+from storage.model import retry_topic
+
+from .client_calls import ClientCalls
+from .group_table import GroupTable, group_table, is_expired
+from .letters import consumer_json, groups_of, members_of
+from .notices import CHECK, MEMBERS, RESET, Notices
+from .queue_lock import QueueLocks
+
+if TYPE_CHECKING:
+    from broker.errors import BrokerError
+    from broker.port.members import (
+        ClientDescription,
+        ClientHandler,
+        ConsumerData,
+        HeartbeatData,
+    )
+    from broker.tables.groups import GroupManager
+    from broker.tables.topics import TopicManager
+    from storage.model import MessageExt, MessageQueue
+    from storage.sharing.stations import Letter, Said
+
+logger = logging.getLogger("rmqctl.broker")
+
+ProgressOf = Callable[[str, str, int], int | None]
+"""Group, topic, queue id: the offset that is committed."""
+
+
+class _Client:
+    """One connected client; ``consumers`` by group."""
+
+    def __init__(self, client_id: str, handler: ClientHandler, now: int, *, remote: bool) -> None:
+        self.client_id = client_id
+        self.handler = handler
+        self.remote = remote
+        self.since = now
+        self.last_heartbeat = now
+        self.beat = 0
+        self.producers: set[str] = set()
+        self.consumers: dict[str, ConsumerData] = {}
+
+    def json(self) -> dict[str, Any]:
+        """Say it for the station file."""
+        return {
+            "id": self.client_id,
+            "since": self.since,
+            "last_heartbeat": self.last_heartbeat,
+            "beat": self.beat,
+            "producers": sorted(self.producers),
+            "consumers": {group: consumer_json(data) for group, data in self.consumers.items()},
+        }
+
+
+class MemberManager:
+    """The clients of this process and the groups of the whole store. Safe for threads."""
+
+    def __init__(
+        self,
+        root: Path,
+        topics: TopicManager,
+        groups: GroupManager,
+        *,
+        now: Callable[[], int],
+        progress_of: ProgressOf,
+        read_message: Callable[[int], MessageExt | None],
+        refuse_equal_client_ids: bool = True,
+    ) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._now = now
+        self._progress_of = progress_of
+        self._refuse_equal_client_ids = refuse_equal_client_ids
+        self._lock = threading.RLock()  # guards the two fields below
+        self._clients: dict[str, _Client] = {}
+        self._tables: dict[str, GroupTable | None] = {}
+        self._queue_locks = QueueLocks(root, now)
+        self.notices = Notices(
+            root, self._on_notice, lambda question: self.calls.answer(question), self._on_deaths
+        )
+        self.calls = ClientCalls(self.notices, self._handler, read_message)
+
+    # -- joining and leaving ------------------------------------------------------------------
+
+    def connect(self, client_id: str, handler: ClientHandler, *, remote: bool = False) -> None:
+        """See Members.connect. A ``remote`` client is gone after 120 s without a heartbeat."""
+        if not client_id:
+            raise BrokerSystemError("a client needs an id")
+        self.notices.open()
+        with self._lock:
+            if client_id in self._clients:
+                raise BrokerSystemError(f"client {client_id} is connected already")
+            self._clients[client_id] = _Client(client_id, handler, self._now(), remote=remote)
+
+    def heartbeat(self, data: HeartbeatData) -> None:
+        """See Members.heartbeat."""
+        refused: BrokerError | None = None
+        loud: dict[str, bool] = {}
+        for consumer in data.consumers:
+            loud[consumer.group_name] = self._prepare_group(consumer.group_name)
+        with self._lock:
+            client = self._clients.get(data.client_id)
+            if client is None:
+                raise BrokerSystemError(f"client {data.client_id} is not connected")
+            before = {group: self._read_table(group) for group in loud}
+            joined: dict[str, ConsumerData] = {}
+            for consumer in data.consumers:
+                try:
+                    self._join(client, consumer, before[consumer.group_name])
+                except BrokerSystemError as error:
+                    refused = refused or error
+                else:
+                    joined[consumer.group_name] = consumer
+            touched = {g for g, said in joined.items() if client.consumers.get(g) != said}
+            changed = {group for group in joined if group not in client.consumers}
+            client.consumers.update(joined)
+            client.producers.update(data.producers)
+            client.last_heartbeat = self._now()
+            client.beat = time.monotonic_ns()
+            self._say()
+            for group in joined.keys() - changed:
+                if _topics_of(before[group]) != _topics_of(self._read_table(group)):
+                    changed.add(group)
+        if touched or changed:
+            self._tell({group: group in changed and loud[group] for group in touched | changed})
+        if refused is not None:
+            raise refused
+
+    def _prepare_group(self, group: str) -> bool:
+        """Make the group and its retry topic; whether changes of the group are told."""
+        try:
+            config = self._groups.for_use(group)
+        except SubscriptionGroupNotExistError:
+            return True  # it may join, its pulls are refused (ClientManageProcessor)
+        self._topics.for_own_use(retry_topic(group), config.retry_queue_nums)
+        return config.notify_consumer_ids_changed_enable
+
+    def _join(self, client: _Client, consumer: ConsumerData, table: GroupTable | None) -> None:
+        group = consumer.group_name
+        if group in client.consumers:
+            return
+        own = self.notices.name
+        for member in table.members if table else ():
+            same = member.client.client_id == client.client_id and member.station != own
+            divided = consumer.message_model is MessageModel.CLUSTERING
+            if same and divided and self._refuse_equal_client_ids:
+                holder = f"process {member.client.pid} on {member.client.host}"
+                raise ClientIdInUseError(group, client.client_id, holder)
+
+    def unregister_client(
+        self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None
+    ) -> None:
+        """See Members.unregister_client."""
+        with self._lock:
+            client = self._clients.get(client_id)
+            if client is None:
+                return
+            if producer_group is not None:
+                client.producers.discard(producer_group)
+            left = client.consumers.pop(consumer_group, None) if consumer_group else None
+            self._leave(client_id, [consumer_group] if left and consumer_group else [])
+        if left and consumer_group:
+            self._tell_left([consumer_group])
+
+    def disconnect(self, client_id: str) -> None:
+        """See Members.disconnect."""
+        with self._lock:
+            client = self._clients.pop(client_id, None)
+            if client is None:
+                return
+            self._leave(client_id, client.consumers)
+        self._tell_left(client.consumers)
+
+    def _leave(self, client_id: str, groups: Iterable[str]) -> None:
+        for group in groups:
+            self._queue_locks.unlock_all(client_id, group)
+        self._say()
+
+    def scan_not_active_channel(self) -> None:
+        """Disconnect remote clients that have been silent for 120 s; every 10 s is often enough."""
+        now = self._now()
+        with self._lock:
+            silent = [
+                client.client_id
+                for client in self._clients.values()
+                if client.remote and is_expired(client.last_heartbeat, now)
+            ]
+        for client_id in silent:
+            logger.warning("client is gone, it was silent for too long: client_id=%s", client_id)
+            self.disconnect(client_id)
+
+    def close(self) -> None:
+        """Disconnect all clients and go. Twice is fine."""
+        with self._lock:
+            groups = {group for client in self._clients.values() for group in client.consumers}
+            for client_id in list(self._clients):
+                client = self._clients.pop(client_id)
+                self._leave(client_id, client.consumers)
+        self._tell_left(groups)
+        self.notices.close()
+        self._queue_locks.close()
+
+    # -- who is there -------------------------------------------------------------------------
+
+    def consumer_ids(self, group: str) -> list[str]:
+        """See Members.consumer_ids."""
+        return [member.client_id for member in self.consumer_connection(group)]
+
+    def consumer_connection(self, group: str) -> list[ClientDescription]:
+        """See Members.consumer_connection."""
+        table = self._read_table(group)
+        return [] if table is None else [member.client for member in table.members]
+
+    def group_table(self, group: str) -> GroupTable | None:
+        """Give a group with its subscriptions, None if nobody is in it; for pulls, so it is kept
+        until a notice comes where they come at all."""
+        if self.notices.name is None:
+            return self._read_table(group)
+        with self._lock:
+            if group not in self._tables:
+                self._tables[group] = self._read_table(group)
+            return self._tables[group]
+
+    def _read_table(self, group: str) -> GroupTable | None:
+        living = self.notices.stations.living()
+        return group_table(member for said in living for member in members_of(said, group))
+
+    # -- queue locks --------------------------------------------------------------------------
+
+    def lock_queues(
+        self, group: str, client_id: str, queues: Sequence[MessageQueue]
+    ) -> set[MessageQueue]:
+        """See Members.lock_queues."""
+        client = self._clients.get(client_id)
+        if client is None:
+            raise BrokerSystemError(f"client {client_id} is not connected")
+        return self._queue_locks.lock(group, client_id, queues, remote=client.remote)
+
+    def unlock_queues(self, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
+        """See Members.unlock_queues."""
+        if self._queue_locks.unlock(group, client_id, queues):
+            # Whoever was refused them would try again with its next round, in up to 20 s.
+            self._tell({group: self._is_loud(group)})
+
+    # -- telling the others -------------------------------------------------------------------
+
+    def _tell_left(self, groups: Iterable[str]) -> None:
+        left = {group: self._is_loud(group) for group in groups}
+        if left:
+            self._tell(left)
+
+    def _tell(self, groups: Mapping[str, bool]) -> None:
+        """Say that members of groups have changed; True for those whose members rebalance."""
+        with self._lock:
+            self._tables.clear()
+        self.notices.tell({"kind": MEMBERS, "groups": dict(groups)})
+
+    def _is_loud(self, group: str) -> bool:
+        config = self._groups.get(group)
+        return config is None or config.notify_consumer_ids_changed_enable
+
+    def _say(self) -> None:
+        self.notices.say([client.json() for client in self._clients.values()])
+        self._tables.clear()
+
+    # -- being told (from the notices' threads) -----------------------------------------------
+
+    def _on_deaths(self, dead: list[Said]) -> None:
+        for said in dead:
+            logger.info("a process is gone: pid=%s", said.content.get("pid"))
+        self._tell_left({group for said in dead for group in groups_of(said)})
+
+    def _on_notice(self, letter: Letter) -> None:
+        kind = letter["kind"]
+        if kind == MEMBERS:
+            with self._lock:
+                self._tables.clear()
+            for group, loud in letter["groups"].items():
+                for handler in self._handlers(group) if loud else ():
+                    _call(partial(handler.notify_consumer_ids_changed, group))
+        elif kind == RESET:
+            group, topic = letter["group"], letter["topic"]
+            known = {i: self._progress_of(group, topic, i) for i in letter["queues"]}
+            offsets = {queue_id: offset for queue_id, offset in known.items() if offset is not None}
+            for handler in self._handlers(group):
+                _call(partial(handler.reset_offset, group, topic, offsets))
+        elif kind == CHECK:
+            self.calls.take_check(letter)
+
+    def _handler(self, client_id: str, group: str | None) -> ClientHandler | None:
+        client = self._clients.get(client_id)
+        if client is None or (group is not None and group not in client.consumers):
+            return None
+        return client.handler
+
+    def _handlers(self, group: str) -> list[ClientHandler]:
+        with self._lock:
+            return [c.handler for c in self._clients.values() if group in c.consumers]
+
+
+def _topics_of(table: GroupTable | None) -> set[str]:
+    return set() if table is None else set(table.subscriptions)
+
+
+def _call(handler: Callable[[], None]) -> None:
+    """Tell one client; one that fails does not keep the others from being told."""
+    try:
+        handler()
+    except Exception:
+        logger.exception("a client could not follow a notice")

@@ -1,0 +1,1 @@
+"""What is handed out, to whom, from where; waiting for more."""

@@ -1,0 +1,236 @@
+"""Pulls that found nothing yet and wait for it (PullRequestHoldService of 4.9).
+
+One thread sleeps until something arrives in a topic that somebody waits for, or somebody's time is
+over; nothing wakes it while nothing is held. It answers a held pull
+
+* when messages came to its queue of which one may match its subscription (the unit's tag hash;
+  other expressions are asked for the message itself);
+* at the sweep, every 5 s, when its queue has grown at all: what came may not match, but the
+  client's offset moves on;
+* when its time is over; when the broker closes.
+
+Each is read once more then and answered with what is there, never held again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from storage.format.unit import MAX_EXT_ADDR
+
+if TYPE_CHECKING:
+    from broker.port.reading import PullRequest, PullResult
+    from storage.reading.message_filter import MessageFilter
+    from storage.readonly import StoreView
+
+    from .arrivals import Arrivals
+
+logger = logging.getLogger("rmqctl.broker")
+
+SWEEP_MS: Final = 5_000
+"""How often held pulls are looked through whatever their subscription (PullRequestHoldService)."""
+SHORT_SWEEP_MS: Final = 1_000
+"""The same without long polling."""
+AFTER_FAILURE_S: Final = 1.0
+_UNITS_AT_ONCE: Final = 1_000
+
+Answer = Callable[["PullResult | Exception"], None]
+
+
+class HeldPull:
+    """One pull that waits. ``deadline`` in ms of the monotonic clock; ``looked_at`` is the queue
+    offset below which nothing matches."""
+
+    __slots__ = ("answer", "deadline", "looked_at", "request", "tags")
+
+    def __init__(
+        self, request: PullRequest, tags: MessageFilter | None, answer: Answer, deadline: int
+    ) -> None:
+        self.request = request
+        self.tags = tags
+        self.answer = answer
+        self.deadline = deadline
+        self.looked_at = request.queue_offset
+
+
+class HeldPulls:
+    """The table of held pulls and its thread. ``read`` is called in that thread.
+
+    Without ``notified`` it looks through them every second only (longPollingEnable = false).
+    """
+
+    def __init__(
+        self,
+        view: Callable[[], StoreView],
+        arrivals: Arrivals,
+        read: Callable[[HeldPull], PullResult],
+        *,
+        notified: bool = True,
+        monotonic_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
+    ) -> None:
+        self._view = view
+        self._arrivals = arrivals
+        self._read = read
+        self._notified = notified
+        self._sweep_ms = SWEEP_MS if notified else SHORT_SWEEP_MS
+        self._monotonic_ms = monotonic_ms
+        self._lock = threading.Lock()  # guards the four fields below
+        self._held: dict[tuple[str, int], list[HeldPull]] = {}
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._sweep_due = 0
+        self._more = threading.Event()
+
+    def hold(
+        self, request: PullRequest, tags: MessageFilter | None, answer: Answer, suspend_ms: int
+    ) -> None:
+        """Hold a pull for so long at most; answers at once if the broker is closing."""
+        now = self._monotonic_ms()
+        pull = HeldPull(request, tags, answer, now + suspend_ms)
+        with self._lock:
+            closed = self._closed
+            if not closed:
+                if not self._held:
+                    self._sweep_due = now + self._sweep_ms
+                self._held.setdefault((request.topic, request.queue_id), []).append(pull)
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=self._run, name="held-pulls", daemon=True
+                    )
+                    self._thread.start()
+        if closed:
+            self._answer(pull)
+            return
+        self._more.set()
+        self._arrivals.wake()
+
+    @property
+    def count(self) -> int:
+        """How many pulls are held."""
+        with self._lock:
+            return sum(map(len, self._held.values()))
+
+    def notify(self) -> None:
+        """Answer those for which a message may have come (notifyMessageArriving)."""
+        view = self._view()
+        for queue, pulls in self._snapshot():
+            max_offset = view.max_offset_in_queue(*queue)
+            for pull in pulls:
+                if self._may_match(view, queue, pull, max_offset):
+                    self._release(queue, pull)
+
+    def sweep(self) -> None:
+        """Answer those whose queue has grown (checkHoldRequest)."""
+        view = self._view()
+        for queue, pulls in self._snapshot():
+            max_offset = view.max_offset_in_queue(*queue)
+            for pull in pulls:
+                if max_offset > pull.request.queue_offset:
+                    self._release(queue, pull)
+
+    def expire(self, now: int) -> None:
+        """Answer those whose time is over."""
+        for queue, pulls in self._snapshot():
+            for pull in pulls:
+                if now >= pull.deadline:
+                    self._release(queue, pull)
+
+    def close(self) -> None:
+        """Answer all, and end the thread. Twice is fine."""
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        self._more.set()
+        self._arrivals.wake()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        for queue, pulls in self._snapshot():
+            for pull in pulls:
+                self._release(queue, pull)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _may_match(
+        self, view: StoreView, queue: tuple[str, int], pull: HeldPull, max_offset: int
+    ) -> bool:
+        if max_offset <= pull.looked_at:
+            return False
+        if pull.tags is None:
+            return True
+        while pull.looked_at < max_offset:
+            count = min(_UNITS_AT_ONCE, max_offset - pull.looked_at)
+            units = view.units(*queue, pull.looked_at, count)
+            if not units:
+                return True  # deleted meanwhile, or not readable: let the answer tell
+            for _, _, code in units:
+                if code <= MAX_EXT_ADDR or pull.tags.matches(code):
+                    return True
+            pull.looked_at += len(units)
+        return False
+
+    def _release(self, queue: tuple[str, int], pull: HeldPull) -> None:
+        with self._lock:
+            pulls = self._held.get(queue, [])
+            if pull not in pulls:
+                return  # answered already
+            pulls.remove(pull)
+            if not pulls:
+                del self._held[queue]
+        self._answer(pull)
+
+    def _answer(self, pull: HeldPull) -> None:
+        result: PullResult | Exception
+        try:
+            result = self._read(pull)
+        except Exception as error:  # noqa: BLE001 - the client is told
+            result = error
+        try:
+            pull.answer(result)
+        except Exception:
+            logger.exception("a client could not take the answer of a pull")
+
+    def _snapshot(self) -> list[tuple[tuple[str, int], list[HeldPull]]]:
+        with self._lock:
+            return [(queue, list(pulls)) for queue, pulls in self._held.items()]
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._more.clear()
+            try:
+                self._round_and_wait()
+            except Exception:
+                # The store was closed, or is not readable: those who wait are told at their time.
+                logger.exception("held pulls could not be looked through")
+                self._more.wait(AFTER_FAILURE_S)
+
+    def _round_and_wait(self) -> None:
+        known = self._arrivals.now()
+        timeout_ms = self.round(self._monotonic_ms())
+        if timeout_ms is None:
+            self._more.wait()
+            return
+        with self._lock:
+            topics = {topic for topic, _ in self._held}
+        if self._notified and not self._arrivals.closed:
+            self._arrivals.wait(known, timeout_ms, topics, self._more.is_set)
+        else:
+            self._more.wait(timeout_ms / 1000)
+
+    def round(self, now: int) -> int | None:
+        """Look at everything once; gives when to do so again at the latest, in ms from ``now``,
+        None if nothing is held."""
+        self.expire(now)
+        if now >= self._sweep_due:
+            self._sweep_due = now + self._sweep_ms
+            self.sweep()
+        if self._notified:
+            self.notify()
+        with self._lock:
+            deadlines = [pull.deadline for pulls in self._held.values() for pull in pulls]
+        if not deadlines:
+            return None
+        return max(0, min(*deadlines, self._sweep_due) - now)

@@ -1,0 +1,1 @@
+"""Giving messages back: next attempts, dead letters, and why."""

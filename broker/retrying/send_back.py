@@ -1,0 +1,134 @@
+"""Giving messages back that a consumer could not consume (SendMessageProcessor of 4.9).
+
+A retry is a delayed message for the group's retry topic; after too many it is a dead letter.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerSystemError, MessageIllegalError, NoPermissionError
+from broker.sending.send import DLQ_NUMS_PER_GROUP, prepared
+from broker.tables.shared_table import READ_ONLY
+from storage.configs.topics import PERM_WRITE
+from storage.model import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_RETRY_TOPIC,
+    PROPERTY_WAIT_STORE_MSG_OK,
+    RESERVED_PROPERTIES,
+    MessageExt,
+    dlq_topic,
+    retry_topic,
+)
+
+from .failure_reason import FAILURE_PROPERTIES
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.port.retrying import SendBackRequest
+    from broker.sending.message_builder import MessageBuilder
+    from broker.tables.groups import GroupManager
+    from broker.tables.topics import TopicManager
+    from storage.format.encode import MessageInner
+    from storage.results import PutMessageResult
+
+FIRST_RETRY_LEVEL = 3
+"""Delay level of the first retry where the broker decides; each further one is a level higher."""
+
+
+class SendBackHandler:
+    """Stores messages for their next attempt. Holds no state; safe for threads.
+
+    ``put`` is MessageStore.put, None where the store is open for reading only; ``look`` gives the
+    message at a commit log offset; ``choose`` a number below its argument.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: TopicManager,
+        groups: GroupManager,
+        builder: MessageBuilder,
+        *,
+        put: Callable[..., PutMessageResult] | None,
+        look: Callable[[int], MessageExt | None],
+        choose: Callable[[int], int] = random.randrange,
+    ) -> None:
+        self._writeable = bool(config.broker_permission & PERM_WRITE)
+        self._keep_reasons = config.keep_failure_reasons
+        self._topics = topics
+        self._groups = groups
+        self._builder = builder
+        self._put = put
+        self._look = look
+        self._choose = choose
+
+    def send_message_back(self, request: SendBackRequest) -> None:
+        """Store a message again; see Broker.send_message_back.
+
+        A group without retry queues has its message dropped, and that is no error: as in RocketMQ.
+        """
+        group = self._groups.for_use(request.group)
+        if self._put is None:
+            raise NoPermissionError(READ_ONLY)
+        if not self._writeable:
+            raise NoPermissionError("this broker may not be written")
+        if group.retry_queue_nums <= 0:
+            return
+        topic = self._topics.for_own_use(retry_topic(request.group), group.retry_queue_nums)
+        if not topic.writeable:
+            raise NoPermissionError(f"topic {topic.topic_name} may not be written")
+        queue_id = self._choose(group.retry_queue_nums)
+        message = self._look(request.commitlog_offset)
+        if message is None:
+            raise BrokerSystemError(
+                f"no message begins at {request.commitlog_offset} of the commit log; "
+                "it has expired, or never was"
+            )
+        properties = dict(message.properties)
+        properties.setdefault(PROPERTY_RETRY_TOPIC, message.topic)
+        properties[PROPERTY_WAIT_STORE_MSG_OK] = "false"
+        if not properties.get(PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
+            properties[PROPERTY_ORIGIN_MESSAGE_ID] = message.offset_msg_id
+        most = request.max_reconsume_times
+        if message.reconsume_times >= (group.retry_max_times if most is None else most) or (
+            request.delay_level < 0
+        ):
+            topic = self._topics.for_own_use(dlq_topic(request.group), DLQ_NUMS_PER_GROUP)
+            queue_id, level = 0, 0
+        else:
+            level = request.delay_level or FIRST_RETRY_LEVEL + message.reconsume_times
+        properties[PROPERTY_DELAY_TIME_LEVEL] = str(level)
+        inner = self._inner(request, message, topic.topic_name, queue_id, properties)
+        result = self._put(prepared([inner]))
+        if not result.status.stored:
+            raise BrokerSystemError(result.reason or f"the store answered {result.status}")
+
+    def _inner(
+        self,
+        request: SendBackRequest,
+        message: MessageExt,
+        topic: str,
+        queue_id: int,
+        properties: dict[str, str],
+    ) -> MessageInner:
+        """Make the record; a reason that does not fit is left out rather than the message."""
+        times = message.reconsume_times + 1
+        for name in FAILURE_PROPERTIES:  # they tell of the failure before
+            properties.pop(name, None)
+        if request.failure and self._keep_reasons:
+            reasons = {
+                name: value
+                for name, value in request.failure.items()
+                if name not in RESERVED_PROPERTIES
+            }
+            try:
+                return self._builder.again(
+                    message, topic, queue_id, {**properties, **reasons}, reconsume_times=times
+                )
+            except MessageIllegalError:
+                pass
+        return self._builder.again(message, topic, queue_id, properties, reconsume_times=times)

@@ -1,0 +1,1 @@
+"""The roles of the port that the embedded broker plays, and its timed services."""

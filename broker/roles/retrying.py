@@ -1,0 +1,71 @@
+"""Retries and transactions of a broker in this process: wiring only."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.port.retrying import SendBackRequest
+    from broker.port.transactions import EndTransactionRequest
+    from broker.retrying.send_back import SendBackHandler
+    from broker.sending.message_builder import MessageBuilder
+    from broker.tables.groups import GroupManager
+    from broker.tables.topics import TopicManager
+    from broker.transactions.transaction import TransactionalMessageService
+    from storage.model import MessageExt
+    from storage.readonly import StoreView
+    from storage.store import MessageStore
+
+
+class RetryingRole:
+    """The Retrying and Transactions roles of an EmbeddedBroker."""
+
+    config: BrokerConfig
+    _store: MessageStore | None
+    _topics: TopicManager
+    _groups: GroupManager
+    _builder: MessageBuilder
+
+    @property
+    def view(self) -> StoreView:
+        """The store for reading."""
+        raise AttributeError("view")
+
+    def send_message_back(self, request: SendBackRequest) -> None:
+        """See Broker.send_message_back."""
+        self._send_back.send_message_back(request)
+
+    def end_transaction(self, request: EndTransactionRequest) -> None:
+        """See Broker.end_transaction."""
+        self._transactions.end_transaction(request)
+
+    @cached_property
+    def _send_back(self) -> SendBackHandler:
+        from broker.retrying.send_back import SendBackHandler
+
+        return SendBackHandler(
+            self.config,
+            self._topics,
+            self._groups,
+            self._builder,
+            put=None if self._store is None else self._store.put,
+            look=self._look,
+        )
+
+    @cached_property
+    def _transactions(self) -> TransactionalMessageService:
+        from broker.transactions.transaction import TransactionalMessageService
+        from storage.store import now_ms
+
+        return TransactionalMessageService(
+            self.config,
+            self._builder,
+            put=None if self._store is None else self._store.put,
+            look=self._look,
+            now=now_ms if self._store is None else self._store.now,
+        )
+
+    def _look(self, commitlog_offset: int) -> MessageExt | None:
+        return self.view.look_message_by_offset(commitlog_offset)

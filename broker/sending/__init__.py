@@ -1,0 +1,1 @@
+"""What is stored of what producers send."""

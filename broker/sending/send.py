@@ -1,0 +1,269 @@
+"""Storing what producers send: one message or a batch (SendMessageProcessor of 4.9)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from broker.errors import (
+    BrokerSystemError,
+    MessageIllegalError,
+    NoPermissionError,
+    ResponseCode,
+    error_of,
+)
+from broker.port.sending import SendOptions, SendResult, SendStatus
+from broker.tables.shared_table import READ_ONLY
+from storage.configs.topics import PERM_WRITE
+from storage.errors import InvalidMessageError
+from storage.format.encode import ENCODE_MANY_FROM, prepare
+from storage.format.host import pack_host
+from storage.format.message_id import offset_msg_id
+from storage.format.sys_flag import MessageSysFlag
+from storage.model import (
+    PROPERTY_INNER_MULTI_DISPATCH,
+    RETRY_GROUP_TOPIC_PREFIX,
+    Message,
+    MessageQueue,
+    dlq_topic,
+)
+from storage.results import PutMessageResult, PutMessageStatus
+from storage.writing.light_queues import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LightPut
+
+from .message_builder import MessageBuilder, Origin
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.tables.groups import GroupManager
+    from broker.tables.topics import TopicManager
+    from storage.configs.topics import TopicConfig
+    from storage.format.encode import MessageInner
+    from storage.format.message_id import UniqueIds
+    from storage.format.prepared import PreparedRecords
+
+DLQ_NUMS_PER_GROUP: Final = 1
+"""Queues of a group's dead letters (AbstractSendMessageProcessor)."""
+
+_MULTI_TAG: Final = "MULTI_TAG"
+_BATCH_ITEM_HEAD: Final = 22
+"""Bytes that a batch's encoding adds to each item (MessageDecoder.encodeMessage)."""
+
+_REFUSED: Final = {
+    PutMessageStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
+    PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: ResponseCode.MESSAGE_ILLEGAL,
+    PutMessageStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
+}
+
+
+class Sender:
+    """Stores single messages and batches; safe for threads.
+
+    ``put`` and ``put_message`` are MessageStore's, None where the store is open for reading only;
+    ``multi_dispatch`` whether single messages fill light queues (enableMultiDispatch).
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: TopicManager,
+        groups: GroupManager,
+        builder: MessageBuilder,
+        *,
+        put: Callable[..., PutMessageResult] | None,
+        put_message: Callable[[MessageInner], PutMessageResult] | None,
+        unique_ids: UniqueIds,
+        now: Callable[[], int],
+        max_message_size: int,
+        multi_dispatch: bool = False,
+    ) -> None:
+        self._multi_dispatch = multi_dispatch
+        self._broker_name = config.broker_name
+        self._writeable = bool(config.broker_permission & PERM_WRITE)
+        self._topics = topics
+        self._groups = groups
+        self._builder = builder
+        self._put = put
+        self._put_message = put_message
+        self._unique_ids = unique_ids
+        self._now = now
+        self._max_message_size = max_message_size
+        self._store_host = pack_host(config.store_host)
+        self._born_host = pack_host(config.born_host)
+        self._turns: dict[str, Iterator[int]] = {}
+
+    def send(self, message: Message, queue_id: int | None, options: SendOptions) -> SendResult:
+        """Store one message; see Broker.send."""
+        topic = message.topic
+        config = self._topic(topic, options)
+        queue_id = self._queue(config, queue_id)
+        target, target_queue = topic, queue_id
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._is_dead(topic, options):
+            config = self._topics.for_own_use(dlq_topic(group_of_retry(topic)), DLQ_NUMS_PER_GROUP)
+            target, target_queue = config.topic_name, 0
+        now = self._now()
+        origin = self._origin(options, now, config)
+        inner, msg_id = self._builder.build(
+            message, target, target_queue, self._unique_ids.next(now), origin
+        )
+        result = self._store_one(message, inner)
+        status = put_outcome(result)
+        return SendResult(
+            status,
+            MessageQueue(topic, self._broker_name, queue_id),
+            result.queue_offsets[0],
+            msg_id,
+            offset_msg_id(self._store_host, result.commitlog_offsets[0]),
+            result.store_timestamp,
+        )
+
+    def send_batch(
+        self, messages: Sequence[Message], queue_id: int | None, options: SendOptions
+    ) -> SendResult:
+        """Store a batch; see Broker.send_batch."""
+        topic = self._batch_topic(messages)
+        config = self._topic(topic, options)
+        queue_id = self._queue(config, queue_id)
+        now = self._now()
+        origin = self._origin(options, now, config)
+        unique_ids = self._unique_ids.take(len(messages), now)
+        inners: list[MessageInner] = []
+        msg_ids: list[str] = []
+        size = 0
+        for message, unique_id in zip(messages, unique_ids, strict=True):
+            inner, msg_id = self._builder.build_item(message, queue_id, unique_id.decode(), origin)
+            inners.append(inner)
+            msg_ids.append(msg_id)
+            size += _BATCH_ITEM_HEAD + len(inner.body) + len(inner.properties)
+        if size > self._max_message_size:
+            raise MessageIllegalError(
+                f"the batch has {size} bytes, allowed are {self._max_message_size}; split it"
+            )
+        result = self._store_batch(prepared(inners), whole=True)
+        status = put_outcome(result)
+        # int(): the offsets of a large batch are NumPy's.
+        offset_ids = [offset_msg_id(self._store_host, int(at)) for at in result.commitlog_offsets]
+        return SendResult(
+            status,
+            MessageQueue(topic, self._broker_name, queue_id),
+            int(result.queue_offsets[0]),
+            ",".join(msg_ids),
+            ",".join(offset_ids),
+            result.store_timestamp,
+        )
+
+    def _topic(self, topic: str, options: SendOptions) -> TopicConfig:
+        """Find or create the topic; raises what ``TopicManager.for_sending`` raises."""
+        if self._put is None:
+            raise NoPermissionError(READ_ONLY)
+        found = self._topics.for_sending(
+            topic, options.default_topic, options.default_topic_queue_nums
+        )
+        # Java too asks for both only: for other topics its name server hides the broker's queues.
+        if found.order and not self._writeable:
+            raise NoPermissionError(f"broker {self._broker_name} may not be written")
+        return found
+
+    def _is_dead(self, topic: str, options: SendOptions) -> bool:
+        """Tell whether a retry has had its last attempt (SendMessageProcessor.handleRetryAndDLQ).
+
+        It becomes a dead letter. DELAY in its properties still counts, so it travels through
+        the delay queue first; RocketMQ 5 ends that.
+        """
+        group = self._groups.for_use(group_of_retry(topic))
+        most = options.max_reconsume_times
+        return options.reconsume_times >= (group.retry_max_times if most is None else most)
+
+    def _queue(self, topic: TopicConfig, queue_id: int | None) -> int:
+        """Check a queue that was asked for, or take the next write queue in turn."""
+        if queue_id is None:
+            count = topic.write_queue_nums
+            if count < 1:
+                raise NoPermissionError(f"topic {topic.topic_name} has no queue to write to")
+            return next(self._turn(topic.topic_name)) % count
+        if not 0 <= queue_id < max(topic.write_queue_nums, topic.read_queue_nums):
+            raise BrokerSystemError(
+                f"topic {topic.topic_name} has no queue {queue_id}: "
+                f"it has {topic.write_queue_nums} write queues, numbered from 0"
+            )
+        return queue_id
+
+    def _turn(self, topic: str) -> Iterator[int]:
+        # Like a Java producer each process begins anywhere, or single sends would all meet in 0.
+        turn = self._turns.get(topic)
+        if turn is None:
+            turn = self._turns.setdefault(
+                topic, itertools.count(int.from_bytes(os.urandom(2), "big"))
+            )
+        return turn
+
+    def _origin(self, options: SendOptions, now: int, topic: TopicConfig) -> Origin:
+        born = options.born_timestamp
+        host = options.born_host
+        several_tags = topic.topic_filter_type == _MULTI_TAG
+        return Origin(
+            now if born is None else born,
+            self._born_host if host is None else pack_host(host),
+            self._store_host,
+            options.sys_flag | MessageSysFlag.MULTI_TAGS_FLAG if several_tags else options.sys_flag,
+            options.reconsume_times,
+        )
+
+    def _store_one(self, message: Message, inner: MessageInner) -> PutMessageResult:
+        """Put a message, which light queues may wait for, too: they are named in it then."""
+        if self._put is None or self._put_message is None:
+            raise NoPermissionError(READ_ONLY)
+        names = self._multi_dispatch and message.get_property(PROPERTY_INNER_MULTI_DISPATCH)
+        if names:
+            return self._put(LightPut(inner, tuple(names.split(LIGHT_QUEUE_SEPARATOR))))
+        try:
+            return self._put_message(inner)
+        except InvalidMessageError as error:
+            raise MessageIllegalError(str(error)) from error
+
+    def _store_batch(self, records: PreparedRecords, *, whole: bool = False) -> PutMessageResult:
+        if self._put is None:
+            raise NoPermissionError(READ_ONLY)
+        return self._put(records, whole=whole)
+
+    def _batch_topic(self, messages: Sequence[Message]) -> str:
+        """Give the one topic of a batch (MessageBatch.generateFromList)."""
+        if not messages:
+            raise MessageIllegalError("the batch has no message")
+        topic = messages[0].topic
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            raise MessageIllegalError(f"topic {topic} takes no batch; send its messages one by one")
+        for message in messages:
+            if message.topic != topic:
+                raise MessageIllegalError(
+                    f"the messages of a batch have one topic, not {topic} and {message.topic}"
+                )
+        return topic
+
+
+def group_of_retry(topic: str) -> str:
+    """Name the consumer group of a retry topic."""
+    return topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX)
+
+
+def put_outcome(result: PutMessageResult) -> SendStatus:
+    """Tell what a put means for its sender; raises the error of the response code if it failed."""
+    if result.status is PutMessageStatus.PUT_OK:
+        return SendStatus.SEND_OK
+    if result.status.stored:
+        return SendStatus(result.status.value)
+    code = _REFUSED.get(result.status, ResponseCode.SYSTEM_ERROR)
+    raise error_of(code, result.reason or f"the store answered {result.status}")
+
+
+def prepared(messages: Sequence[MessageInner]) -> PreparedRecords:
+    """Encode messages in the way that is faster for so many. Raises MessageIllegalError."""
+    try:
+        if len(messages) < ENCODE_MANY_FROM:
+            return prepare(messages)
+        from storage.format.encode_many import encode_many
+
+        return encode_many(messages)
+    except InvalidMessageError as error:
+        raise MessageIllegalError(str(error)) from error

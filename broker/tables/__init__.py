@@ -1,0 +1,1 @@
+"""Topics and groups: settings that all processes of a store share."""

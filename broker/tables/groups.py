@@ -1,0 +1,90 @@
+"""The rules of consumer groups: how one comes to be (SubscriptionGroupManager)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerSystemError, SubscriptionGroupNotExistError
+from broker.validation import check_group
+from storage.configs.journal import Journal
+from storage.configs.subscription_groups import (
+    SYSTEM_GROUP_PREFIX,
+    SubscriptionGroupConfig,
+    subscription_groups_file,
+    system_groups,
+)
+
+from .shared_table import Gate, SharedTable
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from storage.files.fs import FileSystem
+
+
+class GroupManager:
+    """The consumer groups of one store, shared with every process that uses it.
+
+    ``gate`` None means read-only.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        config: BrokerConfig,
+        *,
+        gate: Gate | None,
+        now: Callable[[], int],
+        fs: FileSystem | None = None,
+    ) -> None:
+        self._config = config
+        self._table: SharedTable[SubscriptionGroupConfig] = SharedTable(
+            subscription_groups_file(root, fs),
+            system_groups(),
+            kind="group",
+            command="updateSubGroup",
+            gate=gate,
+            journal=Journal(root, fs),
+            now=now,
+        )
+
+    def all(self) -> dict[str, SubscriptionGroupConfig]:
+        """Give all groups: the system's, and those of the file."""
+        return self._table.all()
+
+    def get(self, group: str) -> SubscriptionGroupConfig | None:
+        """Read one group's settings; None if there is no such group."""
+        return self._table.get(group)
+
+    def for_use(self, group: str) -> SubscriptionGroupConfig:
+        """Find a group, creating it where that is allowed (findSubscriptionGroupConfig).
+
+        Raises InvalidNameError and SubscriptionGroupNotExistError. On a store that is open for
+        reading only, an unknown group has the settings it would be created with.
+        """
+        found = self._table.get(group)
+        if found is not None:
+            return found
+        check_group(group)
+        automatic = self._config.auto_create_subscription_group
+        if not (automatic or group.startswith(SYSTEM_GROUP_PREFIX)):
+            raise SubscriptionGroupNotExistError(f"group {group} does not exist; create it first")
+        created = SubscriptionGroupConfig(group)
+        return self._table.create(group, created) if self._table.writable else created
+
+    def update(
+        self, config: SubscriptionGroupConfig, note: Mapping[str, str] | None = None
+    ) -> bool:
+        """Create or change a group; False if it is so already (updateSubscriptionGroupConfig).
+
+        Noted in the change journal before it is done. Raises InvalidNameError, NoPermissionError
+        and BrokerSystemError, and nothing has changed then.
+        """
+        group = config.group_name
+        check_group(group)
+        if config.retry_queue_nums < 0:
+            raise BrokerSystemError(
+                f"group {group} can not have {config.retry_queue_nums} retry queues"
+            )
+        return self._table.update(group, config, note or {})

@@ -1,0 +1,95 @@
+"""Settings by name that many processes use and change: one of RocketMQ's tables with its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Generic, TypeVar
+
+from broker.errors import NoPermissionError
+from storage.configs.config_table import ConfigTable, ConfigTableFile
+from storage.configs.journal import Journal
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+Gate = Callable[[], AbstractContextManager[None]]
+"""Holds the right to replace config files for a block; MessageStore.gate."""
+
+READ_ONLY = "the store is open for reading only; open it for writing to change it"
+
+
+class SharedTable(Generic[T]):
+    """One table of a store. What another process changes is seen at the next call.
+
+    ``system`` are the settings that a broker makes at its start; they reach the file with the first
+    change, and what the file says about them wins. ``gate`` None means read-only. ``kind`` and
+    ``command`` name changes in the journal.
+    """
+
+    def __init__(
+        self,
+        file: ConfigTableFile[Any],
+        system: Mapping[str, T],
+        *,
+        kind: str,
+        command: str,
+        gate: Gate | None,
+        journal: Journal,
+        now: Callable[[], int],
+    ) -> None:
+        self._file = file
+        self._kind = kind
+        self._command = command
+        self._gate = gate
+        self._journal = journal
+        self._now = now
+        self.system = system
+
+    @property
+    def writable(self) -> bool:
+        """Whether settings may be changed."""
+        return self._gate is not None
+
+    def all(self) -> dict[str, T]:
+        """Give all settings by name."""
+        return {**self.system, **self._read().items}
+
+    def get(self, name: str) -> T | None:
+        """Read the settings of one name; None if there are none."""
+        return self._read().get(name) or self.system.get(name)
+
+    def create(self, name: str, item: T) -> T:
+        """Add settings by the way of use; gives those of another process if it was faster."""
+        return self._put(name, item, None) or item
+
+    def update(self, name: str, item: T, note: Mapping[str, str]) -> bool:
+        """Add or change settings by will, noted in the journal first; False if they are so."""
+        return self._put(name, item, note) is None
+
+    def _read(self) -> ConfigTable[T]:
+        table: ConfigTable[T] = self._file.read(self._now())
+        return table
+
+    def _put(self, name: str, item: T, note: Mapping[str, str] | None) -> T | None:
+        """Write settings; gives those that stay instead, None if ``item`` was taken."""
+        if self._gate is None:
+            raise NoPermissionError(READ_ONLY)
+        with self._gate():
+            now = self._now()
+            table: ConfigTable[T] = self._file.read_for_change(now)
+            old = table.get(name)
+            if old is not None and (note is None or old == item):
+                return old
+            table.add_missing(self.system)
+            table.put(name, item, now)
+            if note is not None:
+                change = {"command": self._command, self._kind: name}
+                values = {"old": None if old is None else _members(old), "new": _members(item)}
+                self._journal.append({**change, **note, **values}, now)
+            self._file.save(table)
+        return None
+
+
+def _members(item: Any) -> dict[str, Any]:
+    members: dict[str, Any] = item._asdict()
+    return members

@@ -1,0 +1,194 @@
+"""The rules of topics: who may send and pull, and how a topic comes to be (TopicConfigManager)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerSystemError, NoPermissionError, TopicNotExistError
+from broker.validation import (
+    NOT_ALLOWED_SEND_TOPICS,
+    check_changeable_topic,
+    check_send_topic,
+    check_topic,
+)
+from storage.configs.journal import Journal
+from storage.configs.topics import (
+    PERM_INHERIT,
+    PERM_READ,
+    PERM_WRITE,
+    TopicConfig,
+    system_topics,
+    topics_file,
+)
+from storage.model import (
+    AUTO_CREATE_TOPIC_KEY_TOPIC,
+    RETRY_GROUP_TOPIC_PREFIX,
+    SCHEDULE_TOPIC,
+)
+
+from .shared_table import Gate, SharedTable
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from storage.files.fs import FileSystem
+
+_MAX_PERM = 15
+
+
+class TopicManager:
+    """The topics of one store, shared with every process that uses it.
+
+    ``queues`` lists the queues that hold messages; ``gate`` None means read-only.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        config: BrokerConfig,
+        *,
+        gate: Gate | None,
+        queues: Callable[[], list[tuple[str, int]]],
+        now: Callable[[], int],
+        fs: FileSystem | None = None,
+    ) -> None:
+        self._config = config
+        self._queues = queues
+        self._table: SharedTable[TopicConfig] = SharedTable(
+            topics_file(root, fs),
+            system_topics(
+                config.broker_cluster_name,
+                config.broker_name,
+                auto_create=config.auto_create_topic_enable,
+            ),
+            kind="topic",
+            command="updateTopic",
+            gate=gate,
+            journal=Journal(root, fs),
+            now=now,
+        )
+
+    def all(self) -> dict[str, TopicConfig]:
+        """Give all topics: the system's, those of the file, and those that only queues tell of."""
+        topics = self._table.all()
+        for topic in dict.fromkeys(topic for topic, _ in self._queues()):
+            if topic not in topics:
+                topics[topic] = self._of_queues(topic)
+        return topics
+
+    def get(self, topic: str) -> TopicConfig | None:
+        """Read one topic's settings; None if there is no such topic.
+
+        A topic without settings but with messages (topics.json was lost; light queues) can be
+        read, not written.
+        """
+        found = self._table.get(topic)
+        if found is None and any(topic == name for name, _ in self._queues()):
+            return self._of_queues(topic)
+        return found
+
+    def for_sending(self, topic: str, default_topic: str, default_queue_nums: int) -> TopicConfig:
+        """Find the topic of a send, creating it where that is allowed (msgCheck).
+
+        Raises InvalidNameError, NoPermissionError and TopicNotExistError.
+        """
+        found = self._table.get(topic)
+        if found is None or topic in NOT_ALLOWED_SEND_TOPICS:
+            check_send_topic(topic)
+        if found is None:
+            found = self._create_in_send(topic, default_topic, default_queue_nums)
+        if not found.writeable:
+            raise NoPermissionError(
+                f"topic {topic} may not be written: its perm is {found.perm}, write is {PERM_WRITE}"
+            )
+        return found
+
+    def for_own_use(self, topic: str, queue_nums: int) -> TopicConfig:
+        """Find a topic that the broker fills itself (retries, dead letters, transactions).
+
+        A new one is readable and writable (createTopicInSendMessageBackMethod).
+        """
+        found = self._table.get(topic)
+        if found is None:
+            check_topic(topic)
+            found = self._table.create(topic, TopicConfig(topic, queue_nums, queue_nums))
+        return found
+
+    def write_system_topics(self) -> None:
+        """Have topics.json name the topics that every broker has, as it does when one has started.
+
+        Changes nothing if it names them already.
+        """
+        topic = self._table.system[SCHEDULE_TOPIC]
+        self._table.create(topic.topic_name, topic)
+
+    def for_pulling(self, topic: str, queue_id: int) -> TopicConfig:
+        """Find the topic of a pull (PullMessageProcessor).
+
+        Raises InvalidNameError, TopicNotExistError, NoPermissionError, and BrokerSystemError for a
+        queue that the topic does not have.
+        """
+        found = self.get(topic)
+        if found is None:
+            check_topic(topic)
+            raise TopicNotExistError(f"topic {topic} does not exist; create it, or send to it")
+        if not found.readable:
+            raise NoPermissionError(
+                f"topic {topic} may not be read: its perm is {found.perm}, read is {PERM_READ}"
+            )
+        if not 0 <= queue_id < found.read_queue_nums:
+            raise BrokerSystemError(
+                f"topic {topic} has no queue {queue_id}: "
+                f"it has {found.read_queue_nums} read queues, numbered from 0"
+            )
+        return found
+
+    def update(self, config: TopicConfig, note: Mapping[str, str] | None = None) -> bool:
+        """Create or change a topic; False if it is so already (updateTopicConfig).
+
+        Noted in the change journal before it is done. Raises InvalidNameError, NoPermissionError
+        and BrokerSystemError, and nothing has changed then.
+        """
+        topic = config.topic_name
+        check_changeable_topic(topic)
+        if topic in self._table.system:
+            raise NoPermissionError(f"topic {topic} belongs to the system and can not be changed")
+        for what, count in (("read", config.read_queue_nums), ("write", config.write_queue_nums)):
+            if count < 0:
+                raise BrokerSystemError(f"topic {topic} can not have {count} {what} queues")
+        if not 0 <= config.perm <= _MAX_PERM:
+            raise BrokerSystemError(
+                f"perm {config.perm} of topic {topic} is not a sum of "
+                "4 (read), 2 (write) and 1 (inherit)"
+            )
+        return self._table.update(topic, config, note or {})
+
+    def _create_in_send(
+        self, topic: str, default_topic: str, default_queue_nums: int
+    ) -> TopicConfig:
+        """Apply createTopicInSendMessageMethod, and its exception for retry topics."""
+        created = self._like_default(topic, default_topic, default_queue_nums)
+        if created is None and topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            created = TopicConfig(topic, 1, 1)
+        if created is None:
+            raise TopicNotExistError(f"topic {topic} does not exist; create it before sending")
+        return self._table.create(topic, created)
+
+    def _like_default(
+        self, topic: str, default_topic: str, default_queue_nums: int
+    ) -> TopicConfig | None:
+        """Give the settings of a new topic after those of ``default_topic``; None: not allowed."""
+        template = self._table.get(default_topic)
+        if template is None or not template.inherited:
+            return None
+        automatic = self._config.auto_create_topic_enable
+        if default_topic == AUTO_CREATE_TOPIC_KEY_TOPIC and not automatic:
+            return None  # such a broker takes the inherit bit from TBW102
+        queues = max(0, min(default_queue_nums, template.write_queue_nums))
+        perm = template.perm & ~PERM_INHERIT
+        return TopicConfig(topic, queues, queues, perm, template.topic_filter_type)
+
+    def _of_queues(self, topic: str) -> TopicConfig:
+        count = 1 + max(queue_id for name, queue_id in self._queues() if name == topic)
+        return TopicConfig(topic, count, 0, PERM_READ)

@@ -1,0 +1,1 @@
+"""Half messages, how they end, and asking for those that do not."""

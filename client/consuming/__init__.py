@@ -1,0 +1,1 @@
+"""Listeners, the queues in their hands, and the threads that call them."""

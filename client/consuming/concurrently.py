@@ -1,0 +1,432 @@
+"""Consuming in many threads, in any order (ConsumeMessageConcurrentlyService of 4.9).
+
+A pull is split into requests of ``consume_message_batch_max_size`` messages. What the listener says
+of a request decides:
+
+    CONSUME_SUCCESS               finished
+    RECONSUME_LATER, None, error  sent back to the broker, then finished: its retry is a new message
+    sending back fails            reconsume_times + 1, again in 5 s; progress waits for it
+
+Finished messages leave the process queue, whose smallest remaining offset is the progress.
+
+They do so in batches. A request that succeeded within a millisecond is only put into the process
+queue's ``finished``, and ``settle`` turns all of them into progress at once: when a thread runs out
+of work, after some pulls, after a request that took longer, and whenever somebody is about to use
+the progress (ConsumeService.settle). So the batches change no number that anybody looks at.
+
+Locks, in their order: WatchedRequest.lock > ProcessQueue.settling > ProcessQueue's and the offset
+store's own. Listeners and hooks run under none of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from operator import length_hint
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.port.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
+from broker.retrying.failure_reason import failure_properties
+from storage.model import (
+    PROPERTY_CONSUME_START_TIMESTAMP,
+    MessageExt,
+    MessageQueue,
+    retry_topic,
+)
+
+from .consume_hooks import call_after, call_before, return_type
+from .listener import (
+    ConsumeConcurrentlyContext,
+    ConsumeConcurrentlyStatus,
+    concurrent_function,
+)
+from .service import reset_retry_topic, thread_name
+from .timer import ConsumeTimer, WatchedRequest
+from .worker_pool import WorkerPool
+
+if TYPE_CHECKING:
+    from client.hooks import ConsumeMessageContext
+
+    from .listener import AnyConcurrentListener
+    from .process_queue import Messages, ProcessQueue
+    from .service import ConsumerContext
+
+logger = logging.getLogger("rmqctl.client.consume")
+
+RESUBMIT_DELAY_MS: Final = 5_000
+"""When messages that could not be sent back, or not be submitted, are consumed again."""
+EXPIRED_DELAY_LEVEL: Final = 3
+"""Level (10 s) at which messages come back that were in a listener for too long."""
+
+_MAX_UNSETTLED: Final = 64  # pulls that are done with, but for their progress
+_MS_PER_MINUTE: Final = 60_000
+_START_TIME: Final = PROPERTY_CONSUME_START_TIMESTAMP.encode() + b"\x01%d"
+_SUCCESS: Final = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+_LATER: Final = ConsumeConcurrentlyStatus.RECONSUME_LATER
+_TOO_LONG: Final = "TIME_OUT"
+
+
+class _Call(NamedTuple):
+    """One call of the listener that has ended. ``took`` is in ms."""
+
+    messages: Messages
+    context: ConsumeConcurrentlyContext
+    status: ConsumeConcurrentlyStatus | None
+    error: BaseException | None
+    took: int
+    hooked: ConsumeMessageContext | None
+    watched: WatchedRequest | None
+
+
+class _Pulled:
+    """The requests of one pull: each thread that helps takes the next one."""
+
+    __slots__ = ("_service", "process_queue", "queue", "requests")
+
+    def __init__(
+        self,
+        service: ConsumeMessageConcurrentlyService,
+        requests: Iterator[Messages],
+        process_queue: ProcessQueue,
+        queue: MessageQueue,
+    ) -> None:
+        self._service = service
+        self.requests = requests  # over a list: a step of it is whole, whoever makes it
+        self.process_queue = process_queue
+        self.queue = queue
+
+    def has_more(self) -> bool:
+        """See Job.has_more."""
+        return length_hint(self.requests) > 1
+
+    def work(self) -> None:
+        """See Job.work."""
+        self._service.work_on(self)
+
+
+class ConsumeMessageConcurrentlyService:
+    """A ConsumeService: see the module."""
+
+    def __init__(self, consumer: ConsumerContext, listener: AnyConcurrentListener) -> None:
+        """Have messages consumed by ``listener``."""
+        self._consumer = consumer
+        self._listen = concurrent_function(listener)
+        self._now_ms = consumer.clock.now_ms
+        self._retry_topic = retry_topic(consumer.group)
+        self._clustering = consumer.config.message_model is MessageModel.CLUSTERING
+        group = consumer.group
+        self.pool: Final = WorkerPool(
+            thread_name("ConsumeMessageThread", group),
+            consumer.config.consume_thread_min,
+            self._settle_all,
+        )
+        self._later = consumer.schedulers(thread_name("ConsumeMessageScheduledThread", group))
+        self._cleaning = consumer.schedulers(thread_name("CleanExpireMsgScheduledThread", group))
+        self._timer = ConsumeTimer(
+            consumer.schedulers(thread_name("AckAndResendScheduledThread", group)),
+            self._give_back_late,
+            self._remove,
+        )
+        self._unsettled: deque[_Pulled] = deque()
+
+    def start(self) -> None:
+        """See ConsumeService.start.
+
+        The scan for expired messages has the timeout as its period, and the period is read once:
+        so a message is given back between one and two timeouts after it was begun, and changing
+        the setting later changes what counts as expired, but not how often it is looked.
+        """
+        config = self._consumer.config
+        if config.clean_expired_messages:
+            period_ms = config.consume_timeout_minutes * _MS_PER_MINUTE
+            self._cleaning.call_every(period_ms, period_ms, self.clean_expire_msg)
+
+    def shutdown(self, await_ms: int) -> None:
+        """See ConsumeService.shutdown."""
+        self._later.shutdown()
+        if not self.pool.shutdown(await_ms):
+            logger.info("a listener still runs: group=%s", self._consumer.group)
+        self._cleaning.shutdown()
+        self._timer.shutdown()
+        self._settle_all()
+
+    def submit(
+        self,
+        messages: Sequence[MessageExt],
+        process_queue: ProcessQueue,
+        queue: MessageQueue,
+        dispatch_to_consume: bool = True,
+    ) -> None:
+        """See ConsumeService.submit; ``dispatch_to_consume`` means nothing here."""
+        size = self._consumer.config.consume_message_batch_max_size
+        pulled = tuple(messages)
+        requests: list[Messages] = (
+            [(message,) for message in pulled]
+            if size == 1
+            else [pulled[i : i + size] for i in range(0, len(pulled), size)]
+        )
+        if not self.pool.submit(_Pulled(self, iter(requests), process_queue, queue)):
+            self._submit_later(pulled, process_queue, queue)
+
+    def _submit_later(
+        self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue
+    ) -> None:
+        self._later.call_later(
+            RESUBMIT_DELAY_MS, lambda: self.submit(messages, process_queue, queue)
+        )
+
+    # -- one request
+
+    def work_on(self, pulled: _Pulled) -> None:
+        """Consume requests of a pull until none is left to begin, in this thread."""
+        self._run(pulled.requests, pulled.process_queue, pulled.queue)
+        self._unsettled.append(pulled)
+        if len(self._unsettled) > _MAX_UNSETTLED:
+            self._settle_all()
+
+    def _run(
+        self,
+        requests: Iterator[Messages],
+        process_queue: ProcessQueue,
+        queue: MessageQueue,
+        watched: WatchedRequest | None = None,
+    ) -> None:
+        """Have requests consumed one after the other (ConsumeRequest.run).
+
+        Everything that is the same for all of them is looked up once: an empty listener costs
+        about as much as what is done here for each message.
+        """
+        consumer, pool, listen, now_ms = self._consumer, self.pool, self._listen, self._now_ms
+        finish = process_queue.finished.append
+        retried = queue.topic == self._retry_topic
+        config, hooks = consumer.config, consumer.consume_hooks
+        watch = more_to_do = False
+        started, start_time = 0, b""
+        look = True  # time has passed: settings may have changed, and it is another millisecond
+        for messages in requests:
+            if pool.stopped:
+                return
+            if process_queue.dropped:
+                logger.info("not consumed, the queue is dropped: %s", queue)
+                continue
+            if look:
+                look = False
+                config, hooks = consumer.config, consumer.consume_hooks
+                watch = bool(config.resend_after_if_still_un_ack_ms) and self._clustering
+                more_to_do = bool(hooks) or config.consume_log or watched is not None
+                started = now_ms()
+                start_time = _START_TIME % started
+            if watch and watched is None:
+                self._watch(messages, process_queue, queue)
+                look = True
+                continue
+            context = ConsumeConcurrentlyContext(queue)
+            if retried:
+                reset_retry_topic(messages, self._retry_topic)
+            hooked = call_before(hooks, consumer.group, messages, queue) if hooks else None
+            for message in messages:
+                message.add_property_bytes(start_time)
+            status: ConsumeConcurrentlyStatus | None = None
+            error: BaseException | None = None
+            try:
+                status = listen(messages, context)
+            except BaseException as raised:  # noqa: BLE001 - whatever it raises, they come again
+                error = raised
+            took = now_ms() - started
+            if (
+                status is not _SUCCESS
+                or took
+                or more_to_do
+                or context.ack_index < len(messages) - 1
+                or _is_dropped(process_queue)
+            ):
+                call = _Call(messages, context, status, error, took, hooked, watched)
+                self._end(call, process_queue)
+                look = True
+            else:
+                finish(messages)
+
+    def _watch(self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        def consume(request: WatchedRequest) -> None:
+            self._run(iter((messages,)), process_queue, queue, request)
+
+        request = WatchedRequest(messages, process_queue, queue)
+        self._timer.run(request, self._consumer.config.resend_after_if_still_un_ack_ms, consume)
+
+    def _end(self, call: _Call, process_queue: ProcessQueue) -> None:
+        """Act on the end of a call of the listener, whatever it said."""
+        consumer, queue, status = self._consumer, call.context.message_queue, call.status
+        success = status is _SUCCESS
+        if not success:
+            self._log_failure(status, call.error, queue)
+        if call.hooked is not None:
+            timed_out = call.took >= consumer.config.consume_timeout_minutes * _MS_PER_MINUTE
+            how = return_type(status, call.error, failed=not success, timed_out=timed_out)
+            answer = _SUCCESS if success else _LATER
+            call_after(consumer.consume_hooks, call.hooked, answer, how, success=success)
+        if consumer.config.consume_log:
+            ids = [message.msg_id for message in call.messages]
+            logger.info("consumed: group=%s status=%s ids=%s", consumer.group, status, ids)
+        try:
+            if process_queue.dropped:
+                logger.warning("the result does not count, the queue is dropped: %s", queue)
+                self._count(queue, call.took)
+            elif call.watched is not None:
+                with call.watched.lock:
+                    self._process(call, process_queue, call.watched.resent)
+                    call.watched.finished = True
+            else:
+                self._process(call, process_queue)
+        except Exception:
+            # The messages stay in the process queue: whoever has the queue next gets them.
+            logger.exception("a request failed: group=%s %s", consumer.group, queue)
+
+    def _log_failure(
+        self, status: object, error: BaseException | None, queue: MessageQueue
+    ) -> None:
+        group = self._consumer.group
+        if error is not None:
+            logger.warning("a listener failed: group=%s %s", group, queue, exc_info=error)
+        elif status is not _LATER:
+            logger.warning("a listener gave %r, no status: group=%s %s", status, group, queue)
+
+    def _process(
+        self, call: _Call, process_queue: ProcessQueue, resent: Collection[int] = ()
+    ) -> None:
+        """Act on what the listener said (processConsumeResult).
+
+        ``resent``: offsets that were given back by a timer, and are not any more ours to judge.
+        """
+        messages, context, status = call.messages, call.context, call.status
+        queue, ok = context.message_queue, 0
+        if status is _SUCCESS:
+            ok = max(0, min(context.ack_index, len(messages) - 1) + 1)
+        self._count(queue, call.took, ok, len(messages) - ok)
+        failed = [message for message in messages[ok:] if message.queue_offset not in resent]
+        kept: tuple[MessageExt, ...] = ()
+        if not self._clustering:
+            for message in failed:
+                logger.warning("BROADCASTING, consuming failed, dropped: %r", message)
+        elif failed:
+            answer = f"ack_index={context.ack_index}" if status is _SUCCESS else str(status)
+            failure = self._failure(call.error, answer)
+            level = context.delay_level_when_next_consume
+            kept = tuple(m for m in failed if not self._sent_back(m, level, queue, failure))
+        if kept:
+            for message in kept:
+                message.reconsume_times += 1
+            self._submit_later(kept, process_queue, queue)
+        self._remove([m for m in messages if m not in kept], process_queue, queue)
+
+    # -- giving back
+
+    def _failure(self, error: BaseException | None, answer: str) -> dict[str, str]:
+        consumer = self._consumer
+        if not consumer.config.record_failure_reason:
+            return {}
+        return failure_properties(error, consumer.client_id, consumer.clock.now_ms(), answer=answer)
+
+    def _sent_back(
+        self, message: MessageExt, delay_level: int, queue: MessageQueue, failure: dict[str, str]
+    ) -> bool:
+        try:
+            self._consumer.send_message_back(message, delay_level, queue, failure)
+        except Exception:
+            logger.exception("a message can not be sent back, again in 5 s: %r", message)
+            return False
+        return True
+
+    def _give_back_late(self, queue: MessageQueue, message: MessageExt) -> None:
+        failure = self._failure(None, _TOO_LONG)
+        self._consumer.send_message_back(message, EXPIRED_DELAY_LEVEL, queue, failure)
+
+    def clean_expire_msg(self) -> None:
+        """Give back messages that are in a listener for too long (cleanExpireMsg).
+
+        Weak in known ways, see ProcessQueue.clean_expired_msg; ``resend_after_if_still_un_ack_ms``
+        takes its place.
+        """
+        consumer = self._consumer
+        if consumer.config.resend_after_if_still_un_ack_ms:
+            return
+        timeout_ms = consumer.config.consume_timeout_minutes * _MS_PER_MINUTE
+        for queue, process_queue in list(consumer.process_queues.items()):
+            self.settle(process_queue, queue)
+            process_queue.clean_expired_msg(timeout_ms, partial(self._give_back_late, queue))
+
+    # -- progress
+
+    def settle(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """See ConsumeService.settle."""
+        finished = process_queue.finished
+        with process_queue.settling:
+            requests = [finished.popleft() for _ in range(len(finished))]
+            if not requests:
+                return
+            messages = list(chain.from_iterable(requests))
+            self._note_removed(messages, process_queue, queue)
+        self._count(queue, 0, len(messages), times=len(requests))
+
+    def _settle_all(self) -> None:
+        while True:
+            try:
+                pulled = self._unsettled.popleft()
+            except IndexError:
+                return
+            self.settle(pulled.process_queue, pulled.queue)
+
+    def _remove(
+        self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
+    ) -> None:
+        with process_queue.settling:
+            self._note_removed(messages, process_queue, queue)
+
+    def _note_removed(
+        self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
+    ) -> None:
+        offset = process_queue.remove_message(messages)
+        # Whoever drops a queue holds ``settling`` for it: after that nothing of it is noted.
+        if offset is not None and not process_queue.dropped:
+            self._consumer.offset_store.update_offset(queue, offset, increase_only=True)
+
+    def _count(
+        self, queue: MessageQueue, took: int, ok: int = 0, failed: int = 0, times: int = 1
+    ) -> None:
+        stats, key = self._consumer.stats, f"{queue.topic}@{self._consumer.group}"
+        stats.consume_rt.add_value(key, took, times)
+        if ok:
+            stats.consume_ok_tps.add_value(key, ok, times)
+        if failed:
+            stats.consume_failed_tps.add_value(key, failed)
+
+    # -- by hand
+
+    def consume_directly(self, message: MessageExt, broker_name: str) -> ConsumeDirectlyResult:
+        """See ConsumeService.consume_directly."""
+        reset_retry_topic([message], self._retry_topic)
+        queue = MessageQueue(message.topic, broker_name, message.queue_id)
+        now_ms = self._consumer.clock.now_ms
+        started = now_ms()
+        remark = ""
+        try:
+            status = self._listen((message,), ConsumeConcurrentlyContext(queue))
+            result = _DIRECT.get(status, ConsumeDirectlyStatus.CR_LATER)
+        except Exception as error:
+            logger.exception("a listener failed: %s", queue)
+            result = ConsumeDirectlyStatus.CR_THROW_EXCEPTION
+            remark = f"{type(error).__name__}: {error}"
+        return ConsumeDirectlyResult(False, True, result, remark, now_ms() - started)
+
+
+_DIRECT: Final = {
+    _SUCCESS: ConsumeDirectlyStatus.CR_SUCCESS,
+    _LATER: ConsumeDirectlyStatus.CR_LATER,
+    None: ConsumeDirectlyStatus.CR_RETURN_NULL,
+}
+
+
+def _is_dropped(process_queue: ProcessQueue) -> bool:
+    return process_queue.dropped  # it changes while a listener runs

@@ -1,0 +1,291 @@
+"""What a consumer holds of one queue: pulled, and not finished yet (ProcessQueue of 4.9).
+
+Messages stand in a sorted map by queue offset, the seeds' ``msgTreeMap``. Progress is one number:
+the smallest offset that is not finished, so a message that is stuck holds it back, and the jump
+comes when it is done:
+
+    1001..1010 finished, nothing left                 1011
+    1001..1008 finished, 1009 and 1010 left           1009
+    1001 stuck, all others finished                   1001
+
+A consumer that dies then has its successor begin at 1001: everything that was finished behind it
+comes again, which is why listeners must be idempotent.
+
+Locks: ``settling`` before ``_lock``. ``consume_lock``, which orderly consumption holds around the
+listener, comes before both.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+from sortedcontainers import SortedDict
+
+from client.timing import SYSTEM_CLOCK, Clock
+from storage.model import (
+    PROPERTY_CONSUME_START_TIMESTAMP,
+    PROPERTY_MAX_OFFSET,
+    MessageExt,
+)
+
+logger = logging.getLogger("rmqctl.client.process_queue")
+
+PULL_MAX_IDLE_TIME_MS: Final = 120_000
+"""A queue that was not pulled for longer has lost its pull request."""
+REBALANCE_LOCK_MAX_LIVE_TIME_MS: Final = 30_000
+"""How long a broker's lock counts without having been refreshed."""
+REBALANCE_LOCK_INTERVAL_MS: Final = 20_000
+"""How often the broker's locks are refreshed."""
+MAX_CLEANED_MESSAGES: Final = 16
+"""Expired messages that one scan takes out of a queue."""
+
+_QUEUE_OFFSET: Final = attrgetter("queue_offset")
+_STORED_BODY: Final = attrgetter("stored_body")
+
+Messages = tuple[MessageExt, ...]
+"""What one call of a listener gets: not to be changed by it."""
+
+
+class ProcessQueue:
+    """The messages of one queue in a consumer's hands. Safe for threads.
+
+    Times are ms of the clock that is handed in. ``dropped`` says that the queue is not ours any
+    more: what still runs may end, and its result is thrown away. ``offset_illegal`` says that it
+    was dropped because its progress lies outside of it, which is about to be put right.
+    ``locked`` is the client's view of the broker's lock. ``finished`` is for the concurrent
+    service: messages of listener calls that succeeded and were not removed yet, see its
+    ``settle``.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        now_ms = clock.now_ms()
+        self.dropped = False
+        self.offset_illegal = False
+        self.locked = False
+        self.last_pull_timestamp = now_ms
+        self.last_consume_timestamp = now_ms
+        self.last_lock_timestamp = now_ms
+        self.try_unlock_times = 0
+        self.queue_offset_max = 0
+        self.msg_acc_cnt = 0
+        """Messages behind the last one pulled, as far as its MAX_OFFSET tells."""
+        self.consume_lock: Final = threading.Lock()
+        self.settling: Final = threading.Lock()  # held while ``finished`` becomes progress
+        self.finished: Final[deque[Messages]] = deque()
+        self._clock = clock
+        self._lock = threading.Lock()  # guards all below, and queue_offset_max
+        self._tree: SortedDict = SortedDict()  # queue offset -> message: to be consumed
+        self._orderly: SortedDict = SortedDict()  # taken by orderly consumption, not committed
+        self._msg_count = 0  # of both maps
+        self._msg_size = 0
+        self._consuming = False
+
+    # -- counters
+
+    @property
+    def msg_count(self) -> int:
+        """Messages that are not finished, those in the listener's hands too."""
+        return self._msg_count
+
+    @property
+    def msg_size(self) -> int:
+        """Bytes of their bodies, as they are stored."""
+        return self._msg_size
+
+    def get_max_span(self) -> int:
+        """Distance between the first and the last offset to be consumed; 0 if there is none."""
+        with self._lock:
+            tree = self._tree
+            return next(reversed(tree)) - next(iter(tree)) if tree else 0
+
+    def has_temp_message(self) -> bool:
+        """Whether something waits to be consumed."""
+        return bool(self._tree)
+
+    def is_lock_expired(self) -> bool:
+        """Whether the broker's lock was refreshed too long ago to rely on it."""
+        return self._clock.now_ms() - self.last_lock_timestamp > REBALANCE_LOCK_MAX_LIVE_TIME_MS
+
+    def is_pull_expired(self) -> bool:
+        """Whether nobody pulls the queue any more, which is a mistake to be repaired."""
+        return self._clock.now_ms() - self.last_pull_timestamp > PULL_MAX_IDLE_TIME_MS
+
+    # -- pulled, and finished
+
+    def put_message(self, messages: Sequence[MessageExt]) -> bool:
+        """Take what was pulled; True if orderly consumption has to be started.
+
+        That is once for each change from idle to busy. An offset that is there already has its
+        message replaced and is not counted again.
+        """
+        if not messages:
+            return False
+        fresh = dict(zip(map(_QUEUE_OFFSET, messages), messages, strict=True))
+        with self._lock:
+            tree = self._tree
+            known = fresh.keys() & tree.keys() if self._overlaps(fresh) else ()
+            tree.update(fresh)
+            for offset in known:
+                del fresh[offset]
+            if fresh:
+                self._msg_count += len(fresh)
+                self._msg_size += sum(map(len, map(_STORED_BODY, fresh.values())))
+                self.queue_offset_max = next(reversed(fresh))
+            last = messages[-1]
+            max_offset = last.get_property(PROPERTY_MAX_OFFSET)
+            if max_offset is not None:
+                behind = int(max_offset) - last.queue_offset
+                if behind > 0:
+                    self.msg_acc_cnt = behind
+            dispatch = not self._consuming
+            self._consuming = True
+            return dispatch
+
+    def remove_message(self, messages: Sequence[MessageExt]) -> int | None:
+        """Take out what is finished; gives the progress: the next offset to consume.
+
+        None if there was nothing to remove from: then there is no progress to note (RocketMQ: -1).
+        """
+        with self._lock:
+            self.last_consume_timestamp = self._clock.now_ms()
+            if not self._tree:
+                return None
+            self._take_out(messages)
+            return next(iter(self._tree)) if self._tree else self.queue_offset_max + 1
+
+    def _overlaps(self, fresh: dict[int, MessageExt]) -> bool:
+        """Whether some of the offsets may be there; pulls go on behind the last one."""
+        return bool(self._tree) and min(fresh) <= next(reversed(self._tree))
+
+    def _take_out(self, messages: Sequence[MessageExt]) -> None:
+        tree = self._tree
+        before = len(tree)
+        gone = set(map(_QUEUE_OFFSET, messages))
+        if gone.issuperset(dict.keys(tree)):
+            self._msg_size = sum(map(len, map(_STORED_BODY, dict.values(self._orderly))))
+            tree.clear()
+        else:
+            for offset in gone:
+                removed = tree.pop(offset, None)
+                if removed is not None:
+                    self._msg_size -= len(removed.stored_body)
+        self._msg_count -= before - len(tree)
+
+    # -- orderly consumption
+
+    def take_messages(self, batch_size: int) -> list[MessageExt]:
+        """Hand out the first messages, up to ``batch_size``; they stay counted until ``commit``.
+
+        None left: the queue is idle, and the next ``put_message`` asks for a new start.
+        """
+        with self._lock:
+            self.last_consume_timestamp = self._clock.now_ms()
+            tree = self._tree
+            taken = []
+            for _ in range(min(batch_size, len(tree))):
+                offset, message = tree.popitem(0)
+                self._orderly[offset] = message
+                taken.append(message)
+            if not taken:
+                self._consuming = False
+            return taken
+
+    def commit(self) -> int | None:
+        """Finish what was taken; gives the next offset to consume.
+
+        None if nothing is taken: somebody has cleared the queue meanwhile (RocketMQ fails then).
+        """
+        with self._lock:
+            if not self._orderly:
+                return None
+            offset: int = next(reversed(self._orderly))
+            self._msg_count -= len(self._orderly)
+            self._msg_size -= sum(len(m.stored_body) for m in self._orderly.values())
+            self._orderly.clear()
+            return offset + 1
+
+    def rollback(self) -> None:
+        """Put everything back that was taken."""
+        with self._lock:
+            self._tree.update(self._orderly)
+            self._orderly.clear()
+
+    def make_message_to_consume_again(self, messages: Sequence[MessageExt]) -> None:
+        """Put some of the taken messages back, to be consumed first."""
+        with self._lock:
+            for message in messages:
+                # Cleared meanwhile: it is not ours any more.
+                if self._orderly.pop(message.queue_offset, None) is not None:
+                    self._tree[message.queue_offset] = message
+
+    # -- the rest
+
+    def clear(self) -> None:
+        """Forget all messages; whatever runs has nothing to finish."""
+        with self._lock:
+            self.finished.clear()
+            self._tree = SortedDict()
+            self._orderly = SortedDict()
+            self._msg_count = self._msg_size = 0
+            self.queue_offset_max = 0
+
+    def clean_expired_msg(
+        self, consume_timeout_ms: int, send_back: Callable[[MessageExt], object]
+    ) -> int:
+        """Send back what is in a listener for too long, and take it out; gives how many.
+
+        Looks at the first message only, at most 16 times, so what is stuck behind one that is not
+        stays. ``send_back`` is called under no lock; if it raises, the message stays and is tried
+        again. The progress that a removal gives is not noted (ProcessQueue.cleanExpiredMsg).
+        """
+        cleaned = 0
+        for _ in range(min(len(self._tree), MAX_CLEANED_MESSAGES)):
+            message = self._first_expired(consume_timeout_ms)
+            if message is None:
+                break
+            try:
+                send_back(message)
+            except Exception:
+                logger.exception("an expired message could not be sent back: %r", message)
+                continue
+            with self._lock:
+                still_first = self._tree and next(iter(self._tree)) == message.queue_offset
+            if still_first:
+                self.remove_message([message])
+                cleaned += 1
+        return cleaned
+
+    def _first_expired(self, consume_timeout_ms: int) -> MessageExt | None:
+        with self._lock:
+            if not self._tree:
+                return None
+            message: MessageExt = self._tree.peekitem(0)[1]
+        started = message.get_property(PROPERTY_CONSUME_START_TIMESTAMP)
+        if started is None or self._clock.now_ms() - int(started) <= consume_timeout_ms:
+            return None
+        return message
+
+    def info(self) -> dict[str, Any]:
+        """Give what running info tells of a queue (ProcessQueueInfo); no offset is None."""
+        with self._lock:
+            tree, orderly = self._tree, self._orderly
+            return {
+                "cached_msg_min_offset": next(iter(tree)) if tree else None,
+                "cached_msg_max_offset": next(reversed(tree)) if tree else None,
+                "cached_msg_count": len(tree),
+                "cached_msg_size_in_mib": self._msg_size >> 20,
+                "transaction_msg_min_offset": next(iter(orderly)) if orderly else None,
+                "transaction_msg_max_offset": next(reversed(orderly)) if orderly else None,
+                "transaction_msg_count": len(orderly),
+                "locked": self.locked,
+                "try_unlock_times": self.try_unlock_times,
+                "last_lock_timestamp": self.last_lock_timestamp,
+                "dropped": self.dropped,
+                "last_pull_timestamp": self.last_pull_timestamp,
+                "last_consume_timestamp": self.last_consume_timestamp,
+            }

@@ -1,0 +1,1 @@
+"""Consumers without a listener: pulling by hand, and polling."""

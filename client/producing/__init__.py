@@ -1,0 +1,1 @@
+"""Producers: choosing a queue, sending, trying again, transactions."""

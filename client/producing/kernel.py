@@ -1,0 +1,228 @@
+"""One attempt to send to one queue: ids, packing, hooks and the call (sendKernelImpl)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.errors import BrokerError, MessageIllegalError
+from broker.port.sending import SendOptions, SendResult
+from broker.sending.compression import compress_body
+from broker.validation import check_message
+from client.errors import UNANSWERED, RemotingTimeoutError
+from client.hooks import (
+    CheckForbiddenContext,
+    CheckForbiddenHook,
+    CommunicationMode,
+    MessageType,
+    SendMessageContext,
+    SendMessageHook,
+    call_hooks,
+)
+from storage.format.host import pack_host
+from storage.format.message_id import UniqueIds
+from storage.format.sys_flag import MessageSysFlag
+from storage.model import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_MAX_RECONSUME_TIMES,
+    PROPERTY_RECONSUME_TIME,
+    PROPERTY_TRANSACTION_PREPARED,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    RETRY_GROUP_TOPIC_PREFIX,
+    Message,
+    MessageQueue,
+)
+
+from .batch import check_batch, encoded_size
+
+if TYPE_CHECKING:
+    from client.runtime.routes import Routes
+    from client.timing import Clock
+
+    from .config import ProducerConfig
+
+logger = logging.getLogger("rmqctl.client")
+
+_LOCALHOST: Final = "127.0.0.1:0"
+
+
+class Outgoing(NamedTuple):
+    """A message as it goes to a broker, or a batch: then ``message`` is the first of them."""
+
+    message: Message
+    batch: tuple[Message, ...]
+    body_length: int
+    sys_flag: int
+    message_type: MessageType
+    reconsume_times: int = 0
+    max_reconsume_times: int | None = None
+
+    @property
+    def topic(self) -> str:
+        """The topic of all."""
+        return self.message.topic
+
+
+class SendKernel:
+    """Makes messages ready and hands them to brokers. Safe for threads, but for the hook lists."""
+
+    def __init__(
+        self,
+        producer_group: str,
+        config: ProducerConfig,
+        *,
+        client_id: str,
+        client_ip: str,
+        routes: Routes,
+        clock: Clock,
+    ) -> None:
+        self._group = producer_group
+        self._config = config
+        self._client_id = client_id
+        self._routes = routes
+        self._clock = clock
+        self._unique_ids = client_unique_ids(client_ip)
+        self.send_hooks: list[SendMessageHook] = []
+        self.check_forbidden_hooks: list[CheckForbiddenHook] = []
+
+    def prepare(self, message: Message | Sequence[Message]) -> Outgoing:
+        """Check a message or a batch, give each message its UNIQ_KEY, and pack the body.
+
+        The key is put into the caller's message and kept if it has one: sent once more, it is the
+        same message. Raises MessageIllegalError, InvalidNameError and NoPermissionError.
+        """
+        if isinstance(message, Message):
+            return self._prepare_one(message)
+        batch = tuple(message)
+        check_batch(batch)
+        for item in batch:
+            check_message(item, self._config.max_message_size)
+            self._give_id(item)
+        size = encoded_size(batch)
+        if size > self._config.max_message_size:
+            raise MessageIllegalError(
+                f"the batch has {size} bytes, allowed are {self._config.max_message_size}; "
+                "cut it with split_batch"
+            )
+        return Outgoing(batch[0], batch, size, 0, MessageType.Normal_Msg)
+
+    def context(
+        self, outgoing: Outgoing, queue: MessageQueue, mode: CommunicationMode
+    ) -> SendMessageContext | None:
+        """Ask whether the message is forbidden, and call the hooks before; None without hooks."""
+        for check in self.check_forbidden_hooks:
+            check.check_forbidden(
+                CheckForbiddenContext(
+                    group=self._group,
+                    message=outgoing.message,
+                    message_queue=queue,
+                    communication_mode=mode,
+                )
+            )
+        if not self.send_hooks:
+            return None
+        context = SendMessageContext(
+            producer_group=self._group,
+            message=outgoing.message,
+            message_queue=queue,
+            communication_mode=mode,
+            client_id=self._client_id,
+            body_length=outgoing.body_length,
+            batch=outgoing.batch,
+            message_type=outgoing.message_type,
+        )
+        call_hooks((hook.send_message_before for hook in self.send_hooks), context)
+        return context
+
+    def done(
+        self,
+        context: SendMessageContext | None,
+        result: SendResult | None,
+        error: Exception | None = None,
+    ) -> None:
+        """Call the hooks after."""
+        if context is not None:
+            context.send_result, context.error = result, error
+            call_hooks((hook.send_message_after for hook in self.send_hooks), context)
+
+    def call(
+        self, outgoing: Outgoing, broker_name: str, queue_id: int, timeout_ms: int
+    ) -> SendResult:
+        """Ask a broker to store it. Raises BrokerNotExistError, BrokerError and ``UNANSWERED``."""
+        broker = self._routes.broker(broker_name)
+        if timeout_ms < 0:
+            raise RemotingTimeoutError(f"no time is left to send to broker {broker_name}")
+        config = self._config
+        options = SendOptions(
+            self._group,
+            config.create_topic_key,
+            config.default_topic_queue_nums,
+            outgoing.sys_flag,
+            self._clock.now_ms(),
+            None,
+            outgoing.reconsume_times,
+            outgoing.max_reconsume_times,
+            timeout_ms,
+        )
+        if outgoing.batch:
+            return broker.send_batch(outgoing.batch, queue_id, options)
+        return broker.send(outgoing.message, queue_id, options)
+
+    def attempt(
+        self, outgoing: Outgoing, queue: MessageQueue, mode: CommunicationMode, timeout_ms: int
+    ) -> SendResult:
+        """Send to a queue once, with the hooks around it. Raises what ``call`` raises."""
+        context = self.context(outgoing, queue, mode)
+        try:
+            result = self.call(outgoing, queue.broker_name, queue.queue_id, timeout_ms)
+        except (*UNANSWERED, BrokerError) as error:
+            self.done(context, None, error)
+            raise
+        self.done(context, None if mode is CommunicationMode.ONEWAY else result)
+        return result
+
+    def _prepare_one(self, message: Message) -> Outgoing:
+        check_message(message, self._config.max_message_size)
+        self._give_id(message)
+        properties = message.properties
+        body, sys_flag = compress_body(message.body, self._config.compress_msg_body_over_howmuch)
+        message_type = MessageType.Normal_Msg
+        if properties.get(PROPERTY_TRANSACTION_PREPARED) == "true":
+            sys_flag |= MessageSysFlag.TRANSACTION_PREPARED_TYPE
+            message_type = MessageType.Trans_Msg_Half
+        if PROPERTY_DELAY_TIME_LEVEL in properties:
+            message_type = MessageType.Delay_Msg
+        reconsume_times, max_reconsume_times = 0, None
+        sent = message
+        if message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            # These two go beside the message, and are stored in it all the same: RocketMQ takes
+            # them out of the map when the text is made already (golden retry-dlq stores).
+            reconsume_times = int(properties.get(PROPERTY_RECONSUME_TIME, "0"))
+            limit = properties.get(PROPERTY_MAX_RECONSUME_TIMES)
+            max_reconsume_times = None if limit is None else int(limit)
+        if body is not message.body:
+            sent = Message(message.topic, body, flag=message.flag)
+            sent.properties = properties
+        return Outgoing(
+            sent, (), len(body), sys_flag, message_type, reconsume_times, max_reconsume_times
+        )
+
+    def _give_id(self, message: Message) -> None:
+        properties = message.properties
+        if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in properties:
+            unique_id = self._unique_ids.next(self._clock.now_ms())
+            properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique_id
+
+
+def client_unique_ids(client_ip: str) -> UniqueIds:
+    """Make a generator of ids of this process; a random number tells generators apart.
+
+    A client whose address is no address is on this machine.
+    """
+    try:
+        address = pack_host(f"{client_ip}:0")[:-4]
+    except ValueError:
+        address = pack_host(_LOCALHOST)[:-4]
+    return UniqueIds(address, os.getpid(), int.from_bytes(os.urandom(4), "big"))

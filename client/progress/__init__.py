@@ -1,0 +1,1 @@
+"""Offsets of a consumer: in memory, at the broker, in a local file."""

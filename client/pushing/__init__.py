@@ -1,0 +1,1 @@
+"""The push consumer: its wiring, pull loop, rules, locks and ways back."""

@@ -1,0 +1,171 @@
+"""A push consumer as its client instance and its own parts see it: handing on, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.port.members import ConsumerData, ConsumeType
+from client.runtime.service_state import ServiceState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker.port.members import ConsumeDirectlyResult, MessageModel, SubscriptionData
+    from client.consuming.process_queue import ProcessQueue
+    from client.consuming.service import ConsumeService
+    from client.progress.offset_store import OffsetStore
+    from client.runtime.instance import ClientInstance
+    from client.runtime.pull_service import PullRequest
+    from client.runtime.stats import ConsumerStatsManager
+    from client.subscribing.consumer_config import ConsumerConfig
+    from client.subscribing.rebalance import Rebalance
+    from client.timing import Clock, Scheduler
+    from storage.model import MessageExt, MessageQueue
+
+    from .pull_loop import PullLoop
+    from .queue_locks import QueueLocks
+    from .rules import PushRules
+    from .send_back import SendBack
+
+
+class PushConsumerInner:
+    """The ConsumerInner and the ConsumerContext of a PushConsumer, which makes all that is here."""
+
+    group: str
+    orderly: bool
+    paused: bool
+    instance: ClientInstance
+    rules: PushRules
+    rebalance: Rebalance
+    locks: QueueLocks
+    pull_loop: PullLoop
+    send_back: SendBack
+    offset_store: OffsetStore
+    consume_service: ConsumeService
+    _config: ConsumerConfig
+    _state: ServiceState
+    _announced: dict[str, SubscriptionData]
+
+    @property
+    def message_model(self) -> MessageModel:
+        """Who of the group gets a message."""
+        return self._config.message_model
+
+    # -- for the instance (ConsumerInner)
+
+    def consumer_data(self) -> ConsumerData:
+        """See ConsumerInner."""
+        return ConsumerData(
+            self.group,
+            ConsumeType.CONSUME_PASSIVELY,
+            self.message_model,
+            self._config.consume_from_where,
+            tuple(subscription for _, subscription in sorted(self.rebalance.subscriptions.items())),
+        )
+
+    def do_rebalance(self) -> None:
+        """See ConsumerInner."""
+        with self.rebalance.lock:  # a shutdown waits for the round, and none comes after it
+            if not self.paused and self._state is ServiceState.RUNNING:
+                self.rebalance.do_rebalance(orderly=self.orderly)
+
+    def pull_message(self, request: PullRequest) -> None:
+        """See Pulling.pull_message."""
+        self.pull_loop.pull_message(request)
+
+    def persist_consumer_offset(self) -> None:
+        """See ConsumerInner."""
+        if self._state is ServiceState.RUNNING:
+            queues = list(self.rebalance.process_queues.items())
+            for queue, process_queue in queues:
+                self.consume_service.settle(process_queue, queue)
+            self.offset_store.persist_all([queue for queue, _ in queues])
+
+    def adjust_thread_pool(self) -> None:
+        """Do nothing: in 4.9.8 both hooks, for more threads and for fewer, are empty."""
+
+    def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """See ConsumerInner; the new progress is read at the broker, if it is kept there."""
+        self._begin_anew_soon(offsets)
+
+    def _begin_anew_soon(self, moved: Mapping[MessageQueue, int | None]) -> None:
+        self.instance.pull_service.execute_task_later(lambda: self.rules.begin_anew(moved), 0)
+
+    def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
+        """See ConsumerInner."""
+        return self.offset_store.clone_offset_table(topic)
+
+    def consume_message_directly(
+        self, message: MessageExt, broker_name: str
+    ) -> ConsumeDirectlyResult:
+        """See ConsumerInner."""
+        return self.consume_service.consume_directly(message, broker_name)
+
+    # -- for the consumer's parts (ConsumerContext and others)
+
+    @property
+    def client_id(self) -> str:
+        """Who this is."""
+        return self.instance.client_id
+
+    @property
+    def clock(self) -> Clock:
+        """Wall-clock time."""
+        return self.instance.clock
+
+    @property
+    def schedulers(self) -> Callable[[str], Scheduler]:
+        """Make timers."""
+        return self.instance.schedulers
+
+    @property
+    def stats(self) -> ConsumerStatsManager:
+        """The client's counters."""
+        return self.instance.consumer_stats
+
+    @property
+    def process_queues(self) -> Mapping[MessageQueue, ProcessQueue]:
+        """The queues that the consumer has now."""
+        return self.rebalance.process_queues
+
+    def announce(self) -> list[Exception]:
+        """Tell brokers what is subscribed, then pull by it; gives what they refused it with.
+
+        In this order, as a pull by a subscription that its broker has not heard of fails.
+        """
+        subscriptions = dict(self.rebalance.subscriptions)
+        refused = self.instance.send_heartbeat_to_all_brokers()
+        self._announced = subscriptions
+        return refused
+
+    def announced(self, topic: str) -> SubscriptionData | None:
+        """Give the subscription to pull a topic by; None if there is none (any more)."""
+        return self._announced.get(topic) if topic in self.rebalance.subscriptions else None
+
+    def send_message_back(
+        self, message: MessageExt, delay_level: int, queue: MessageQueue, failure: Mapping[str, str]
+    ) -> None:
+        """See ConsumerContext."""
+        limit = self._config.max_reconsume_times
+        self.send_back.send_message_back(message, delay_level, queue, limit, failure)
+
+    def send_orderly_to_retry(self, message: MessageExt, failure: Mapping[str, str]) -> None:
+        """See ConsumerContext."""
+        limit = self._config.max_reconsume_times
+        self.send_back.send_orderly_to_retry(message, limit, failure)
+
+    def lock_queue(self, queue: MessageQueue) -> bool:
+        """See ConsumerContext."""
+        return self.locks.lock_if_ours(queue)
+
+    def lock_all_queues(self) -> None:
+        """See ConsumerContext."""
+        self.locks.lock_all()
+
+    def unlock_all_queues(self) -> None:
+        """See ConsumerContext."""
+        self.locks.unlock_all()
+
+    def rebalance_immediately(self) -> None:
+        """See ConsumerContext."""
+        self.instance.rebalance_immediately()

@@ -1,0 +1,96 @@
+"""How a push consumer gives messages back (DefaultMQPushConsumerImpl.sendMessageBack).
+
+The broker that has the message stores it once more for its next attempt. If it will not, or does
+not answer, the message is sent like any other to the group's retry topic, to whichever broker
+takes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerError
+from broker.port.retrying import SendBackRequest
+from client.errors import UNANSWERED, ClientError
+from client.subscribing.consumer_config import (
+    MAX_RECONSUME_TIMES_CONCURRENTLY,
+    MAX_RECONSUME_TIMES_ORDERLY,
+)
+from storage.model import (
+    PROPERTY_MAX_RECONSUME_TIMES,
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_RECONSUME_TIME,
+    PROPERTY_RETRY_TOPIC,
+    PROPERTY_TRANSACTION_PREPARED,
+    Message,
+    retry_topic,
+)
+
+if TYPE_CHECKING:
+    from client.runtime.instance import ClientInstance
+    from storage.model import MessageExt, MessageQueue
+
+logger = logging.getLogger("rmqctl.client.send_back")
+
+FIRST_DELAY_LEVEL = 3
+
+
+class SendBack:
+    """Gives messages of one group back. Safe for threads."""
+
+    def __init__(self, group: str, instance: ClientInstance) -> None:
+        self._group = group
+        self._instance = instance
+
+    def send_message_back(
+        self,
+        message: MessageExt,
+        delay_level: int,
+        queue: MessageQueue,
+        max_reconsume_times: int,
+        failure: Mapping[str, str],
+    ) -> None:
+        """Give a message back; see ConsumerContext. ``max_reconsume_times`` -1: 16."""
+        if max_reconsume_times == -1:
+            max_reconsume_times = MAX_RECONSUME_TIMES_CONCURRENTLY
+        request = SendBackRequest(
+            self._group,
+            message.topic,
+            message.commitlog_offset,
+            message.msg_id,
+            delay_level,
+            max_reconsume_times,
+            failure,
+        )
+        try:
+            self._instance.routes.broker(queue.broker_name).send_message_back(request)
+        except (*UNANSWERED, ClientError, BrokerError) as error:
+            logger.warning("a message is sent back the other way: %r: %s", message, error)
+            again = self._retry(message, max_reconsume_times, failure)
+            again.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
+            self._instance.inner_producer().send(again)
+
+    def send_orderly_to_retry(
+        self, message: MessageExt, max_reconsume_times: int, failure: Mapping[str, str]
+    ) -> None:
+        """Send an orderly message to the retry topic; see ConsumerContext. -1: without end."""
+        if max_reconsume_times == -1:
+            max_reconsume_times = MAX_RECONSUME_TIMES_ORDERLY
+        again = self._retry(message, max_reconsume_times, failure)
+        again.properties.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, message.msg_id)
+        again.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times)
+        self._instance.inner_producer().send(again)
+
+    def _retry(
+        self, message: MessageExt, max_reconsume_times: int, failure: Mapping[str, str]
+    ) -> Message:
+        """Make what both ways send. As in 4.9, ORIGIN_MESSAGE_ID is only there if it was before."""
+        again = Message(retry_topic(self._group), message.body, flag=message.flag)
+        properties = again.properties = {**message.properties, **failure}
+        properties[PROPERTY_RETRY_TOPIC] = message.topic
+        properties[PROPERTY_MAX_RECONSUME_TIMES] = str(max_reconsume_times)
+        properties.pop(PROPERTY_TRANSACTION_PREPARED, None)
+        again.delay_time_level = FIRST_DELAY_LEVEL + message.reconsume_times
+        return again

@@ -1,0 +1,68 @@
+"""The client instances of a process, one per client id (MQClientManager of 4.9)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from client.timing import SYSTEM_CLOCK, Clock, Scheduler, ThreadScheduler
+
+from .instance import ClientInstance
+
+if TYPE_CHECKING:
+    from broker.api import Broker
+
+    from .client_config import ClientConfig
+
+
+class ClientManager:
+    """Instances by client id. Safe for threads. One for the whole process: ``CLIENT_MANAGER``.
+
+    Whoever wants time to stand still makes one with a clock and timers of his own, and without
+    ``threads``: then nothing is pulled or rebalanced but by ``run_once`` of the services.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        schedulers: Callable[[str], Scheduler] = ThreadScheduler,
+        threads: bool = True,
+    ) -> None:
+        self.clock: Final = clock
+        self._schedulers = schedulers
+        self._threads = threads
+        self._lock = threading.Lock()  # guards the table
+        self._instances: dict[str, ClientInstance] = {}
+
+    def get_or_create(self, config: ClientConfig, brokers: Iterable[Broker]) -> ClientInstance:
+        """Give the instance of ``config.client_id``; it knows ``brokers`` beside its own.
+
+        Its settings are those of whoever asked first. Raises ClientConfigError if it knows
+        another broker of the same name: then give one of the clients another ``instance_name``.
+        """
+        client_id = config.client_id
+        with self._lock:
+            instance = self._instances.get(client_id)
+            if instance is None:
+                instance = self._instances[client_id] = ClientInstance(
+                    config,
+                    brokers,
+                    clock=self.clock,
+                    schedulers=self._schedulers,
+                    threads=self._threads,
+                    on_shutdown=self._forget,
+                )
+                return instance
+        for broker in brokers:
+            instance.add_broker(broker)
+        return instance
+
+    def _forget(self, instance: ClientInstance) -> None:
+        with self._lock:
+            if self._instances.get(instance.client_id) is instance:
+                del self._instances[instance.client_id]
+
+
+CLIENT_MANAGER: Final = ClientManager()

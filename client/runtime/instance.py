@@ -1,0 +1,405 @@
+"""What the producers and consumers of one client id share (MQClientInstance of 4.9).
+
+Routes, the connection to each broker, timers, the pull thread and the rebalance thread. The
+instance's lock guards its tables and makes starting one thing at a time: brokers are connected
+under it, nothing else of a broker, consumer or producer is called under it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from broker.errors import BrokerError
+from broker.port.members import ConsumeDirectlyResult, ConsumerData, HeartbeatData
+from client.errors import UNANSWERED, ClientStateError
+from client.timing import SYSTEM_CLOCK, ThreadScheduler
+from storage.errors import StoreClosedError
+
+from .broker_connection import BrokerConnection
+from .pull_service import PullRequest, PullService
+from .rebalance_service import RebalanceService
+from .routes import Routes
+from .service_state import ServiceState
+from .stats import ConsumerStatsManager
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.api import Broker
+    from broker.port.transactions import CheckTransactionState
+    from client.producing.producer import Producer
+    from client.timing import Action, Clock, Scheduler
+    from storage.model import MessageExt, MessageQueue
+
+    from .client_config import ClientConfig
+
+logger = logging.getLogger("rmqctl.client")
+
+
+class ConsumerInner(Protocol):
+    """A consumer as its instance sees it (MQConsumerInner)."""
+
+    def consumer_data(self) -> ConsumerData:
+        """Give its part of the heartbeat."""
+        ...
+
+    def do_rebalance(self) -> None:
+        """Take and give away queues."""
+        ...
+
+    def persist_consumer_offset(self) -> None:
+        """Commit the progress of all its queues."""
+        ...
+
+    def adjust_thread_pool(self) -> None:
+        """Fit the number of threads to the backlog."""
+        ...
+
+    def pull_message(self, request: PullRequest) -> None:
+        """See Pulling.pull_message."""
+        ...
+
+    def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Go on from other offsets. May not block for longer than a moment."""
+        ...
+
+    def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
+        """Give the progress in memory."""
+        ...
+
+    def running_info(self) -> Mapping[str, Any]:
+        """Give settings, subscriptions, queues in work and statistics, ready for JSON."""
+        ...
+
+    def consume_message_directly(
+        self, message: MessageExt, broker_name: str
+    ) -> ConsumeDirectlyResult:
+        """Have the listener consume a message, without touching progress."""
+        ...
+
+
+class ProducerInner(Protocol):
+    """A producer as its instance sees it (MQProducerInner)."""
+
+    def check_transaction_state(self, broker: Broker, request: CheckTransactionState) -> None:
+        """Tell ``broker`` what became of a transaction, in a thread of its own."""
+        ...
+
+
+class ScheduledTask(NamedTuple):
+    """One of the instance's timers; ms."""
+
+    name: str
+    first_ms: int
+    period_ms: int
+    run: Action
+
+
+class ClientInstance:
+    """The runtime of one client id. Made by ClientManager; safe for threads."""
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        brokers: Iterable[Broker] = (),
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        schedulers: Callable[[str], Scheduler] = ThreadScheduler,
+        threads: bool = True,
+        on_shutdown: Callable[[ClientInstance], object] = lambda _: None,
+    ) -> None:
+        """Nothing runs before ``start``; with ``threads`` False, the pull and rebalance services
+        run only when somebody calls their ``run_once``."""
+        self.config = config
+        self.client_id = client_id = config.client_id
+        self.clock = clock
+        self.routes = Routes(brokers)
+        self.schedulers = schedulers
+        self.scheduler = schedulers(f"MQClientFactoryScheduledThread {client_id}")
+        self.pull_service = PullService(
+            f"PullMessageService {client_id}",
+            self.consumer,
+            schedulers(f"PullMessageServiceScheduledThread {client_id}"),
+        )
+        self.rebalance_service = RebalanceService(
+            f"RebalanceService {client_id}", config.rebalance_interval_ms, self.do_rebalance
+        )
+        self.consumer_stats = ConsumerStatsManager(clock)
+        self._threads = threads
+        self._on_shutdown = on_shutdown
+        self._lock = threading.RLock()  # guards the fields below; tables are replaced on change
+        self._state = ServiceState.CREATE_JUST
+        self._consumers: dict[str, ConsumerInner] = {}
+        self._producers: dict[str, ProducerInner] = {}
+        self._connected: dict[str, Broker] = {}
+        self._inner_producer: Producer | None = None
+        self._heartbeat_lock = (
+            threading.Lock()
+        )  # held by whoever sends one; before consumers' locks
+
+    # -- who is in
+
+    @property
+    def state(self) -> ServiceState:
+        """Where the instance stands."""
+        return self._state
+
+    def consumer(self, group: str) -> ConsumerInner | None:
+        """Give the consumer of a group (selectConsumer)."""
+        return self._consumers.get(group)
+
+    def producer(self, group: str) -> ProducerInner | None:
+        """Give the producer of a group (selectProducer)."""
+        return self._producers.get(group)
+
+    def register_consumer(self, group: str, consumer: ConsumerInner) -> bool:
+        """Put a consumer into the table; False if one of its group is there."""
+        with self._lock:
+            if group in self._consumers:
+                logger.warning("the consumer group %s exists already", group)
+                return False
+            self._consumers = {**self._consumers, group: consumer}
+            return True
+
+    def unregister_consumer(self, group: str) -> None:
+        """Take a group's consumer out of the table, and leave the group at all brokers."""
+        with self._lock:
+            self._consumers = {k: v for k, v in self._consumers.items() if k != group}
+        self._unregister_client(None, group)
+
+    def register_producer(self, group: str, producer: ProducerInner) -> bool:
+        """Put a producer into the table; False if one of its group is there."""
+        with self._lock:
+            if group in self._producers:
+                logger.warning("the producer group %s exists already", group)
+                return False
+            self._producers = {**self._producers, group: producer}
+            return True
+
+    def unregister_producer(self, group: str) -> None:
+        """Take a group's producer out of the table, and leave the group at all brokers."""
+        with self._lock:
+            self._producers = {k: v for k, v in self._producers.items() if k != group}
+        self._unregister_client(group, None)
+
+    def _unregister_client(self, producer_group: str | None, consumer_group: str | None) -> None:
+        for broker in self._connected.values():
+            try:
+                broker.unregister_client(self.client_id, producer_group, consumer_group)
+            except (*UNANSWERED, BrokerError) as error:
+                logger.warning("broker %s does not let the client go: %s", broker.name, error)
+
+    # -- life
+
+    def start(self) -> None:
+        """Start what is shared; a running instance stays as it is.
+
+        Order of 4.9: connections, timers, pull service, rebalance service. Raises ClientStateError
+        if it was shut down or its start failed, and what a broker refuses the client id with.
+        """
+        with self._lock:
+            if self._state is ServiceState.RUNNING:
+                return
+            if self._state is not ServiceState.CREATE_JUST:
+                raise ClientStateError(
+                    f"client {self.client_id} can not be started: its state is {self._state}"
+                )
+            self._state = ServiceState.START_FAILED
+            try:
+                for broker in self.routes.brokers():
+                    self._connect(broker)
+            except BaseException:
+                self._disconnect_all()
+                self._on_shutdown(self)
+                raise
+            for task in self.scheduled_tasks:
+                self.scheduler.call_every(task.first_ms, task.period_ms, task.run)
+            self.consumer_stats.start(self.scheduler)
+            if self._threads:
+                self.pull_service.start()
+                self.rebalance_service.start()
+            self._state = ServiceState.RUNNING
+
+    def shutdown(self) -> None:
+        """End what is shared, unless somebody still uses it. Twice is fine.
+
+        One that was never started is forgotten: its brokers may be closed by now.
+        """
+        with self._lock:
+            if self._consumers or self._producers:
+                return
+            if self._state is not ServiceState.RUNNING:
+                self._on_shutdown(self)
+                return
+            self._state = ServiceState.SHUTDOWN_ALREADY
+            inner_producer = self._inner_producer
+        if inner_producer is not None:
+            inner_producer.shutdown()
+        self.pull_service.shutdown()
+        self.scheduler.shutdown()
+        self._disconnect_all()
+        self.rebalance_service.shutdown()
+        self._on_shutdown(self)
+
+    @property
+    def scheduled_tasks(self) -> tuple[ScheduledTask, ...]:
+        """The timers of ``startScheduledTask``. They share a thread: a slow one delays the others.
+
+        The fifth, fetchNameServerAddr (10 s, 120 s), comes with name servers: brokers in folders
+        need none.
+        """
+        config = self.config
+        return (
+            ScheduledTask(
+                "updateTopicRouteInfoFromNameServer",
+                10,
+                config.poll_name_server_interval_ms,
+                self.update_topic_routes,
+            ),
+            ScheduledTask(
+                "sendHeartbeatToAllBrokerWithLock",
+                1_000,
+                config.heartbeat_broker_interval_ms,
+                self._clean_and_heartbeat,
+            ),
+            ScheduledTask(
+                "persistAllConsumerOffset",
+                10_000,
+                config.persist_consumer_offset_interval_ms,
+                self.persist_all_consumer_offset,
+            ),
+            ScheduledTask("adjustThreadPool", 60_000, 60_000, self.adjust_thread_pool),
+        )
+
+    def inner_producer(self) -> Producer:
+        """Give the producer that sends retries, CLIENT_INNER_PRODUCER; made at first use."""
+        from client.producing.producer import INNER_PRODUCER_GROUP, Producer
+
+        with self._lock:
+            if self._inner_producer is None:
+                self._inner_producer = Producer.within(self, INNER_PRODUCER_GROUP)
+            return self._inner_producer
+
+    # -- brokers
+
+    def add_broker(self, broker: Broker) -> None:
+        """Know one more broker: say hello, and let consumers look at its queues.
+
+        Raises ClientConfigError if another broker has its name.
+        """
+        self.routes.add(broker)
+        with self._lock:
+            if self._state is not ServiceState.RUNNING or broker.name in self._connected:
+                return
+            self._connect(broker)
+        self.send_heartbeat_to_all_brokers()
+        self.update_topic_routes()
+
+    def remove_broker(self, name: str) -> None:
+        """Forget a broker; its queues are given up. Unknown names are fine."""
+        self.routes.remove(name)
+        with self._lock:
+            broker = self._connected.get(name)
+            self._connected = {k: v for k, v in self._connected.items() if k != name}
+        if broker is not None:
+            self._disconnect(broker)
+        self.update_topic_routes()
+
+    def _connect(self, broker: Broker) -> None:
+        broker.connect(self.client_id, BrokerConnection(self, broker))
+        self._connected = {**self._connected, broker.name: broker}
+
+    def _disconnect(self, broker: Broker) -> None:
+        try:
+            broker.disconnect(self.client_id)
+        except (*UNANSWERED, BrokerError) as error:
+            logger.warning("broker %s does not disconnect the client: %s", broker.name, error)
+
+    def _disconnect_all(self) -> None:
+        with self._lock:
+            connected, self._connected = self._connected, {}
+        for broker in connected.values():
+            self._disconnect(broker)
+
+    # -- what the timers do
+
+    def update_topic_routes(self) -> None:
+        """Ask brokers for the queues of all topics in use. Where they changed, rebalance at once
+        (RocketMQ: within 20 s)."""
+        if self.routes.refresh() and self._consumers:
+            self.rebalance_immediately()
+
+    def _clean_and_heartbeat(self) -> None:
+        self.clean_offline_brokers()
+        if self._heartbeat_lock.acquire(blocking=False):
+            try:
+                self._send_heartbeat()
+            finally:
+                self._heartbeat_lock.release()
+        else:
+            logger.warning("a heartbeat is under way: client_id=%s", self.client_id)
+
+    def clean_offline_brokers(self) -> None:
+        """Forget brokers that are closed for good (cleanOfflineBroker)."""
+        for name, broker in self._connected.items():
+            try:
+                broker.topic("")
+            except StoreClosedError:
+                logger.warning("broker %s is closed: the client forgets it", name)
+                self.remove_broker(name)
+            except (*UNANSWERED, BrokerError):
+                continue  # it may come back
+
+    def heartbeat_data(self) -> HeartbeatData:
+        """Say who this client is and what it does (prepareHeartbeatData)."""
+        consumers = tuple(consumer.consumer_data() for consumer in self._consumers.values())
+        return HeartbeatData(self.client_id, tuple(self._producers), consumers)
+
+    def send_heartbeat_to_all_brokers(self) -> list[Exception]:
+        """Tell all brokers of the groups; gives what they raised instead of taking it.
+
+        What changed before the call is told when it returns.
+        """
+        with self._heartbeat_lock:
+            return self._send_heartbeat()
+
+    def _send_heartbeat(self) -> list[Exception]:
+        data = self.heartbeat_data()
+        failures: list[Exception] = []
+        if not data.producers and not data.consumers:
+            return failures
+        for name, broker in self._connected.items():
+            try:
+                broker.heartbeat(data)
+            except (*UNANSWERED, BrokerError) as error:
+                logger.warning("broker %s does not take the heartbeat: %s", name, error)
+                failures.append(error)
+        return failures
+
+    def persist_all_consumer_offset(self) -> None:
+        """Commit the progress of all consumers."""
+        self._each_consumer("persist its progress", lambda it: it.persist_consumer_offset())
+
+    def adjust_thread_pool(self) -> None:
+        """Let consumers fit their threads to the backlog; 4.9's do nothing with it."""
+        self._each_consumer("adjust its threads", lambda it: it.adjust_thread_pool())
+
+    # -- rebalance
+
+    def rebalance_immediately(self) -> None:
+        """Have queues divided anew, soon."""
+        self.rebalance_service.wakeup()
+
+    def do_rebalance(self) -> None:
+        """Let each consumer take and give away queues; one that fails does not stop the others."""
+        self._each_consumer("rebalance", lambda it: it.do_rebalance())
+
+    def _each_consumer(self, what: str, act: Callable[[ConsumerInner], None]) -> None:
+        for group, consumer in self._consumers.items():
+            try:
+                act(consumer)
+            except Exception:
+                logger.exception("consumer group %s could not %s", group, what)

@@ -1,0 +1,131 @@
+"""The one thread that pulls for all consumers of a client instance (PullMessageService of 4.9).
+
+It never waits for a broker: a pull without an answer yet is held by the broker, whose thread brings
+the answer. The thread sleeps in its queue while there is nothing to pull.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from client.consuming.process_queue import ProcessQueue
+    from client.timing import Action, Scheduler
+    from storage.model import MessageQueue
+
+logger = logging.getLogger("rmqctl.client.pull")
+_SHUTDOWN_WAIT_S: Final = 1.0
+
+
+class PullRequest:
+    """The token of one queue: whoever holds it may pull the queue next.
+
+    The same object goes round until its process queue is dropped. ``previously_locked`` is for
+    orderly consumption: the first pull under the broker's lock asks for the offset anew.
+    """
+
+    __slots__ = (
+        "consumer_group",
+        "message_queue",
+        "next_offset",
+        "previously_locked",
+        "process_queue",
+    )
+
+    def __init__(
+        self,
+        consumer_group: str,
+        message_queue: MessageQueue,
+        process_queue: ProcessQueue,
+        next_offset: int,
+    ) -> None:
+        self.consumer_group = consumer_group
+        self.message_queue = message_queue
+        self.process_queue = process_queue
+        self.next_offset = next_offset
+        self.previously_locked = False
+
+    def __repr__(self) -> str:
+        return f"PullRequest({self.consumer_group}, {self.message_queue}, {self.next_offset})"
+
+
+class Pulling(Protocol):
+    """A consumer that pulls when it is told to."""
+
+    def pull_message(self, request: PullRequest) -> None:
+        """Pull a queue, without blocking; the request comes back to the service in the end."""
+        ...
+
+
+class PullService:
+    """Takes pull requests from a queue and has their consumers pull. Safe for threads."""
+
+    def __init__(
+        self, name: str, select_consumer: Callable[[str], Pulling | None], scheduler: Scheduler
+    ) -> None:
+        """Pull for the consumers of the groups that ``select_consumer`` knows."""
+        self._name = name
+        self._select_consumer = select_consumer
+        self._scheduler = scheduler
+        self._requests: queue.SimpleQueue[PullRequest | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+
+    def execute_pull_request_immediately(self, request: PullRequest) -> None:
+        """Put a request to the end of the queue."""
+        self._requests.put(request)
+
+    def execute_pull_request_later(self, request: PullRequest, delay_ms: int) -> None:
+        """Put a request into the queue after a while."""
+        self._scheduler.call_later(delay_ms, lambda: self._requests.put(request))
+
+    def execute_task_later(self, task: Action, delay_ms: int) -> None:
+        """Run something on the service's timer thread."""
+        self._scheduler.call_later(delay_ms, task)
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue."""
+        return self._requests.qsize()
+
+    def run_once(self) -> bool:
+        """Take one request, without waiting; False if there was none. The thread does no more."""
+        try:
+            request = self._requests.get_nowait()
+        except queue.Empty:
+            return False
+        if request is not None:
+            self._pull(request)
+        return request is not None
+
+    def start(self) -> None:
+        """Start the thread. Twice is fine."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+
+    def shutdown(self) -> None:
+        """Pull nothing any more. Twice is fine; may be called from the thread itself."""
+        self._stopped = True
+        self._scheduler.shutdown()
+        self._requests.put(None)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_SHUTDOWN_WAIT_S)
+
+    def _run(self) -> None:
+        while (request := self._requests.get()) is not None and not self._stopped:
+            self._pull(request)
+
+    def _pull(self, request: PullRequest) -> None:
+        consumer = self._select_consumer(request.consumer_group)
+        if consumer is None:
+            logger.info("no consumer of the group, pull request is dropped: %s", request)
+            return
+        try:
+            consumer.pull_message(request)
+        except Exception:
+            logger.exception("a pull failed: request=%s", request)

@@ -1,0 +1,1 @@
+"""What is wanted, and who has which queue."""

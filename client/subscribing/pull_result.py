@@ -1,0 +1,40 @@
+"""What a client makes of a pull's messages before anybody sees them (PullAPIWrapper of 4.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from client.hooks import FilterMessageContext, FilterMessageHook, call_hooks
+from storage.model import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET, MessageExt
+
+from .subscription import wanted
+
+if TYPE_CHECKING:
+    from broker.port.members import SubscriptionData
+    from broker.port.reading import PullResult
+    from storage.model import MessageQueue
+
+
+def messages_of(
+    result: PullResult,
+    subscription: SubscriptionData,
+    group: str,
+    queue: MessageQueue,
+    hooks: Sequence[FilterMessageHook] = (),
+) -> list[MessageExt]:
+    """Give the messages that are really wanted, with the queue's bounds as properties
+    (processPullResult)."""
+    messages = wanted(result.messages, subscription)
+    if hooks and messages:
+        context = FilterMessageContext(
+            consumer_group=group, messages=list(messages), message_queue=queue
+        )
+        call_hooks((hook.filter_message for hook in hooks), context)
+        messages = context.messages
+    bounds = (
+        f"{PROPERTY_MIN_OFFSET}\x01{result.min_offset}\x02"
+        f"{PROPERTY_MAX_OFFSET}\x01{result.max_offset}"
+    ).encode()
+    MessageExt.add_property_bytes_to_all(messages, bounds)
+    return messages

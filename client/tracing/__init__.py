@@ -1,0 +1,1 @@
+"""Traces of messages: their text, who sends them, what they hang on."""
