@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-full check format bench completions pictures conformance build clean
+.PHONY: help install demo test test-full check format bench completions pictures conformance compared build clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -43,6 +43,7 @@ check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no un
 	$(BIN)/python tests/checks/declared_dependencies.py
 	$(BIN)/python tests/checks/docstrings.py
 	$(BIN)/python tests/checks/conformance.py
+	$(BIN)/python tests/checks/compared.py
 
 format: $(STAMP) ## Format and sort imports
 	$(BIN)/ruff check --select I --fix .
@@ -59,6 +60,9 @@ pictures: $(STAMP) ## Export the README's picture from real output
 
 conformance: $(STAMP) ## Write the table of RocketMQ's mechanisms and the tests that show them
 	$(BIN)/python tests/checks/conformance.py --write
+
+compared: $(STAMP) ## Write the comparison with other tools and the tests that show our side
+	$(BIN)/python tests/checks/compared.py --write
 
 build: $(STAMP) ## Build sdist and wheel into dist/
 	$(BIN)/python -m build

@@ -4,15 +4,17 @@ A test that shows a row carries `@pytest.mark.conformance("E14")`. The rows and 
 conformance_rows.toml. A row without a test is an error, unless it is all about the network.
 """
 
-import ast
 import sys
 import tomllib
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.checks.markers import Tests, links, marked_tests  # noqa: E402 - the clone's own
+
 ROWS = Path(__file__).with_name("conformance_rows.toml")
 TABLE = ROOT / "docs" / "conformance.md"
 NETWORK = "network"
@@ -48,42 +50,7 @@ def sections(path: Path = ROWS) -> dict[str, list[Row]]:
     return found
 
 
-def marked_tests(folder: Path) -> dict[str, list[tuple[str, str]]]:
-    """File (below ``folder``) and name of the tests of each row, in the order of the files."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for path in sorted(folder.rglob("test_*.py")):
-        file = path.relative_to(folder).as_posix()
-        for name, rows in _marked(ast.parse(path.read_text("utf-8"), str(path))):
-            for row in rows:
-                found[row].append((file, name))
-    return dict(found)
-
-
-def _marked(module: ast.Module) -> Iterator[tuple[str, list[str]]]:
-    everywhere: list[str] = []
-    for node in module.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
-            everywhere = _rows_in(node.value)
-    for node in module.body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            marked = [row for decorator in node.decorator_list for row in _rows_in(decorator)]
-            yield node.name, [*everywhere, *marked]
-        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("Test"):
-            yield ast.unparse(node.targets[0]), [*everywhere, *_rows_in(node.value)]
-
-
-def _rows_in(expression: ast.expr) -> list[str]:
-    """The rows of all `pytest.mark.conformance(...)` within an expression."""
-    return [
-        argument.value
-        for node in ast.walk(expression)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.conformance"
-        for argument in node.args
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-    ]
-
-
-def findings(rows: dict[str, list[Row]], tests: dict[str, list[tuple[str, str]]]) -> Iterator[str]:
+def findings(rows: dict[str, list[Row]], tests: Tests) -> Iterator[str]:
     """One sentence for each row without a test, and each marker without a row."""
     known = {row.row_id: row for section in rows.values() for row in section}
     for row in known.values():
@@ -93,7 +60,7 @@ def findings(rows: dict[str, list[Row]], tests: dict[str, list[tuple[str, str]]]
         yield f"{row_id} is no row, but a marker of {tests[row_id][0][1]}"
 
 
-def rendered(rows: dict[str, list[Row]], tests: dict[str, list[tuple[str, str]]]) -> str:
+def rendered(rows: dict[str, list[Row]], tests: Tests) -> str:
     """The document."""
     parts = [HEAD.format(total=sum(map(len, rows.values())))]
     for title, section in rows.items():
@@ -106,15 +73,11 @@ def rendered(rows: dict[str, list[Row]], tests: dict[str, list[tuple[str, str]]]
 
 
 def _cell(row: Row, tests: list[tuple[str, str]]) -> str:
-    by_file: dict[str, list[str]] = defaultdict(list)
-    for file, name in tests:
-        by_file[file].append(f"`{name}`")
-    lines = [f"[{file}](../tests/{file}): {', '.join(names)}" for file, names in by_file.items()]
-    return "<br>".join([*([row.wire] if row.wire else []), *lines])
+    return "<br>".join([*([row.wire] if row.wire else []), *links(tests)])
 
 
 def main() -> int:
-    rows, tests = sections(), marked_tests(ROOT / "tests")
+    rows, tests = sections(), marked_tests(ROOT / "tests", "conformance")
     text = rendered(rows, tests)
     found = list(findings(rows, tests))
     if "--write" in sys.argv[1:]:
