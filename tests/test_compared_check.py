@@ -6,7 +6,7 @@ import pytest
 
 from tests.checks import compared
 from tests.checks.compared import Row, Told
-from tests.checks.markers import tests_of
+from tests.checks.markers import marked_in
 
 ROWS = {
     "Produce": [Row("1", "Send", ("yes",) * 7, 1, ""), Row("2", "More", ("no",) * 7, 2, "note")]
@@ -67,4 +67,7 @@ def test_markers_are_read_of_functions_files_and_machines():
         "@pytest.mark.feature(2, 3)\n@pytest.mark.conformance('E1')\ndef test_a(): ...\n"
         "TestB = pytest.mark.feature(4)(Machine.TestCase)\n"
     )
-    assert list(tests_of(module, "feature")) == [("test_a", ["1", "2", "3"]), ("TestB", ["1", "4"])]
+    assert list(marked_in(module, "feature")) == [
+        ("test_a", ["1", "2", "3"]),
+        ("TestB", ["1", "4"]),
+    ]

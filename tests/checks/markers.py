@@ -18,7 +18,7 @@ def marked_tests(folder: Path, marker: str) -> Tests:
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path in sorted(folder.rglob("test_*.py")):
         file = path.relative_to(folder).as_posix()
-        for name, rows in tests_of(ast.parse(path.read_text("utf-8"), str(path)), marker):
+        for name, rows in marked_in(ast.parse(path.read_text("utf-8"), str(path)), marker):
             for row in dict.fromkeys(rows):
                 found[row].append((file, name))
     return dict(found)
@@ -32,7 +32,7 @@ def links(tests: list[tuple[str, str]]) -> list[str]:
     return [f"[{file}](../tests/{file}): {', '.join(names)}" for file, names in by_file.items()]
 
 
-def tests_of(module: ast.Module, marker: str) -> Iterator[tuple[str, list[str]]]:
+def marked_in(module: ast.Module, marker: str) -> Iterator[tuple[str, list[str]]]:
     """Name and rows of each test of a file, none if it has no such marker."""
     everywhere: list[str] = []
     for node in module.body:
