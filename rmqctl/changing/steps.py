@@ -1,0 +1,141 @@
+"""Look, show, ask, do, show again: the steps of every command that changes something."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rmqctl.context import Cli
+from rmqctl.errors import PartlyDone, Refused
+from rmqctl.output.view import Format
+
+APPLIED: Final = "applied"
+"""The field of a result row that says whether it was done."""
+
+
+def carry_out(
+    cli: Cli,
+    row_type: type,
+    plan: Sequence[Any],
+    apply: Callable[[], Iterable[Any]],
+    *,
+    question: str,
+    result_type: type | None = None,
+    execute_by_default: bool = False,
+    confirm_name: str | None = None,
+    confirmed: str | None = None,
+) -> bool:
+    """Print the plan, ask, do it, print what was done; gives whether anything was.
+
+    It stays with the plan with ``--dry-run``, and without ``--execute`` unless
+    ``execute_by_default``. ``--yes`` skips the question. With ``confirm_name`` a yes is not enough:
+    that name must be ``confirmed`` (what the command's ``--confirm`` gave) or typed. An empty plan
+    is nothing to do.
+
+    ``apply`` gives the result rows, of ``result_type`` (default: the plan's); they are printed as
+    they come. A row whose field ``applied`` is False makes this PartlyDone (8). Programs (json,
+    csv ...) get the plan or the result, never both; a terminal is shown the plan in any case.
+    """
+    dry = cli.flag("dry_run") or not (execute_by_default or cli.flag("execute"))
+    for_programs = cli.view.format.for_programs
+    if dry or not for_programs or not plan:
+        _tell_hidden(cli, cli.rows(row_type, plan), len(plan))
+    if dry or not plan:
+        cli.say(_why_not(cli, bool(plan)))
+        return False
+    cli.out.flush()
+    if for_programs and _asks(cli):
+        _show_on_terminal(cli, row_type, plan)
+    if confirm_name is None:
+        cli.confirm(question)
+    else:
+        _confirm_name(cli, question, confirm_name, confirmed)
+    total, refused = _print_result(cli, result_type or row_type, apply())
+    if refused:
+        raise PartlyDone(f"{refused} of {total} were not done; the rows say which")
+    return True
+
+
+def refuse_beside_java(root: Path) -> Callable[[], None]:
+    """Refuse to change a store that a Java broker holds or writes to (StoreInUseError, exit 5).
+
+    Gives a check to be called once more right before the write, which refuses too if the log has
+    grown meanwhile though no rmqctl process has written to it: a broker whose lock is not to be
+    seen from here (another machine, another name space).
+    """
+    from storage.errors import StoreInUseError
+    from storage.readonly import StoreView
+    from storage.sharing.holders import find_holders
+
+    def log_end() -> int | None:
+        """Where the log ends, None where rmqctl's own writers vouch for it."""
+        with StoreView.open(root) as view:
+            end = view.log_max_offset()
+            return None if view.has_page else end
+
+    def look() -> None:
+        if find_holders(root).java_locked:
+            raise StoreInUseError(root, "a Java broker")
+
+    look()
+    before = log_end()
+
+    def check() -> None:
+        look()
+        after = log_end()
+        if before is not None and after is not None and after != before:
+            raise StoreInUseError(root, "another program, which has just written to its log")
+
+    return check
+
+
+def _why_not(cli: Cli, planned: bool) -> str:
+    if not planned:
+        return "there is nothing to change"
+    if cli.flag("dry_run"):
+        return "dry run: nothing was changed"
+    return "nothing was changed; add --execute to do it"
+
+
+def _tell_hidden(cli: Cli, shown: int, total: int) -> None:
+    """A filtered plan is still carried out as a whole."""
+    if shown < total:
+        cli.warn(f"{total - shown} of {total} rows of the plan are not shown, but belong to it")
+
+
+def _asks(cli: Cli) -> bool:
+    return not cli.given.get("yes") and not cli.flag("no_input") and sys.stderr.isatty()
+
+
+def _show_on_terminal(cli: Cli, row_type: type, plan: Sequence[Any]) -> None:
+    from rmqctl.output.render import render_rows
+
+    view = cli.view._replace(format=Format.TABLE, terminal=True, color=cli.colored(sys.stderr))
+    render_rows(row_type, plan, view, sys.stderr)
+
+
+def _confirm_name(cli: Cli, question: str, name: str, given: str | None) -> None:
+    if given is None:
+        if cli.flag("no_input") or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise Refused(f"this needs the name: add --confirm {name}, or --dry-run to look first")
+        print(f"{question} Type {name} to go on: ", end="", file=sys.stderr, flush=True)
+        given = sys.stdin.readline().strip()
+    if given != name:
+        raise Refused(f"{given!r} is not {name!r}; nothing was changed")
+
+
+def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, int]:
+    """Print rows as they come; gives how many there were and how many of them were not done."""
+    stream = cli.row_stream(row_type)
+    total = refused = 0
+    try:
+        for row in rows:
+            total += 1
+            refused += getattr(row, APPLIED, None) is False
+            stream.write([row])
+    except BaseException:
+        if total:
+            stream.finish()  # what was done so far
+        raise
+    stream.finish()
+    return total, refused
