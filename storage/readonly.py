@@ -236,6 +236,19 @@ class StoreView:
         data = queue.units(offset, min(count, bounds.max_offset - offset))
         return [] if data is None else list(CQ_STORE_UNIT.iter_unpack(data))
 
+    def unit_view(self, topic: str, queue_id: int, offset: int, behind: int) -> memoryview | None:
+        """The bytes of the units from ``offset`` on, before ``behind``, 20 each, without copying.
+
+        Fewer may come, none from the next file of the queue. None outside the bounds and where
+        the file is missing. Let go of it soon: it keeps a mapped file.
+        """
+        queue = self._queue(topic, queue_id)
+        bounds = self.queue_bounds(topic, queue_id)
+        behind = min(behind, bounds.max_offset)
+        if queue is None or not bounds.min_offset <= offset < behind:
+            return None
+        return queue.unit_view(offset, behind - offset)
+
     def message_of_unit(
         self, topic: str, queue_id: int, offset: int, unit: tuple[int, int, int]
     ) -> MessageExt | None:

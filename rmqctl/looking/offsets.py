@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+from analytics.unread import unread
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
-from rmqctl.rows.offsets import OffsetRow, OffsetState
+from rmqctl.rows.offsets import OffsetRow
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
@@ -40,32 +41,21 @@ def offset_rows(
 def _row(
     broker: "EmbeddedBroker", group: str, topic: str, queue_id: int, committed: int | None
 ) -> OffsetRow:
-    low, high = broker.view.queue_bounds(topic, queue_id)
-    state = _state(low, committed, high)
+    what = unread(broker.view, topic, queue_id, committed)
     note = None
-    if committed is not None and state is OffsetState.AHEAD:
-        note = f"{committed - high} beyond the end"
-    elif committed is not None and state is OffsetState.LOST:
-        note = f"{low - committed} deleted unread"
+    if what.ahead:
+        note = f"{what.ahead} beyond the end"
+    elif what.lost:
+        note = f"{what.lost} deleted unread"
     return OffsetRow(
         group,
         topic,
         broker.name,
         queue_id,
-        low,
+        what.min_offset,
         committed,
-        high,
-        None if committed is None or committed > high else high - committed,
-        state,
+        what.max_offset,
+        what.lag,
+        what.state,
         note,
     )
-
-
-def _state(low: int, committed: int | None, high: int) -> OffsetState:
-    if committed is None:
-        return OffsetState.NONE
-    if committed > high:
-        return OffsetState.AHEAD
-    if committed < low:
-        return OffsetState.LOST
-    return OffsetState.CAUGHT_UP if committed == high else OffsetState.BEHIND

@@ -1,24 +1,9 @@
 """The rows of the ``offset`` commands."""
 
-from enum import StrEnum
 from typing import Annotated, NamedTuple
 
+from analytics.unread import OffsetState
 from rmqctl.output.fields import OmitNull
-
-
-class OffsetState(StrEnum):
-    """How a group stands in a queue."""
-
-    CAUGHT_UP = "CAUGHT_UP"
-    """It has consumed everything that is stored."""
-    BEHIND = "BEHIND"
-    """There are messages that it has not consumed."""
-    LOST = "LOST"
-    """Messages that it has not consumed are deleted already."""
-    AHEAD = "AHEAD"
-    """Its progress lies behind the end of the queue."""
-    NONE = "NONE"
-    """It has no progress in this queue, but in others of the topic."""
 
 
 class OffsetRow(NamedTuple):

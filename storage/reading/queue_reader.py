@@ -66,12 +66,18 @@ class QueueReader:
         None if the file that holds the first one is missing (ConsumeQueue.getIndexBuffer).
         ``queue_offset`` lies within the bounds, and ``queue_offset + count`` at most at the end.
         """
+        view = self.unit_view(queue_offset, count)
+        return None if view is None else bytes(view)
+
+    def unit_view(self, queue_offset: int, count: int) -> memoryview | None:
+        """The same as :meth:`units` without copying what lies in a file."""
         scan = self._scan
         if scan is not None:
             key = self.key
             in_files = scan.file_units(key.topic, key.queue_id)
             if queue_offset >= in_files:
-                return scan.rebuilt.read(key.topic, key.queue_id, queue_offset, count) or None
+                data = scan.rebuilt.read(key.topic, key.queue_id, queue_offset, count)
+                return memoryview(data) if data else None
             count = min(count, in_files - queue_offset)
         position = queue_offset * CQ_STORE_UNIT_SIZE
         within = position % self._row.file_size
@@ -79,11 +85,11 @@ class QueueReader:
         if file is None:
             return None
         end = min(within + count * CQ_STORE_UNIT_SIZE, self._row.file_size)
-        data = file.map[within:end]
-        short = len(data) % CQ_STORE_UNIT_SIZE
+        view = file.view[within:end]
+        short = len(view) % CQ_STORE_UNIT_SIZE
         if short:  # the file was cut inside a unit
-            data = data[:-short]
-        return data or None
+            view = view[:-short]
+        return view or None
 
     def unit(self, queue_offset: int) -> tuple[int, int, int] | None:
         """One unit: commit log offset, size and tags code; None if its file is missing."""

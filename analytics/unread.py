@@ -1,0 +1,191 @@
+"""What a group has not read of a queue: the one meaning of lag, age and bytes.
+
+    deleted        still there                        not yet written
+    ------------|-------------------|---------------|---------------
+                min_offset          committed       max_offset
+
+    lag     max - committed; what was deleted unread is part of it, and counted in ``lost`` too
+    unread  the messages from max(committed, min) on: lag_bytes and the age are theirs
+
+Nobody guesses here: without a committed offset, or with one beyond the end, everything is None.
+Bytes are the record sizes that the queue's own units tell, so they are exact, compressed bodies
+and all; they cost one look at each unread unit (20 bytes), 100 million about 0.3 s.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from enum import StrEnum
+from sys import byteorder
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+_INTS_PER_UNIT: Final = CQ_STORE_UNIT_SIZE // 4
+_SIZE_AT: Final = 2
+"""Which of a unit's five ints is the record's size."""
+_WORTH_NUMPY: Final = 1_000_000
+"""Units at once from which importing NumPy (0.1 s) is quicker than doing without."""
+
+
+class OffsetState(StrEnum):
+    """How a group stands in a queue."""
+
+    CAUGHT_UP = "CAUGHT_UP"
+    """It has consumed everything that is stored."""
+    BEHIND = "BEHIND"
+    """There are messages that it has not consumed."""
+    LOST = "LOST"
+    """Messages that it has not consumed are deleted already."""
+    AHEAD = "AHEAD"
+    """Its progress lies behind the end of the queue."""
+    NONE = "NONE"
+    """It has no progress in this queue, but in others of the topic."""
+
+
+class Unread(NamedTuple):
+    """How far a group is in one queue. Offsets count messages."""
+
+    min_offset: int
+    committed_offset: int | None
+    max_offset: int
+
+    @property
+    def state(self) -> OffsetState:
+        """How the group stands."""
+        committed = self.committed_offset
+        if committed is None:
+            return OffsetState.NONE
+        if committed > self.max_offset:
+            return OffsetState.AHEAD
+        if committed < self.min_offset:
+            return OffsetState.LOST
+        at_the_end = committed == self.max_offset
+        return OffsetState.CAUGHT_UP if at_the_end else OffsetState.BEHIND
+
+    @property
+    def lag(self) -> int | None:
+        """Messages from the committed offset to the end, deleted ones included.
+
+        None if that is unknown: no progress, or progress beyond the end.
+        """
+        committed = self.committed_offset
+        if committed is None or committed > self.max_offset:
+            return None
+        return self.max_offset - committed
+
+    @property
+    def lost(self) -> int | None:
+        """Messages that were deleted before the group read them; None if ``lag`` is."""
+        committed = self.committed_offset
+        if committed is None or committed > self.max_offset:
+            return None
+        return max(0, self.min_offset - committed)
+
+    @property
+    def ahead(self) -> int:
+        """By how many the committed offset lies beyond the end; 0 if it does not."""
+        return max(0, (self.committed_offset or 0) - self.max_offset)
+
+    @property
+    def first_unread(self) -> int | None:
+        """Queue offset of the oldest message that is unread and still there; None without any."""
+        committed = self.committed_offset
+        if committed is None:
+            return None
+        first = max(committed, self.min_offset)
+        return first if first < self.max_offset else None
+
+
+def unread(view: StoreView, topic: str, queue_id: int, committed: int | None) -> Unread:
+    """Compare a committed offset with its queue as it is now."""
+    low, high = view.queue_bounds(topic, queue_id)
+    return Unread(low, committed, high)
+
+
+def oldest_unread_timestamp(view: StoreView, topic: str, queue_id: int, what: Unread) -> int | None:
+    """Store time (ms) of the oldest message that is unread and still there.
+
+    None if there is none, or if its record can not be read.
+    """
+    first = what.first_unread
+    return None if first is None else view.store_timestamp(topic, queue_id, first)
+
+
+def last_consumed_timestamp(view: StoreView, topic: str, queue_id: int, what: Unread) -> int | None:
+    """Store time (ms) of the message before the committed offset (mqadmin's last time).
+
+    None if that message is deleted, can not be read, or was never there.
+    """
+    committed = what.committed_offset
+    return None if committed is None else view.store_timestamp(topic, queue_id, committed - 1)
+
+
+def unread_bytes(view: StoreView, topic: str, queue_id: int, what: Unread) -> int | None:
+    """Bytes in the log of the messages that are unread and still there: ``lag_bytes``.
+
+    0 if there are none; None if ``lag`` is unknown or some units are missing or name no record.
+    """
+    if what.lag is None:
+        return None
+    first = what.first_unread
+    if first is None:
+        return 0
+    return bytes_behind(view, topic, queue_id, (first,), what.max_offset)[first]
+
+
+def bytes_behind(
+    view: StoreView, topic: str, queue_id: int, offsets: Iterable[int], max_offset: int
+) -> dict[int, int | None]:
+    """Sum up record sizes from each of some offsets to ``max_offset``, in one pass over the units.
+
+    For many groups that read the same queue. All offsets lie within the bounds. None where a unit
+    in between is missing or names no record.
+    """
+    found: dict[int, int | None] = {}
+    total: int | None = 0
+    behind = max_offset
+    for offset in sorted(set(offsets), reverse=True):
+        if total is not None:
+            more = _sum(view, topic, queue_id, offset, behind)
+            total = None if more is None else total + more
+        found[offset] = total
+        behind = offset
+    return found
+
+
+def _sum(view: StoreView, topic: str, queue_id: int, offset: int, behind: int) -> int | None:
+    add_up = _with_numpy if behind - offset >= _WORTH_NUMPY else _without_numpy
+    total = 0
+    while offset < behind:
+        units = view.unit_view(topic, queue_id, offset, behind)
+        if units is None:
+            return None
+        size = add_up(units)
+        if size is None:
+            return None
+        total += size
+        offset += len(units) // CQ_STORE_UNIT_SIZE
+    return total
+
+
+def _without_numpy(units: memoryview) -> int | None:
+    sizes = array("i", units.cast("i")[_SIZE_AT::_INTS_PER_UNIT].tobytes())
+    if byteorder == "little":
+        sizes.byteswap()
+    if min(sizes) <= 0 or max(sizes) == PRE_BLANK_SIZE:
+        return None
+    return sum(sizes)
+
+
+def _with_numpy(units: memoryview) -> int | None:
+    import numpy as np
+
+    sizes = np.frombuffer(units, dtype=">i4")[_SIZE_AT::_INTS_PER_UNIT].astype(np.int32)
+    if sizes.min() <= 0 or sizes.max() == PRE_BLANK_SIZE:
+        return None
+    return int(sizes.sum(dtype=np.int64))
