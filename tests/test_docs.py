@@ -332,4 +332,5 @@ def headings(path: Path) -> set[str]:
 def test_the_index_names_every_document() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     for path in DOCUMENTS:
-        assert f"{path.name})" in index or path == ROOT / "docs" / "README.md", path.name
+        if path.parent.name != "tasks":  # has an index of its own
+            assert f"{path.name})" in index or path == ROOT / "docs" / "README.md", path.name
