@@ -26,6 +26,7 @@ from broker.sending.message_builder import MessageBuilder
 from broker.sending.send_column import ColumnSender
 from broker.tables.groups import GroupManager
 from broker.tables.topics import TopicManager
+from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
 from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
@@ -72,7 +73,11 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         self._topics = TopicManager(root, config, gate=gate, queues=self._queues, now=now)
         self._groups = GroupManager(root, config, gate=gate, now=now)
         self._progress = ConsumerOffsetManager(
-            ProgressFile(root), writable=store is not None, tell_moved=self._tell_moved
+            ProgressFile(root),
+            journal=Journal(root),
+            now=now,
+            writable=store is not None,
+            tell_moved=self._tell_moved,
         )
         self._young_bytes = (
             memory_bytes(config.access_message_in_memory_max_ratio)
@@ -316,8 +321,9 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
 
     def correct_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
         """See Broker.correct_consumer_offset."""
-        max_offset = self.view.max_offset_in_queue(topic, queue_id)
-        known = self._progress.correct(group, topic, queue_id, max_offset)
+        known = self._progress.correct(
+            group, topic, queue_id, lambda: self.view.max_offset_in_queue(topic, queue_id)
+        )
         return OffsetQuery(known.offset, known.generation, stored=known.offset is not None)
 
     def consumer_offsets(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:

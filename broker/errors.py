@@ -4,6 +4,7 @@ RocketMQError
   BrokerError                     the broker answered with a code that is no success
     BrokerSystemError             SYSTEM_ERROR: the request makes no sense, or something broke
       ClientIdInUseError          a group has a member of that id already
+      OffsetChangedError          progress is not what whoever moves it has seen
       InvalidNameError            a topic's or group's name breaks a rule (also a ValueError)
     BrokerBusyError               SYSTEM_BUSY: come again
     MessageIllegalError           MESSAGE_ILLEGAL: a message breaks a limit (also a ValueError)
@@ -71,6 +72,10 @@ class BrokerSystemError(BrokerError):
 
 class InvalidNameError(BrokerSystemError, ValueError):
     """The name of a topic or group breaks a rule (TopicValidator, Validators)."""
+
+
+class OffsetChangedError(BrokerSystemError):
+    """Progress is no longer what whoever wants to move it has seen; nothing was moved."""
 
 
 class ClientIdInUseError(BrokerSystemError):

@@ -37,7 +37,10 @@ from storage.store import MessageStore
 ROOT = Path(__file__).resolve().parent.parent
 FORMAT = ROOT / "FORMAT.md"
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-GENERATED = {"conformance.md", "compared.md"}  # a row of its tables is one line, however many tests it names
+GENERATED = {
+    "conformance.md",
+    "compared.md",
+}  # a row of its tables is one line, however many tests it names
 BORN, STORED = 1700000000000, 1700000000123
 UNIQUE_ID = "7F000001000A18B4AAC20000000003E8"
 HOST = pack_host("127.0.0.1:10911")
@@ -119,13 +122,15 @@ def progress_entry() -> str:
     table.commit("TopicTest@g1", 0, QueueProgress(0, 5))
     table.commit("TopicTest@g1", 1, QueueProgress(0, 7))
     table.move("TopicTest@g1", 1, 3)
+    table.change_id = 4
     table.set_exported(table.offsets())
     return seal(table.entry()).decode()
 
 
 def journal_line() -> str:
-    change = {"command": "updateTopic", "topic": "T", "old": None, "new": {"topic_name": "T"}}
-    return seal({"change_id": 1, "at_timestamp": STORED, **change}).decode()
+    moved = {"group": "g1", "topic": "TopicTest", "queue_id": 1, "old": 7, "new": 3}
+    change = {"command": "offset reset", "user": "u", "host": "h", "moves": [moved], "previous": 2}
+    return seal({"change_id": 4, "at_timestamp": STORED, **change}).decode()
 
 
 def hashes() -> str:

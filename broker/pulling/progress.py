@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerSystemError, NoPermissionError
 from broker.port.progress import OffsetCommit, OffsetQuery
@@ -23,9 +23,18 @@ from broker.validation import check_group, check_topic
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
 from storage.configs.progress_table import ProgressTable, QueueProgress
 
+from .moving import move_progress
+
 if TYPE_CHECKING:
+    from storage.configs.journal import Journal
     from storage.configs.progress import Moves, ProgressFile, ProgressKey
     from storage.readonly import StoreView
+
+
+_CORRECTION: Final = {
+    "command": "correct offset",
+    "reason": "the progress lay behind the end of the queue",
+}
 
 
 class _NothingToCorrect(Exception):
@@ -39,11 +48,15 @@ class ConsumerOffsetManager:
         self,
         file: ProgressFile,
         *,
+        journal: Journal,
+        now: Callable[[], int],
         writable: bool,
         tell_moved: Callable[[str, str, list[int]], None] = lambda *_: None,
     ) -> None:
         """Serve the file. ``tell_moved`` gets group, topic and queue ids of what was moved."""
         self._file = file
+        self._journal = journal
+        self._now = now
         self._writable = writable
         self._tell_moved = tell_moved
         self._lock = threading.Lock()  # guards the field below
@@ -78,26 +91,29 @@ class ConsumerOffsetManager:
         self,
         group: str,
         targets: Mapping[tuple[str, int], int | None],
-        before_write: Callable[[Moves], None] | None = None,
+        note: Mapping[str, Any] | None = None,
     ) -> Moves:
         """Move progress deliberately: (topic, queue id) to offset, None forgets it. All or nothing.
 
-        Consumers that do not know of it can not overwrite it; those that run are told, in all
-        processes. See ProgressFile.move.
+        Noted in the change journal first, with ``note``. Consumers that do not know of it can not
+        overwrite it; those that run are told, in all processes. See moving.move_progress.
         """
         offered: dict[ProgressKey, int | None] = {}
         for (topic, queue_id), offset in targets.items():
             commit = OffsetCommit(topic, queue_id, 0 if offset is None else offset)
             offered[self._checked(group, commit)[0]] = offset
-        moves = self._file.move(offered, before_write)
+        note = {"command": "move progress"} if note is None else note
+        moves = move_progress(self._file, self._journal, offered, note, self._now).moves
         for topic in sorted({topic for topic, _ in targets}):
             self._tell_moved(group, topic, sorted(q for name, q in targets if name == topic))
         return moves
 
-    def correct(self, group: str, topic: str, queue_id: int, max_offset: int) -> QueueProgress:
+    def correct(
+        self, group: str, topic: str, queue_id: int, max_offset: Callable[[], int]
+    ) -> QueueProgress:
         """Move progress that lies behind ``max_offset`` back to it; gives what holds then.
 
-        Nobody is told: it is the queue's owner that asks for it.
+        Nobody is told: it is the queue's owner that asks for it. Noted in the journal as any move.
         """
         key = (topic_at_group(topic, group), queue_id)
         with self._lock:
@@ -107,11 +123,14 @@ class ConsumerOffsetManager:
             known, _ = moves[key]
             if noted is not None:
                 known = _later(known, noted)
-            if known.offset is None or known.offset <= max_offset:
+            # Asked for once more, behind the progress: what was stored and consumed since the
+            # first time is no error.
+            if known.offset is None or known.offset <= max_offset():
                 raise _NothingToCorrect
 
         with suppress(_NothingToCorrect):  # also if somebody has moved it a moment before
-            self._file.move({key: max_offset}, still_behind)
+            targets = {key: max_offset()}
+            move_progress(self._file, self._journal, targets, _CORRECTION, self._now, still_behind)
         return self.query(group, topic, queue_id)
 
     def table(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:

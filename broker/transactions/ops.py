@@ -19,6 +19,7 @@ HALF_QUEUE: Final = 0
 CHECK_GROUP: Final = "CID_RMQ_SYS_TRANS"
 """Group whose progress tells how far the checks are (MixAll.CID_SYS_RMQ_TRANS)."""
 _OP_MESSAGES: Final = 32
+_LOG_WAS_CUT: Final = {"command": "transaction check", "reason": "the log ends before the progress"}
 
 
 class EndedHalves:
@@ -96,7 +97,7 @@ class TransactionOffsets:
                 continue
             known = self._progress.query(CHECK_GROUP, topic, HALF_QUEUE)
             if known.offset is not None and offset < known.offset:
-                self._progress.move(CHECK_GROUP, {(topic, HALF_QUEUE): offset})
+                self._progress.move(CHECK_GROUP, {(topic, HALF_QUEUE): offset}, _LOG_WAS_CUT)
             else:
                 commit = OffsetCommit(topic, HALF_QUEUE, offset, known.generation)
                 self._progress.commit(CHECK_GROUP, [commit])

@@ -94,14 +94,15 @@ class ProgressFile:
     def move(
         self,
         targets: Mapping[ProgressKey, int | None],
-        before_write: Callable[[Moves], None] | None = None,
+        before_write: Callable[[Moves, int | None], int | None] | None = None,
     ) -> Moves:
         """Set progress deliberately, all queues in one step; None forgets it.
 
         Each moved queue begins a new generation, so commits of consumers that do not know of the
-        move are dropped. ``before_write`` is called under the lock with the old and new values: to
-        note them in the journal, or to raise and leave everything as it was. On the device when
-        this returns. Raises StoreNotWritableError, and nothing has changed then.
+        move are dropped. ``before_write`` is called under the lock with the old and new values and
+        the change id of the last move that was done: to note them in the journal and give the new
+        change id, or to raise and leave everything as it was. On the device when this returns.
+        Raises StoreNotWritableError, and nothing has changed then.
         """
         with self._changing_files():
             table = self._load()
@@ -110,7 +111,8 @@ class ProgressFile:
                 old = table.get(key, queue_id)
                 moves[key, queue_id] = (old, table.move(key, queue_id, offset))
             if before_write is not None:
-                before_write(moves)
+                change_id = before_write(moves, table.change_id)
+                table.change_id = table.change_id if change_id is None else change_id
             self._write(table)
         return moves
 

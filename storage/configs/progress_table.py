@@ -36,13 +36,16 @@ class ProgressTable:
 
     ``exported`` is what Java's file was given last; ``lock_mtime_ns`` the modification time of
     Java's lock file then: Java writes that file whenever it starts, so another time means that
-    Java has run since. ``changed`` says whether something differs from what was read.
+    Java has run since. ``change_id`` is the journal's number of the move that was done last: what
+    the journal has beyond it was noted, but not done. ``changed`` says whether something differs
+    from what was read.
     """
 
     def __init__(self, lock_mtime_ns: int | None = None) -> None:
         self.queues: dict[str, dict[int, QueueProgress]] = {}
         self.exported: OffsetTable = {}
         self.lock_mtime_ns = lock_mtime_ns
+        self.change_id: int | None = None
         self.changed = False
 
     def get(self, key: str, queue_id: int) -> QueueProgress:
@@ -112,6 +115,7 @@ class ProgressTable:
         return {
             "version": VERSION,
             "lock_mtime_ns": self.lock_mtime_ns,
+            "change_id": self.change_id,
             "queues": self.queues,
             "exported": self.exported,
         }
@@ -120,6 +124,7 @@ class ProgressTable:
     def from_entry(cls, entry: dict[str, Any]) -> Self:
         """Read what ``entry`` wrote, after JSON made text of the queue ids."""
         table = cls(entry["lock_mtime_ns"])
+        table.change_id = entry.get("change_id")
         for key, queues in entry["queues"].items():
             table.queues[key] = {int(q): QueueProgress(*known) for q, known in queues.items()}
         for key, offsets in entry["exported"].items():

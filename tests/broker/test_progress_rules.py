@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from broker.pulling.start_position import compute_pull_from_where
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
+from storage.configs.progress_table import QueueProgress
 from storage.configs.topics import TopicConfig
 from storage.errors import StoreNotWritableError
 from storage.model import Message
@@ -86,22 +87,50 @@ def test_a_reset_from_elsewhere_is_not_overwritten(open_broker):
     ]
 
 
-def test_a_move_is_noted_before_it_is_done(broker, root):
+def test_a_move_is_noted_in_the_journal(broker, root):
     fill(broker)
     broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
-    journal = Journal(root)
+    broker.progress.move("g", {("T", 0): None}, {"command": "offset delete"})
+    broker.progress.move("g", {("T", 0): 1, ("T", 1): 0}, {"command": "offset reset"})
+    *_, deleted, reset = Journal(root).entries()
+    line = {"group": "g", "topic": "T", "queue_id": 0}
+    assert deleted["command"] == "offset delete"
+    assert deleted["moves"] == [{**line, "old": 4, "new": None}]
+    assert reset["moves"] == [
+        {**line, "old": None, "new": 1},
+        {**line, "queue_id": 1, "old": None, "new": 0},
+    ]
+    assert (deleted["previous"], reset["previous"]) == (None, deleted["change_id"])
+    assert ProgressFile(root).read().change_id == reset["change_id"]
+    assert broker.consumer_offsets() == {("g", "T"): {0: 1, 1: 0}}
 
-    def note(moves):
-        [(old, new)] = moves.values()
-        journal.append({"command": "offset reset", "old": old.offset, "new": new.offset}, 9)
-        assert json.loads((root / "rmqctl/offsets.json").read_bytes())["entry"]["queues"] == {
-            "T@g": {"0": [0, 4]}
-        }
 
-    broker.progress.move("g", {("T", 0): None}, before_write=note)
-    *_, entry = journal.entries()
-    assert (entry["command"], entry["old"], entry["new"]) == ("offset reset", 4, None)
-    assert broker.consumer_offsets() == {}
+def test_a_move_is_noted_before_it_is_done(broker, root, monkeypatch):
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
+    before = (root / "rmqctl/offsets.json").read_bytes()
+    at_writing = []
+    write = ProgressFile._write
+
+    def look(file: ProgressFile, table: Any) -> None:
+        at_writing.append(((root / "rmqctl/offsets.json").read_bytes(), [*Journal(root).entries()]))
+        write(file, table)
+
+    monkeypatch.setattr(ProgressFile, "_write", look)
+    broker.progress.move("g", {("T", 0): 1})
+    [(file, entries)] = at_writing
+    assert file == before
+    assert entries[-1]["moves"] == [{"group": "g", "topic": "T", "queue_id": 0, "old": 4, "new": 1}]
+
+
+def test_a_move_that_can_not_be_noted_is_not_done(broker, root):
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
+    shutil.rmtree(root / "rmqctl/journal")
+    (root / "rmqctl/journal").write_bytes(b"")
+    with pytest.raises(StoreNotWritableError):
+        broker.progress.move("g", {("T", 0): 1})
+    assert broker.consumer_offsets() == {("g", "T"): {0: 4}}
 
 
 def test_progress_of_one_group_or_of_all(broker):
@@ -213,7 +242,11 @@ def test_progress_behind_the_end_of_its_queue_is_moved_back_to_the_end(open_brok
     assert broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 60)]) == [moved], (
         "whoever still is on the old way does not bring it back"
     )
+    *_, entry = Journal(broker.view.root).entries()
+    assert entry["command"] == "correct offset"
+    assert entry["moves"] == [{"group": "g", "topic": "T", "queue_id": 0, "old": 50, "new": 5}]
     assert broker.correct_consumer_offset("g", "T", 0) == moved, "what lies in the queue stays"
+    assert [*Journal(broker.view.root).entries()][-1] == entry, "and needs no note"
     assert broker.correct_consumer_offset("other", "T", 0) == OffsetQuery(None, 0, stored=False)
 
 
@@ -231,3 +264,17 @@ def test_a_correction_does_not_undo_a_reset_that_came_a_moment_before(broker, mo
     monkeypatch.setattr(ProgressFile, "move", late)
     assert broker.correct_consumer_offset("g", "T", 0).offset == 3
     assert broker.query_consumer_offset("g", "T", 0).offset == 3
+
+
+def test_what_is_stored_and_consumed_during_a_correction_stays_consumed(broker, monkeypatch):
+    broker.update_topic(TopicConfig("T", 1, 1))
+    broker.send_column("T", [b"x"] * 10, 0)
+    move = ProgressFile.move
+
+    def late(file: ProgressFile, *arguments: Any) -> Any:
+        broker.send_column("T", [b"x"] * 5, 0)
+        ProgressFile(broker.view.root).commit({("T@g", 0): QueueProgress(0, 15)})
+        return move(file, *arguments)
+
+    monkeypatch.setattr(ProgressFile, "move", late)
+    assert broker.correct_consumer_offset("g", "T", 0).offset == 15

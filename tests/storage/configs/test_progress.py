@@ -83,13 +83,30 @@ def test_a_move_that_is_given_up_changes_nothing(root):
     file = ProgressFile(root)
     file.commit({KEY: QueueProgress(0, 500)})
 
-    def refuse(moves):
+    def refuse(moves, previous):
+        assert previous is None
         assert moves == {KEY: (QueueProgress(0, 500), QueueProgress(1, 1))}
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         file.move({KEY: 1}, before_write=refuse)
     assert file.commit({KEY: QueueProgress(0, 501)}) == {KEY: (0, 501)}
+
+
+def test_the_file_names_the_last_move_that_was_done(root):
+    file = ProgressFile(root)
+    seen = []
+
+    def note(_, previous):
+        seen.append(previous)
+        return 5 + len(seen)
+
+    file.move({KEY: 1}, before_write=note)
+    file.commit({KEY: QueueProgress(1, 2)})
+    file.move({KEY: 3}, before_write=note)
+    file.move({KEY: 4})
+    assert seen == [None, 6]
+    assert ProgressFile(root).read().change_id == 7
 
 
 @pytest.mark.conformance("A17")
