@@ -48,6 +48,13 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         "Messages: find and show single ones.",
         {"get": Leaf("message", "get", "Show one message by id or place")},
     ),
+    "dlq": Noun(
+        "Dead letters: what groups gave up; look, send again, mark as handled.",
+        {
+            "list": Leaf("dlq", "list_dlqs", "List the groups that have dead letters"),
+            "browse": Leaf("dlq", "browse", "Show the dead letters of a group"),
+        },
+    ),
     "offset": Noun(
         "Offsets: how far consumer groups are, queue by queue.",
         {"list": Leaf("offset", "list_offsets", "List what all groups have committed")},
@@ -74,7 +81,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
 
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Every day": ("produce", "consume"),
-    "Look and manage": ("topic", "group", "message", "offset", "broker", "store"),
+    "Look and manage": ("topic", "group", "message", "dlq", "offset", "broker", "store"),
     "The program": ("completion", "version"),
 }
 """How the root's help groups the commands."""

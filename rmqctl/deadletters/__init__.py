@@ -1,0 +1,1 @@
+"""Dead letters: looking at them, sending them again, marking them as handled."""

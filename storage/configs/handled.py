@@ -1,0 +1,188 @@
+"""Which dead letters have been dealt with: ``<store>/rmqctl/handled.json``.
+
+RocketMQ can not take a message out of a queue, so "handled" is a mark beside the queue and
+rmqctl's own: a broker knows nothing of it, and the dead letters stay where they are. For each queue of a
+topic the file has a cursor, before which everything is handled, and ranges beyond it:
+
+    {"version":1,"topics":{"%DLQ%readers":{"0":{"cursor":17,"beyond":[[19,20],[25,31]]}}}}
+
+One line with a check sum (sealed_json), replaced as a whole under ``rmqctl/handled.lock``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
+from storage.files.fs import FileSystem
+from storage.format.names import OURS
+from storage.sharing.locks import ProcessLock
+
+from .config_file import write_synced
+from .sealed_json import seal, unseal
+
+HANDLED_FILE: Final = "handled.json"
+HANDLED_LOCK: Final = "handled.lock"
+VERSION: Final = 1
+
+Range = tuple[int, int]
+"""Queue offsets from the first number on, up to but without the second."""
+Marks = dict[int, list[Range]]
+"""Ranges by queue id."""
+
+
+class HandledOffsets(NamedTuple):
+    """The marks of one queue: all offsets before ``cursor``, and the ranges of ``beyond``.
+
+    The ranges are sorted, do not touch each other nor the cursor.
+    """
+
+    cursor: int = 0
+    beyond: tuple[Range, ...] = ()
+
+    def __contains__(self, offset: object) -> bool:
+        if not isinstance(offset, int):
+            return False
+        return offset < self.cursor or any(low <= offset < high for low, high in self.beyond)
+
+    def within(self, low: int, high: int) -> int:
+        """Count the marked offsets from ``low`` up to, not including, ``high``."""
+        return sum(max(0, min(high, b) - max(low, a)) for a, b in self.ranges())
+
+    def ranges(self) -> list[Range]:
+        """Give the marks as ranges, sorted."""
+        return ([(0, self.cursor)] if self.cursor else []) + list(self.beyond)
+
+    def with_marks(self, ranges: Iterable[Range]) -> HandledOffsets:
+        """Mark ranges, too."""
+        return _of(_merged([*self.ranges(), *ranges]))
+
+    def without_marks(self, ranges: Iterable[Range]) -> HandledOffsets:
+        """Take marks away."""
+        left = self.ranges()
+        for low, high in ranges:
+            left = [part for a, b in left for part in ((a, min(b, low)), (max(a, high), b))]
+            left = [(a, b) for a, b in left if a < b]
+        return _of(left)
+
+
+NOTHING_HANDLED: Final = HandledOffsets()
+
+
+class HandledFile:
+    """The file of one store. Safe for threads and processes; holds no descriptor open."""
+
+    def __init__(self, root: Path, fs: FileSystem | None = None) -> None:
+        self.path = root / OURS / HANDLED_FILE
+        self._fs = fs or FileSystem()
+        self._lock = ProcessLock(root / OURS / HANDLED_LOCK)
+
+    def read(self, topic: str) -> dict[int, HandledOffsets]:
+        """Give the marks of a topic's queues. Raises CorruptFileError and StoreVersionError."""
+        return self._load().get(topic, {})
+
+    def mark(
+        self,
+        topic: str,
+        marks: Mapping[int, Iterable[Range]],
+        before_write: Callable[[Marks], None] | None = None,
+    ) -> Marks:
+        """Mark ranges as handled; gives what was not yet. On the device when this returns.
+
+        ``before_write`` gets the same under the lock, to note it in the journal; it is not called
+        where nothing changes. Raises what ``read`` raises, and StoreNotWritableError.
+        """
+        return self._change(topic, marks, before_write, handled=True)
+
+    def unmark(
+        self,
+        topic: str,
+        marks: Mapping[int, Iterable[Range]],
+        before_write: Callable[[Marks], None] | None = None,
+    ) -> Marks:
+        """Take marks away again; gives those that there were. As ``mark`` otherwise."""
+        return self._change(topic, marks, before_write, handled=False)
+
+    def _change(
+        self,
+        topic: str,
+        marks: Mapping[int, Iterable[Range]],
+        before_write: Callable[[Marks], None] | None,
+        *,
+        handled: bool,
+    ) -> Marks:
+        try:
+            self._fs.make_dirs(self.path.parent)
+            with self._lock:
+                table = self._load()
+                queues = table.setdefault(topic, {})
+                changed: Marks = {}
+                for queue_id, ranges in marks.items():
+                    wanted = _merged(list(ranges))
+                    known = queues.get(queue_id, NOTHING_HANDLED)
+                    found = known.with_marks(wanted) if handled else known.without_marks(wanted)
+                    if found != known:
+                        changed[queue_id] = _difference(found, known, handled=handled)
+                        queues[queue_id] = found
+                if changed:
+                    if before_write is not None:
+                        before_write(changed)
+                    self._save(table)
+                return changed
+        except OSError as error:
+            raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
+
+    def _load(self) -> dict[str, dict[int, HandledOffsets]]:
+        try:
+            data = self.path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        entry = unseal(data)
+        if entry is None:
+            remedy = "remove it to begin with all dead letters unhandled"
+            raise CorruptFileError(self.path, 0, f"the check sum is wrong ({remedy})")
+        if entry["version"] > VERSION:
+            raise StoreVersionError(self.path, entry["version"], VERSION)
+        return {
+            topic: {int(queue_id): _decoded(marks) for queue_id, marks in queues.items()}
+            for topic, queues in entry["topics"].items()
+        }
+
+    def _save(self, table: dict[str, dict[int, HandledOffsets]]) -> None:
+        topics = {
+            topic: {queue_id: marks._asdict() for queue_id, marks in queues.items()}
+            for topic, queues in table.items()
+        }
+        staged = write_synced(self._fs, self.path, seal({"version": VERSION, "topics": topics}))
+        self._fs.rename(staged, self.path)
+        self._fs.sync_dir(self.path.parent)
+
+
+def _decoded(marks: dict[str, Any]) -> HandledOffsets:
+    return HandledOffsets(marks["cursor"], tuple((a, b) for a, b in marks["beyond"]))
+
+
+def _merged(ranges: list[Range]) -> list[Range]:
+    merged: list[Range] = []
+    for low, high in sorted(ranges):
+        if low >= high:
+            continue
+        if merged and low <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return merged
+
+
+def _of(ranges: list[Range]) -> HandledOffsets:
+    """Make marks of ranges that are sorted and apart."""
+    if ranges and ranges[0][0] == 0:
+        return HandledOffsets(ranges[0][1], tuple(ranges[1:]))
+    return HandledOffsets(0, tuple(ranges))
+
+
+def _difference(found: HandledOffsets, known: HandledOffsets, *, handled: bool) -> list[Range]:
+    more, less = (found, known) if handled else (known, found)
+    return more.without_marks(less.ranges()).ranges()
