@@ -66,6 +66,14 @@ def contexts(cli: Cli) -> Iterator[tuple[str, str]]:
             yield name, layer.origin
 
 
+def settings(_cli: Cli) -> Iterator[tuple[str, str]]:
+    """The settings that a file may hold."""
+    from rmqctl.settings import KEYS
+
+    for name, (_, meaning) in KEYS.items():
+        yield name, meaning
+
+
 def _choice(*values: tuple[str, str]) -> Completer:
     return lambda cli: values
 
@@ -76,6 +84,8 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "group": groups,
     "groups": groups,
     "context": contexts,
+    "context_name": contexts,
+    "setting": settings,
     "output": lambda cli: [(form.value, "") for form in Format],
     "color": _choice(("auto", ""), ("always", ""), ("never", "")),
     "progress": _choice(("auto", ""), ("plain", ""), ("none", "")),

@@ -76,6 +76,7 @@ class Cli:
     def begin(self, command_path: str) -> None:
         """Called once the command line is parsed, before the command runs."""
         self.command_path = command_path
+        self.settings.mends = command_path.split()[1:2] in (["config"], ["context"])
         limit = self.setting("timeout")
         if limit is not None:
             signals.limit_time(self.parsed("--timeout", _duration, str(limit)))

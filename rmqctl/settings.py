@@ -44,6 +44,15 @@ class Value(NamedTuple):
     origin: str
 
 
+class Place(NamedTuple):
+    """A settings file that is read, or would be if it were there."""
+
+    layer: str
+    """``option``, ``project``, ``user`` or ``system``."""
+    path: Path
+    exists: bool
+
+
 class Layer(NamedTuple):
     """The settings of one file."""
 
@@ -67,13 +76,16 @@ class Settings:
         self._working_folder = working_folder or Path.cwd()
         self._warn = warn
         self._layers: list[Layer] | None = None
+        self._warned = False
+        self.mends = False
+        """Whether this call is there to put settings right: an unknown context only warns then."""
 
     def get(self, name: str) -> Value | None:
         """The setting's value and origin; None where nothing sets it (the built-in holds)."""
         first = self._given(name)
         if first is not None:
             return first
-        for layer in self._context_layers():
+        for layer in self.context_layers():
             if name in layer.values:
                 return Value(layer.values[name], layer.origin)
         for layer in self.layers():
@@ -102,7 +114,8 @@ class Settings:
                 return str(layer.values["context"])
         return None
 
-    def _context_layers(self) -> list[Layer]:
+    def context_layers(self) -> list[Layer]:
+        """What the context in use says, file by file. UsageProblem if no file has it."""
         name = self.context_name()
         if name is None:
             return []
@@ -114,35 +127,40 @@ class Settings:
         if not found:
             known = sorted({context for layer in self.layers() for context in layer.contexts})
             hint = f"known: {', '.join(known)}" if known else "no settings file has any"
-            raise UsageProblem(f"no context {name!r} ({hint})")
+            sentence = f"no context {name!r} ({hint})"
+            if not self.mends or self._given("context") is not None:
+                raise UsageProblem(sentence)
+            if not self._warned:
+                self._warned = True
+                self._warn(sentence)
         return found
 
     def layers(self) -> list[Layer]:
         """The settings files that exist, the strongest first."""
         if self._layers is None:
-            self._layers = [self._read(path) for path in self._paths()]
+            self._layers = [self._read(place.path) for place in self.places() if place.exists]
         return self._layers
 
-    def _paths(self) -> list[Path]:
+    def places(self) -> list[Place]:
+        """The settings files of this call, the strongest first, missing ones too."""
         named = self._given("config")
         if named is not None:
             path = Path(str(named.value)).expanduser()
             if not path.is_file():
                 raise UsageProblem(f"no settings file {path} ({named.origin})")
-            return [path, *self._system_paths()]
-        paths: list[Path] = []
-        for folder in (self._working_folder, *self._working_folder.parents):
-            project = _first_file(folder, _PROJECT_FILES)
-            if project:
-                paths.append(project)
-                break
-        user = _first_file(user_config_folder(self._environ), _HOME_FILES)
-        return [*paths, *([user] if user else []), *self._system_paths()]
+            return [Place("option", path, True), *self._system_places()]
+        folder = self._working_folder
+        above = (_first_file(place, _PROJECT_FILES) for place in (folder, *folder.parents))
+        project = next((path for path in above if path), None)
+        return [
+            Place("project", project or folder / _PROJECT_FILES[0], project is not None),
+            _home_place("user", user_config_folder(self._environ)),
+            *self._system_places(),
+        ]
 
-    def _system_paths(self) -> list[Path]:
+    def _system_places(self) -> list[Place]:
         folders = (self._environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")
-        found = (_first_file(Path(folder) / "rmqctl", _HOME_FILES) for folder in folders if folder)
-        return [path for path in found if path]
+        return [_home_place("system", Path(folder) / "rmqctl") for folder in folders if folder]
 
     def _read(self, path: Path) -> Layer:
         values = _load(path)
@@ -158,9 +176,7 @@ class Settings:
         for key, value in values.items():
             name = str(key).replace("-", "_")
             if name not in KEYS:
-                near = get_close_matches(name, KEYS, 1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                self._warn(f"unknown setting {key!r} in {path}{hint}")
+                self._warn(f"unknown setting {key!r} in {path}{did_you_mean(name)}")
                 continue
             kind = KEYS[name][0]
             if kind is bool and not isinstance(value, bool):
@@ -173,6 +189,12 @@ class Settings:
         return checked
 
 
+def did_you_mean(name: str) -> str:
+    """The end of a sentence about an unknown setting: the nearest known one, if one is near."""
+    near = get_close_matches(name, KEYS, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 def user_config_folder(environ: Mapping[str, str]) -> Path:
     """Where the user's settings file lies: ``$XDG_CONFIG_HOME/rmqctl``."""
     home = environ.get("XDG_CONFIG_HOME")
@@ -183,6 +205,11 @@ def user_data_folder(environ: Mapping[str, str]) -> Path:
     """Where the default store lies: ``$XDG_DATA_HOME/rmqctl``."""
     home = environ.get("XDG_DATA_HOME")
     return (Path(home) if home else Path("~/.local/share").expanduser()) / "rmqctl"
+
+
+def _home_place(layer: str, folder: Path) -> Place:
+    path = _first_file(folder, _HOME_FILES)
+    return Place(layer, path or folder / _HOME_FILES[0], path is not None)
 
 
 def _first_file(folder: Path, names: tuple[str, ...]) -> Path | None:

@@ -75,6 +75,25 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
         },
     ),
+    "config": Noun(
+        "Settings of this program: what holds, who says so, changing it.",
+        {
+            "show": Leaf("config", "show", "Show all settings as they hold now"),
+            "get": Leaf("config", "get", "Print the value of one setting"),
+            "set": Leaf("config", "set_setting", "Set a setting in a file"),
+            "path": Leaf("config", "path", "Show the settings files"),
+        },
+    ),
+    "context": Noun(
+        "Contexts: named sets of settings, such as one for each store.",
+        {
+            "list": Leaf("context", "list_contexts", "List all contexts"),
+            "use": Leaf("context", "use", "Use a context from now on"),
+            "show": Leaf("context", "show", "Show all settings of a context"),
+            "add": Leaf("context", "add", "Add a context"),
+            "rm": Leaf("context", "remove", "Remove a context"),
+        },
+    ),
     "completion": Leaf("completion", "completion", "Print the completion script of a shell"),
     "version": Leaf("version", "version", "Show the versions of rmqctl and of what it runs on"),
 }
@@ -82,6 +101,6 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Every day": ("produce", "consume"),
     "Look and manage": ("topic", "group", "message", "dlq", "offset", "broker", "store"),
-    "The program": ("completion", "version"),
+    "The program": ("config", "context", "completion", "version"),
 }
 """How the root's help groups the commands."""

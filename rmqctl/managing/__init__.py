@@ -1,0 +1,1 @@
+"""What the commands about topics, groups, brokers and settings plan and change."""
