@@ -1,8 +1,8 @@
 """Which dead letters have been dealt with: ``<store>/rmqctl/handled.json``.
 
 RocketMQ can not take a message out of a queue, so "handled" is a mark beside the queue and
-rmqctl's own: a broker knows nothing of it, and the dead letters stay where they are. For each queue of a
-topic the file has a cursor, before which everything is handled, and ranges beyond it:
+rmqctl's own: a broker knows nothing of it, and the dead letters stay where they are. For each queue
+of a topic the file has a cursor, before which everything is handled, and ranges beyond it:
 
     {"version":1,"topics":{"%DLQ%readers":{"0":{"cursor":17,"beyond":[[19,20],[25,31]]}}}}
 
@@ -62,7 +62,7 @@ class HandledOffsets(NamedTuple):
     def without_marks(self, ranges: Iterable[Range]) -> HandledOffsets:
         """Take marks away."""
         left = self.ranges()
-        for low, high in ranges:
+        for low, high in _merged(list(ranges)):
             left = [part for a, b in left for part in ((a, min(b, low)), (max(a, high), b))]
             left = [(a, b) for a, b in left if a < b]
         return _of(left)

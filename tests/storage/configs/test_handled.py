@@ -4,14 +4,15 @@ import random
 
 import pytest
 
-from storage.configs.handled import HandledFile, HandledOffsets
+from storage.configs.handled import HandledFile, HandledOffsets, Marks
 from storage.errors import CorruptFileError, StoreVersionError
 
 
 def test_marks_say_the_same_as_a_set_of_offsets():
     chance = random.Random(7)
     for _ in range(300):
-        marks, model = HandledOffsets(), set()
+        marks = HandledOffsets()
+        model: set[int] = set()
         for _ in range(12):
             low = chance.randrange(30)
             high = low + chance.randrange(8)
@@ -38,7 +39,7 @@ def test_what_was_marked_is_read_by_everybody(tmp_path):
 
 def test_only_what_changes_is_told_and_given(tmp_path):
     file = HandledFile(tmp_path)
-    told = []
+    told: list[Marks] = []
     file.mark("t", {0: [(0, 4)]}, told.append)
     assert file.mark("t", {0: [(2, 8)]}, told.append) == {0: [(4, 8)]}
     assert file.mark("t", {0: [(1, 3)]}, told.append) == {}
