@@ -178,6 +178,12 @@ class Cli:
 
         return render_rows(row_type, rows, self.view, self.out)
 
+    def wants(self, row_type: type, field: str) -> bool:
+        """Whether a field of the rows will be looked at; if not, it need not be found out."""
+        from rmqctl.output.render import is_wanted
+
+        return is_wanted(row_type, self.view, field)
+
     def one(self, row: Any) -> None:
         """Print a single thing."""
         from rmqctl.output.render import render_one

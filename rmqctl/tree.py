@@ -57,7 +57,10 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
     ),
     "offset": Noun(
         "Offsets: how far consumer groups are, queue by queue.",
-        {"list": Leaf("offset", "list_offsets", "List what all groups have committed")},
+        {
+            "inspect": Leaf("offset", "inspect", "Show where groups stand, with ages and messages"),
+            "list": Leaf("offset", "list_offsets", "List what all groups have committed"),
+        },
     ),
     "broker": Noun(
         "Brokers: what a broker does by itself, without a daemon.",

@@ -1,12 +1,22 @@
 """``rmqctl offset``: how far groups are."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmqctl.context import context_of, prints
+from rmqctl.consuming.printing import BODY_FORMS
+from rmqctl.context import Cli, context_of, prints
+from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading
+from rmqctl.rows.inspected import AroundRow, InspectedOffsetRow, OffsetSource
 from rmqctl.rows.offsets import OffsetRow
+from rmqctl.text.lists import parse_queues
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.looking.offset_around import Around
+    from rmqctl.looking.offset_inspect import Place
+    from rmqctl.text.positions import Point
 
 
 @prints(OffsetRow)
@@ -31,3 +41,116 @@ def list_offsets(
         from rmqctl.looking.offsets import offset_rows
 
         cli.rows(OffsetRow, offset_rows(broker, group, topic))
+
+
+@prints(InspectedOffsetRow)
+def inspect(
+    ctx: typer.Context,
+    groups: Annotated[
+        list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", "-Q", metavar="LIST", help="Only these, such as 0,2-4")
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="POS", help="Show the messages here: 5 start end -5 @-1h"),
+    ] = None,
+    around: Annotated[
+        str | None,
+        typer.Option(
+            "--around",
+            metavar="B,A",
+            help="Show B messages before and A after the progress, or --at",
+        ),
+    ] = None,
+    body: Annotated[
+        str, typer.Option("--body", metavar="FORM", help="Bodies as text json hex base64 none")
+    ] = "text",
+    source: Annotated[
+        str,
+        typer.Option("--source", metavar="WHERE", help="Read the offsets from file bak journal"),
+    ] = "file",
+) -> None:
+    """Show everything about the progress of groups, queue by queue.
+
+    Age, lag and bytes are those of the messages themselves. Unknown is null, never 0.
+
+    One group:                 rmqctl offset inspect readers
+    All that there is:         rmqctl offset inspect readers -o wide
+    What it read, reads next:  rmqctl offset inspect readers --around 3,3
+    Before the last change:    rmqctl offset inspect --source bak
+    """
+    cli = context_of(ctx)
+    where = _source(source)
+    form = _body_form(body)
+    point, near = _near(cli, at, around)
+    queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
+    with open_for_reading(cli) as broker:
+        from rmqctl.looking.changes import Changes
+        from rmqctl.looking.offset_inspect import Chosen, inspected, places
+        from rmqctl.looking.offset_source import committed_offsets
+
+        changes = Changes(broker.view.root)
+        known = committed_offsets(broker, where, changes.moves, cli.warn)
+        chosen = Chosen([*(groups or ()), *(group or ())], topic, queues)
+        if near is not None:
+            _print_around(cli, broker, places(broker, known.table, chosen), point, near, form)
+            return
+
+        def wants(field: str) -> bool:
+            return cli.wants(InspectedOffsetRow, field)
+
+        rows = inspected(broker, known, chosen, changes, cli.now_ms, wants)
+        cli.rows(InspectedOffsetRow, rows)
+
+
+def _print_around(
+    cli: Cli,
+    broker: "EmbeddedBroker",
+    where: "list[Place]",
+    point: "Point",
+    near: "Around",
+    body_form: str,
+) -> None:
+    from rmqctl.looking.offset_around import around_rows
+
+    cli.rows(AroundRow, around_rows(broker, where, point, near, body_form, cli.say))
+
+
+def _near(cli: Cli, at: str | None, around: str | None) -> "tuple[Point, Around | None]":
+    """The position to look at, and how far around it; None for no messages at all."""
+    from rmqctl.looking.offset_around import Around, parse_around
+    from rmqctl.text.positions import Bound, Point, parse_position
+
+    point = Point(Bound.STORED)
+    if at is not None:
+        position = cli.parsed("--at", lambda text: parse_position(text, cli.now_ms, cli.zone), at)
+        if position.begin is None or position.end is not None:
+            raise UsageProblem(f"--at: {at!r} is not one place but a range")
+        point = position.begin
+    if around is not None:
+        return point, cli.parsed("--around", parse_around, around)
+    return point, None if at is None else Around(0, 1)
+
+
+def _source(text: str) -> OffsetSource:
+    try:
+        return OffsetSource(text.lower())
+    except ValueError:
+        known = ", ".join(OffsetSource)
+        raise UsageProblem(f"--source: {text!r} is not one of {known}") from None
+
+
+def _body_form(text: str) -> str:
+    if text not in BODY_FORMS:
+        raise UsageProblem(f"--body: {text!r} is not one of {', '.join(BODY_FORMS)}")
+    return text

@@ -202,6 +202,18 @@ def chosen_fields(fields: Sequence[Field], view: View) -> list[Field]:
     return [field for field in fields if view.format.shows_wide_fields or not field.wide]
 
 
+def is_wanted(row_type: type, view: View, name: str) -> bool:
+    """Whether anything asks for a field: what is dear to find out may stay None otherwise.
+
+    For fields that a command looks up; a ``--where`` that has the name as a value asks for it too.
+    """
+    fields = fields_of(row_type)
+    if any(field.name == name for field in chosen_fields(fields, view)):
+        return True
+    sorted_by = [fields[index].name for index, _ in _sort_keys(fields, view.sort)]
+    return name in sorted_by or name in (view.where or "").replace("-", "_").lower()
+
+
 def _field_named(name: str, fields: Sequence[Field], option: str) -> Field:
     wanted = name.replace("-", "_").lower()
     for field in fields:

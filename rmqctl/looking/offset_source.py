@@ -1,0 +1,92 @@
+"""Committed offsets, from wherever a store still has them."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from rmqctl.errors import NotFound
+from rmqctl.rows.inspected import OffsetSource
+from storage.configs.config_file import ConfigFile, ConfigSource
+from storage.configs.consumer_offsets import (
+    OffsetTable,
+    consumer_offset_file,
+    decode_offsets,
+    split_topic_at_group,
+)
+from storage.configs.progress import OFFSETS_FILE
+from storage.format.names import OURS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.looking.changes import Move
+
+Offsets = Mapping[tuple[str, str], Mapping[int, int]]
+"""(group, topic) to queue id to the next offset to consume."""
+
+
+class CommittedOffsets(NamedTuple):
+    """What groups have committed, and where that was read."""
+
+    table: Offsets
+    source: OffsetSource
+
+
+def committed_offsets(
+    broker: "EmbeddedBroker",
+    source: OffsetSource,
+    moves: "Callable[[], Iterable[Move]]",
+    warn: "Callable[[str], None]",
+) -> CommittedOffsets:
+    """Read the offsets. ``moves`` gives those of the journal, oldest first.
+
+    NotFound if there is no such file; CorruptFileError if it says nothing. Java's file is
+    replaced by its ``.bak`` if it is damaged, as Java does; then ``warn`` is told.
+    """
+    root = broker.view.root
+    if source is OffsetSource.BAK:
+        return CommittedOffsets(_of_bak(root), source)
+    if source is OffsetSource.JOURNAL:
+        return CommittedOffsets(_of_journal(root, moves()), source)
+    table = broker.consumer_offsets()
+    if not (root / OURS / OFFSETS_FILE).exists():
+        file = consumer_offset_file(root)
+        if file.load().source is ConfigSource.BAK:
+            if file.path.exists():
+                warn(f"{file.path} can not be read; these offsets are from its .bak")
+            return CommittedOffsets(table, OffsetSource.BAK)
+    return CommittedOffsets(table, source)
+
+
+def by_group(table: OffsetTable) -> Offsets:
+    """Offsets of ``topic@group``, sorted; keys of another form are left out."""
+    found = {}
+    for key, offsets in table.items():
+        parts = split_topic_at_group(key)
+        if parts is not None and offsets:
+            found[parts[1], parts[0]] = dict(sorted(offsets.items()))
+    return found
+
+
+def _of_bak(root: "Path") -> Offsets:
+    path = consumer_offset_file(root).bak_path
+    loaded = ConfigFile(path, check=decode_offsets).load()
+    if loaded.source is ConfigSource.NONE:
+        raise NotFound(f"there is no {path}, or it is empty")
+    return by_group(decode_offsets(loaded.document))
+
+
+def _of_journal(root: "Path", moves: "Iterable[Move]") -> Offsets:
+    found: dict[tuple[str, str], dict[int, int]] = {}
+    empty = True
+    for move in moves:
+        empty = False
+        queues = found.setdefault((move.group, move.topic), {})
+        if move.new is None:
+            queues.pop(move.queue_id, None)
+        else:
+            queues[move.queue_id] = move.new
+    if empty:
+        raise NotFound(f"the journal of {root} has no changes of offsets")
+    return {key: queues for key, queues in found.items() if queues}
