@@ -4,6 +4,8 @@ What differs is named here; each difference is one of the contract's: unknown is
 never below 0, an empty range has its real bounds, and no whole message is given up.
 """
 
+from typing import Any
+
 import pytest
 
 from storage.configs.consumer_offsets import decode_offsets
@@ -50,7 +52,7 @@ def test_offset_inspect_gives_the_numbers_of_mqadmin(name):
         (row["group"], row["topic"], row["queue_id"]): row
         for row in rows_of("offset", "inspect", "-S", golden.store(name))
     }
-    shown = {}
+    shown: dict[Any, Any] = {}
     for (group, topic, queue_id), row in rows.items():
         if row["committed_offset"] is not None:
             shown.setdefault((topic, group), {})[queue_id] = row["committed_offset"]
@@ -80,7 +82,7 @@ def test_offset_inspect_gives_the_numbers_of_mqadmin(name):
 @pytest.mark.parametrize("name", WITH_WHOLE_MANIFESTS)
 def test_age_and_bytes_are_those_of_the_messages_that_are_unread(name):
     manifest = golden.manifest(name)
-    records = {}
+    records: dict[Any, Any] = {}
     for message in manifest["messages"]:
         place = (message["topic"], message["queueId"])
         records.setdefault(place, {})[message["queueOffset"]] = message
@@ -111,7 +113,7 @@ def test_topic_queues_gives_the_bounds_and_times_of_the_broker(name):
         (row["topic"], row["queue_id"]): row
         for row in rows_of("topic", "queues", "-S", golden.store(name))
     }
-    newest = {}
+    newest: dict[Any, int] = {}
     foreign = [
         {**message, "topic": message["inTopic"], "queueId": message["inQueueId"]}
         for message in manifest.get("foreign", [])
