@@ -53,6 +53,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         {
             "list": Leaf("dlq", "list_dlqs", "List the groups that have dead letters"),
             "browse": Leaf("dlq", "browse", "Show the dead letters of a group"),
+            "redrive": Leaf("dlq_changes", "redrive", "Send dead letters again"),
         },
     ),
     "offset": Noun(

@@ -19,7 +19,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from storage.model import (
+    PROPERTY_BUYER_ID,
+    PROPERTY_CORRELATION_ID,
+    PROPERTY_INNER_MULTI_DISPATCH,
+    PROPERTY_INSTANCE_ID,
     PROPERTY_KEYS,
+    PROPERTY_MESSAGE_REPLY_TO_CLIENT,
+    PROPERTY_MESSAGE_TTL,
+    PROPERTY_MESSAGE_TYPE,
     PROPERTY_ORIGIN_MESSAGE_ID,
     PROPERTY_RETRY_TOPIC,
     PROPERTY_TAGS,
@@ -44,7 +51,19 @@ LINEAGE_PROPERTIES: Final = (
     REDRIVE_RUN,
 )
 
-KEPT_RESERVED: Final = frozenset({PROPERTY_KEYS, PROPERTY_TAGS})
+KEPT_RESERVED: Final = frozenset(
+    {
+        PROPERTY_KEYS,
+        PROPERTY_TAGS,
+        PROPERTY_BUYER_ID,
+        PROPERTY_INSTANCE_ID,
+        PROPERTY_CORRELATION_ID,
+        PROPERTY_MESSAGE_REPLY_TO_CLIENT,
+        PROPERTY_MESSAGE_TTL,
+        PROPERTY_MESSAGE_TYPE,
+        PROPERTY_INNER_MULTI_DISPATCH,
+    }
+)
 """Reserved properties that are the producer's own: a redriven message has them, too."""
 
 
@@ -57,7 +76,7 @@ def redrive_count(properties: Mapping[str, str]) -> int:
 def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Take the producer's properties out of a dead letter's: no traces of retries, none of ours.
 
-    Tag and keys stay. The order stays.
+    Tag and keys are the producer's. The order stays.
     """
     dropped = {*FAILURE_PROPERTIES, *LINEAGE_PROPERTIES, *(RESERVED_PROPERTIES - KEPT_RESERVED)}
     return {name: value for name, value in properties.items() if name not in dropped}

@@ -5,16 +5,20 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from broker.port.sending import DEFAULT_SEND
+
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from broker.port.retrying import SendBackRequest
+    from broker.port.sending import SendOptions, SendResult
     from broker.port.transactions import EndTransactionRequest
+    from broker.retrying.redrive import RedriveHandler
     from broker.retrying.send_back import SendBackHandler
     from broker.sending.message_builder import MessageBuilder
     from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
     from broker.transactions.transaction import TransactionalMessageService
-    from storage.model import MessageExt
+    from storage.model import Message, MessageExt
     from storage.readonly import StoreView
     from storage.store import MessageStore
 
@@ -40,6 +44,21 @@ class RetryingRole:
     def end_transaction(self, request: EndTransactionRequest) -> None:
         """See Broker.end_transaction."""
         self._transactions.end_transaction(request)
+
+    def send(
+        self, message: Message, queue_id: int | None = None, options: SendOptions = DEFAULT_SEND
+    ) -> SendResult:
+        """See Broker.send."""
+        raise AttributeError("send")
+
+    @cached_property
+    def redriving(self) -> RedriveHandler:
+        """Sends dead letters again."""
+        from broker.retrying.redrive import RedriveHandler
+
+        return RedriveHandler(
+            self._topics, self._groups, send=self.send, writable=self._store is not None
+        )
 
     @cached_property
     def _send_back(self) -> SendBackHandler:

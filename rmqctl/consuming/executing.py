@@ -61,7 +61,7 @@ class CommandRunner:
             self._words,
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **_variables(message)},
+            env={**os.environ, **message_variables(message)},
             start_new_session=True,
         ) as process:
             with self._lock:
@@ -78,7 +78,8 @@ class CommandRunner:
             raise CommandFailedError(_reason(process.returncode, words))
 
 
-def _variables(message: "MessageExt") -> dict[str, str]:
+def message_variables(message: "MessageExt") -> dict[str, str]:
+    """What a program learns of a message from its environment."""
     values = {
         "RMQ_TOPIC": message.topic,
         "RMQ_QUEUE_ID": str(message.queue_id),

@@ -1,0 +1,135 @@
+"""``rmqctl dlq redrive`` and ``ack``: dealing with dead letters."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.context import Cli, context_of, prints
+from rmqctl.errors import UsageProblem
+from rmqctl.filtering.options import filters_messages, message_filter
+from rmqctl.rows.deadletters import RedriveReceipt
+
+if TYPE_CHECKING:
+    from rmqctl.deadletters.rewriting import Rewriting
+
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
+_Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ID...]", help="Ids, or queue offsets as 'dlq browse' shows them"),
+]
+
+
+@prints(RedriveReceipt)
+@filters_messages
+def redrive(
+    ctx: typer.Context,
+    group: _Group,
+    ids: _Ids = None,
+    everything: Annotated[bool, typer.Option("--all", help="All unhandled ones")] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="WHERE",
+            help="origin (default): the topic they were read from; retry: this group alone, as a "
+            "retry; or a topic",
+        ),
+    ] = None,
+    set_property: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set-property", metavar="N=V", help="Set a property; N= removes it; repeatable"
+        ),
+    ] = None,
+    set_body: Annotated[
+        Path | None, typer.Option("--set-body", metavar="FILE", help="Send this body")
+    ] = None,
+    pipe: Annotated[
+        str | None,
+        typer.Option("--pipe", metavar="CMD", help="Send what CMD makes of the body; no shell"),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="N/s", help="At most so many a second")
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option("--max", metavar="N", min=1, help="At most so many")
+    ] = None,
+    stop_after_errors: Annotated[
+        int,
+        typer.Option(
+            "--stop-after-errors", metavar="N", min=1, help="Stop when so many could not be sent"
+        ),
+    ] = 1,
+    max_redrives: Annotated[
+        int | None,
+        typer.Option(
+            "--max-redrives",
+            metavar="N",
+            min=1,
+            help="Leave alone what was redriven so often (default: 3)",
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="RUN", help="Go on with a run, or with the 'last' one"),
+    ] = None,
+    receipts: Annotated[
+        Path | None,
+        typer.Option("--receipts", metavar="FILE", help="Add the receipts to this file, as JSON"),
+    ] = None,
+) -> None:
+    """Send dead letters again. A dry run, unless --execute is given.
+
+    What is sent is marked as handled; each message that is stored has a receipt. Other groups that
+    read the origin's topic get it, too; --target retry reaches this group alone.
+
+    Look first, then do:       rmqctl dlq redrive readers --all
+                               rmqctl dlq redrive readers --all --execute
+    Slowly, only one kind:     rmqctl dlq redrive readers --tag invoice --rate 50/s --execute
+    After it broke off:        rmqctl dlq redrive readers --resume last --execute
+    """
+    cli = context_of(ctx)
+    from rmqctl.deadletters.planning import TO_ORIGIN, Choice
+    from rmqctl.deadletters.redrive import Limits, redrive as begin, resume as go_on
+
+    limits = Limits(
+        None if rate is None else cli.parsed("--rate", _rate, rate),
+        most,
+        stop_after_errors,
+        3 if max_redrives is None else max_redrives,
+    )
+    choice = Choice(ids or [], everything, message_filter(cli))
+    if resume is not None:
+        others = (target, set_property, set_body, pipe, max_redrives, ids)
+        if everything or choice.is_filtered or any(option is not None for option in others):
+            raise UsageProblem("--resume goes on with what the run was to do: name nothing else")
+        go_on(cli, group, resume, limits, receipts)
+        return
+    choice.check()
+    rewriting = _rewriting(cli, set_property, set_body, pipe)
+    begin(cli, group, choice, target or TO_ORIGIN, rewriting, limits, receipts)
+
+
+def _rewriting(
+    cli: Cli, set_property: list[str] | None, set_body: Path | None, pipe: str | None
+) -> "Rewriting":
+    from rmqctl.deadletters.rewriting import Rewriting, check_command, parse_properties
+
+    if set_body is not None and pipe is not None:
+        raise UsageProblem("--set-body and --pipe exclude each other")
+    if pipe is not None:
+        check_command(pipe)
+    body = None
+    if set_body is not None:
+        try:
+            body = set_body.read_bytes()
+        except OSError as error:
+            raise UsageProblem(f"--set-body: {set_body}: {error.strerror}") from None
+    return Rewriting(parse_properties(set_property or ()), body, pipe)
+
+
+def _rate(text: str) -> float:
+    from rmqctl.text.durations import parse_rate
+
+    return parse_rate(text)

@@ -1,0 +1,154 @@
+"""Choosing the dead letters of a redrive, and saying what would become of each."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.retrying.lineage import redrive_count
+from broker.validation import check_topic
+from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.retrying.facts import origin_of
+from rmqctl.rows.deadletters import RedriveRow
+from storage.model import (
+    DLQ_GROUP_TOPIC_PREFIX,
+    RETRY_GROUP_TOPIC_PREFIX,
+    SCHEDULE_TOPIC,
+    TRANS_HALF_TOPIC,
+    TRANS_OP_HALF_TOPIC,
+    retry_topic,
+)
+
+from .letters import DeadLetters, with_id
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.deadletters.rewriting import Rewriting
+    from rmqctl.filtering.options import MessageFilter
+    from storage.model import MessageExt
+
+TO_ORIGIN: Final = "origin"
+TO_RETRY: Final = "retry"
+
+Place = tuple[int, int]
+"""Queue id and queue offset of a dead letter."""
+
+
+class Planned(NamedTuple):
+    """One dead letter of a run. ``target`` None: it is left alone, the row's note says why."""
+
+    place: Place
+    target: str | None
+    row: RedriveRow
+
+
+class Choice(NamedTuple):
+    """Which dead letters somebody named: ids, or all that a filter wants and nobody handled."""
+
+    ids: Sequence[str]
+    everything: bool
+    wanted: "MessageFilter"
+
+    def check(self) -> None:
+        """UsageProblem if nothing was named: nothing defaults to all."""
+        if self.ids and (self.everything or self.is_filtered):
+            raise UsageProblem("name dead letters by id, or choose them by --all and filters")
+        if not (self.ids or self.everything or self.is_filtered):
+            raise UsageProblem("name ids, filters, or --all")
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether any filter was given."""
+        return any(part is not None for part in self.wanted)
+
+    def take(self, letters: DeadLetters) -> Iterator["MessageExt"]:
+        """The dead letters; those named by id are taken whether they were handled or not."""
+        if not self.ids:
+            yield from letters.messages(self.wanted, unhandled=True)
+            return
+        found = {}
+        for message_id in self.ids:
+            message = with_id(letters, letters.view, message_id)
+            found[message.queue_id, message.queue_offset] = message
+        yield from found.values()
+
+
+class Planner:
+    """Says what becomes of dead letters that are redriven to ``target``.
+
+    ``target`` is ``origin``, ``retry`` or a topic that exists; NotFound or UsageProblem if not.
+    """
+
+    def __init__(
+        self,
+        broker: "EmbeddedBroker",
+        letters: DeadLetters,
+        target: str,
+        rewriting: "Rewriting",
+        max_redrives: int,
+    ) -> None:
+        self._broker = broker
+        self._letters = letters
+        self._target = target
+        self._rewriting = rewriting
+        self._max_redrives = max_redrives
+        self._notes = rewriting.notes()
+        self._known: dict[str, str | None] = {}
+        if target not in (TO_ORIGIN, TO_RETRY):
+            check_topic(target)
+            why_not = self._why_not(target)
+            if why_not is not None:
+                raise (NotFound if broker.topic(target) is None else UsageProblem)(why_not)
+
+    def plan(self, messages: Iterable["MessageExt"]) -> list[Planned]:
+        """Say it of each."""
+        return [self._planned(message) for message in messages]
+
+    def _planned(self, message: "MessageExt") -> Planned:
+        redrives = redrive_count(message.properties)
+        origin = origin_of(self._letters.view, message).topic
+        target, refusal = self._resolve(origin)
+        if refusal is None and redrives >= self._max_redrives:
+            refusal = f"not sent: it was redriven {redrives} times already (--max-redrives)"
+        note = refusal or "; ".join(self._notes) or None
+        row = RedriveRow(
+            message.queue_offset,
+            message.msg_id,
+            origin,
+            None if refusal else target,
+            redrives,
+            None if refusal else self._rewriting.body_size(message),
+            note,
+        )
+        return Planned((message.queue_id, message.queue_offset), row.target, row)
+
+    def _resolve(self, origin: str | None) -> tuple[str | None, str | None]:
+        """Target and, if it can not go there, why."""
+        if self._target == TO_RETRY:
+            return retry_topic(self._letters.group), None
+        if self._target != TO_ORIGIN:
+            return self._target, None
+        if origin is None:
+            return None, "not sent: nothing tells where it was read from; use --target TOPIC"
+        if origin not in self._known:
+            self._known[origin] = self._why_not(origin)
+        why_not = self._known[origin]
+        return origin, None if why_not is None else f"not sent: {why_not}; use --target TOPIC"
+
+    def _why_not(self, topic: str) -> str | None:
+        if topic == retry_topic(self._letters.group):
+            return None
+        if topic.startswith((DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX)) or topic in (
+            SCHEDULE_TOPIC,
+            TRANS_HALF_TOPIC,
+            TRANS_OP_HALF_TOPIC,
+        ):
+            return f"topic {topic} is filled by the broker"
+        config = self._broker.topic(topic)
+        if config is None:
+            return f"topic {topic} does not exist"
+        return None if config.writeable else f"topic {topic} may not be written"
+
+
+def other_readers(broker: "EmbeddedBroker", group: str, topics: Iterable[str]) -> list[str]:
+    """Groups with progress on one of these topics other than ``group``: they get copies, too."""
+    wanted = set(topics)
+    return sorted({name for name, topic in broker.consumer_offsets() if topic in wanted} - {group})

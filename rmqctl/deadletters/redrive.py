@@ -1,0 +1,267 @@
+"""``dlq redrive``: from what was asked for to a plan, and from a plan to receipts."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rmqctl.changing.journal import change_note
+from rmqctl.changing.steps import carry_out, refuse_beside_java
+from rmqctl.errors import CliError, NotFound, Refused
+from rmqctl.exit_codes import CHANGED
+from rmqctl.opening import open_for_reading, open_for_writing
+from rmqctl.rows.deadletters import RedriveReceipt, RedriveRow
+from storage.configs.journal import Journal
+from storage.configs.redrive_runs import RedriveRuns
+from storage.model import dlq_topic
+
+from .letters import DeadLetters
+from .planning import Choice, Place, Planned, Planner, other_readers
+from .run import (
+    ALREADY,
+    Redriving,
+    Sent,
+    Task,
+    done_places,
+    letter_at,
+    new_run_id,
+    settle,
+    stored_by,
+    task_from,
+    unsettled,
+)
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.context import Cli
+    from rmqctl.deadletters.rewriting import Rewriting
+
+LAST: Final = "last"
+"""``--resume last``: the newest run of the group."""
+
+
+class Limits(NamedTuple):
+    """How far and how fast a run goes."""
+
+    rate: float | None
+    most: int | None
+    stop_after_errors: int
+    max_redrives: int
+
+
+class _Attempt(NamedTuple):
+    """What is to be done now."""
+
+    task: Task
+    planned: Sequence[Planned]
+    resumes: bool
+
+
+def redrive(
+    cli: "Cli",
+    group: str,
+    choice: Choice,
+    target: str,
+    rewriting: "Rewriting",
+    limits: Limits,
+    receipts_file: Path | None,
+    edit: "Callable[[Cli, EmbeddedBroker, Task], Rewriting] | None" = None,
+) -> None:
+    """Begin a run: show what it would do; do it with ``--execute``.
+
+    ``edit`` makes the changes of the one dead letter that is chosen, before the plan is shown.
+    """
+    with open_for_reading(cli) as broker:
+        letters = DeadLetters(broker, group)
+        messages = list(choice.take(letters))
+        if limits.most is not None:
+            messages = messages[: limits.most]
+        task = Task(
+            new_run_id(cli.now_ms),
+            group,
+            target,
+            limits.max_redrives,
+            broker.view.log_max_offset(),
+            [(message.queue_id, message.queue_offset) for message in messages],
+            rewriting,
+        )
+        if edit is not None and cli.flag("execute") and not cli.flag("dry_run"):
+            task = task._replace(rewriting=edit(cli, broker, task))
+        planner = Planner(broker, letters, target, task.rewriting, limits.max_redrives)
+        planned = planner.plan(messages)
+        if letters.unreadable:
+            cli.warn(f"{letters.unreadable} dead letters can not be read; see 'rmqctl store fsck'")
+        for killed, _ in unsettled(broker.view.root, group):
+            cli.warn(f"run {killed.run} was broken off; go on with it with --resume {killed.run}")
+        question = _question(cli, broker, group, planned)
+    handled = {place for place in task.places if _is_handled(letters, place)}
+    attempt = _Attempt(task, planned, resumes=False)
+    _carry_out(cli, attempt, limits, receipts_file, question, handled)
+
+
+def resume(cli: "Cli", group: str, run: str, limits: Limits, receipts_file: Path | None) -> None:
+    """Go on with a run: what it was to do and has not done. NotFound for an unknown run."""
+    with open_for_reading(cli) as broker:
+        letters = DeadLetters(broker, group)
+        task, done = _read_run(broker.view.root, group, run)
+        stored = stored_by(broker.view, task)
+        planner = Planner(broker, letters, task.target, task.rewriting, task.max_redrives)
+        late = [place for place in stored if place not in done]
+        left = [place for place in task.places if place not in done and place not in stored]
+        if limits.most is not None:
+            left = left[: limits.most]
+        dead = [letter_at(broker.view, letters.topic, place) for place in left]
+        planned = [
+            *(_late(broker, letters, place) for place in late),
+            *planner.plan(message for message in dead if message is not None),
+        ]
+        question = _question(cli, broker, group, planned)
+    cli.say(f"run {task.run}: {len(done | set(stored))} of {len(task.places)} were sent before")
+    # Marks that were set meanwhile were set by somebody else: then it is theirs.
+    handled = {place for place in task.places if _is_handled(letters, place)}
+    theirs = handled - done - set(stored)
+    if theirs:
+        cli.say(f"{len(theirs)} were handled otherwise since, and are left alone")
+        planned = [one for one in planned if one.place not in theirs]
+    _carry_out(cli, _Attempt(task, planned, resumes=True), limits, receipts_file, question, handled)
+
+
+def _carry_out(
+    cli: "Cli",
+    attempt: _Attempt,
+    limits: Limits,
+    receipts_file: Path | None,
+    question: str,
+    handled: set[Place],
+) -> None:
+    executes = cli.flag("execute") and not cli.flag("dry_run")
+    check = refuse_beside_java(cli.store.path) if executes else None
+    outcome: list[Redriving] = []
+
+    def apply() -> Iterator[RedriveReceipt]:
+        with ExitStack() as stack:
+            if check is not None:
+                check()
+            told = stack.enter_context(_receipts_to(receipts_file))
+            yield from _attempt(cli, attempt, limits, handled, told, outcome, stack)
+
+    try:
+        carry_out(
+            cli,
+            RedriveRow,
+            [planned.row for planned in attempt.planned],
+            apply,
+            question=question,
+            result_type=RedriveReceipt,
+        )
+    finally:
+        if outcome and outcome[0].left:
+            run = attempt.task.run
+            cli.say(f"{outcome[0].left} were not tried; go on with --resume {run} --execute")
+    if not executes and attempt.resumes:
+        cli.say(f"this was run {attempt.task.run}")
+
+
+def _attempt(
+    cli: "Cli",
+    attempt: _Attempt,
+    limits: Limits,
+    handled: set[Place],
+    told: "Callable[[RedriveReceipt], None]",
+    outcome: list[Redriving],
+    stack: ExitStack,
+) -> Iterator[RedriveReceipt]:
+    from rmqctl.sending.pace import Pace
+    from rmqctl.services import services_by_the_way
+
+    task = attempt.task
+    broker = stack.enter_context(open_for_writing(cli))
+    runs = RedriveRuns(broker.view.root)
+    if not stack.enter_context(runs.alone()):
+        raise Refused("another redrive is at work on this store; wait until it has ended")
+    stored: dict[Place, Sent] = {}
+    if attempt.resumes:
+        _, done = _read_run(broker.view.root, task.group, task.run)
+        stored = {p: sent for p, sent in stored_by(broker.view, task).items() if p not in done}
+    settle(broker.view, task.group)
+    letters = DeadLetters(broker, task.group)
+    places = {planned.place for planned in attempt.planned}
+    news = {place for place in places - handled - set(stored) if _is_handled(letters, place)}
+    if news:
+        raise CliError(
+            f"{len(news)} of these dead letters were handled by somebody else meanwhile; nothing "
+            "was sent",
+            CHANGED,
+        )
+    note = change_note(cli, group=task.group, topic=dlq_topic(task.group), what="redrive")
+    change = {"run": task.run, "target": task.target, "messages": len(attempt.planned)}
+    Journal(broker.view.root).append({**note, "old": None, "new": change}, _now(broker))
+    if not attempt.resumes:
+        runs.begin(task.run, task.entry())
+    cli.say(f"run {task.run}; if it breaks off: --resume {task.run} --execute")
+    written = stack.enter_context(runs.receipts(task.run))
+    stack.enter_context(services_by_the_way(cli, broker))
+    redriving = Redriving(
+        broker,
+        task,
+        attempt.planned,
+        stored,
+        pace=Pace(limits.rate),
+        stop_after_errors=limits.stop_after_errors,
+        written=written,
+        told=told,
+    )
+    outcome.append(redriving)
+    yield from redriving.receipts()
+
+
+def _read_run(root: Path, group: str, run: str) -> tuple[Task, set[Place]]:
+    """A run of a group, and what its receipts say was sent."""
+    runs = RedriveRuns(root)
+    names = runs.names()
+    for name in reversed(names) if run == LAST else [run]:
+        read = runs.read(name)
+        if read is not None and read[0]["group"] == group:
+            return task_from(read[0]), done_places(read[1])
+    raise NotFound(f"group {group} has no redrive run {run!r} in {root}")
+
+
+def _late(broker: "EmbeddedBroker", letters: DeadLetters, place: Place) -> Planned:
+    """A dead letter that was sent, and whose receipt a kill has prevented."""
+    dead = letter_at(broker.view, letters.topic, place)
+    msg_id = "" if dead is None else dead.msg_id
+    return Planned(place, None, RedriveRow(place[1], msg_id, None, None, 0, None, ALREADY))
+
+
+def _is_handled(letters: DeadLetters, place: Place) -> bool:
+    queue_id, offset = place
+    return offset in letters.handled_in(queue_id)
+
+
+def _now(broker: "EmbeddedBroker") -> int:
+    from storage.store import now_ms
+
+    return now_ms() if broker.store is None else broker.store.now()
+
+
+def _question(cli: "Cli", broker: "EmbeddedBroker", group: str, planned: Sequence[Planned]) -> str:
+    """Ask for what is planned; tells on stderr who else reads where it goes."""
+    targets = sorted({one.target for one in planned if one.target is not None})
+    readers = other_readers(broker, group, targets)
+    if readers:
+        cli.say(f"these groups read there, too, and get it as well: {', '.join(readers)}")
+    count = sum(one.target is not None for one in planned)
+    return f"Send {count} dead letters of {group} to {', '.join(targets) or 'nowhere'}?"
+
+
+@contextmanager
+def _receipts_to(path: Path | None) -> Iterator[Callable[[RedriveReceipt], None]]:
+    """Write each receipt to the user's file, a JSON object a line; None: nowhere."""
+    if path is None:
+        yield lambda _: None
+        return
+    with path.open("a", encoding="utf-8", buffering=1) as file:
+        yield lambda receipt: print(
+            json.dumps(receipt._asdict(), ensure_ascii=False, separators=(",", ":")), file=file
+        )

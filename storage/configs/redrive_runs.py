@@ -1,0 +1,117 @@
+"""Runs that redrive dead letters: ``<store>/rmqctl/redrives/RUN.jsonl``.
+
+The first line says what the run is to do (which dead letters, to where, what is changed), each
+further one is a receipt, written when a message is stored. All are sealed (sealed_json); a line
+that a death left torn is skipped, and the next one begins behind it. Receipts are not synced one by
+one: what a power loss takes of them is found in the log, as each redriven message names its run.
+
+``redrives/lock`` is held by whoever carries out a run: one a store at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from storage.errors import StoreNotWritableError
+from storage.files.fs import FileSystem
+from storage.format.names import OURS
+from storage.sharing.locks import LockFile
+
+from .sealed_json import seal, unseal
+
+REDRIVES_FOLDER: Final = "redrives"
+_SUFFIX: Final = ".jsonl"
+
+
+class RedriveRuns:
+    """The runs of one store."""
+
+    def __init__(self, root: Path, fs: FileSystem | None = None) -> None:
+        self.path = root / OURS / REDRIVES_FOLDER
+        self._fs = fs or FileSystem()
+
+    def names(self) -> list[str]:
+        """Name all runs, oldest first: names begin with the time."""
+        return sorted(path.stem for path in self.path.glob(f"*{_SUFFIX}"))
+
+    def read(self, run: str) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+        """Give what a run was to do, and its receipts; None if there is none of that name."""
+        if run not in self.names():
+            return None
+        lines = self._file(run).read_bytes().split(b"\n")
+        task = unseal(lines[0])
+        if task is None:
+            return None
+        return task, [entry for line in lines[1:] if (entry := unseal(line)) is not None]
+
+    def begin(self, run: str, task: dict[str, Any]) -> None:
+        """Note what a run is to do; on the device when this returns. StoreNotWritableError."""
+        path = self._file(run)
+        try:
+            self._fs.make_dirs(self.path)
+            fd = self._fs.open(path, writable=True, create=True)
+            try:
+                self._fs.write(fd, seal(task) + b"\n", 0)
+                self._fs.sync(fd)
+            finally:
+                self._fs.close(fd)
+            self._fs.sync_dir(self.path)
+        except OSError as error:
+            raise StoreNotWritableError(path, error.strerror or str(error)) from error
+
+    @contextmanager
+    def receipts(self, run: str) -> Iterator[Receipts]:
+        """Write receipts of a run; they are on the device at the end of the block."""
+        receipts = Receipts(self._file(run), self._fs)
+        try:
+            yield receipts
+        finally:
+            receipts.close()
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Hold the lock of all runs; False if another process, or thread, has it."""
+        try:
+            self._fs.make_dirs(self.path)
+            lock = LockFile(self.path / "lock")
+        except OSError as error:
+            raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
+        try:
+            yield lock.try_lock(0)
+        finally:
+            lock.close()
+
+    def _file(self, run: str) -> Path:
+        return self.path / f"{run}{_SUFFIX}"
+
+
+class Receipts:
+    """An open file of receipts, at its end. Not safe for threads."""
+
+    def __init__(self, path: Path, fs: FileSystem) -> None:
+        self._path = path
+        self._fs = fs
+        self._fd = fs.open(path, writable=True)
+        self._end = fs.size(self._fd)
+        if self._end and fs.read(self._fd, 1, self._end - 1) != b"\n":
+            fs.write(self._fd, b"\n", self._end)
+            self._end += 1
+
+    def write(self, receipt: dict[str, Any]) -> None:
+        """Add one; a kill does not lose it. Raises StoreNotWritableError."""
+        line = seal(receipt) + b"\n"
+        try:
+            self._fs.write(self._fd, line, self._end)
+        except OSError as error:
+            raise StoreNotWritableError(self._path, error.strerror or str(error)) from error
+        self._end += len(line)
+
+    def close(self) -> None:
+        """Sync and close."""
+        try:
+            self._fs.sync(self._fd)
+        finally:
+            self._fs.close(self._fd)
