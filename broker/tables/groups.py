@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from broker.errors import BrokerSystemError, SubscriptionGroupNotExistError
+from broker.errors import (
+    BrokerSystemError,
+    NoPermissionError,
+    SubscriptionGroupNotExistError,
+)
 from broker.validation import check_group
 from storage.configs.journal import Journal
 from storage.configs.subscription_groups import (
@@ -16,7 +20,7 @@ from storage.configs.subscription_groups import (
     system_groups,
 )
 
-from .shared_table import Gate, SharedTable
+from .shared_table import Check, Gate, SharedTable
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -74,12 +78,16 @@ class GroupManager:
         return self._table.create(group, created) if self._table.writable else created
 
     def update(
-        self, config: SubscriptionGroupConfig, note: Mapping[str, str] | None = None
+        self,
+        config: SubscriptionGroupConfig,
+        note: Mapping[str, Any] | None = None,
+        check: Check[SubscriptionGroupConfig] | None = None,
     ) -> bool:
         """Create or change a group; False if it is so already (updateSubscriptionGroupConfig).
 
-        Noted in the change journal before it is done. Raises InvalidNameError, NoPermissionError
-        and BrokerSystemError, and nothing has changed then.
+        Noted in the change journal before it is done; ``check`` sees the settings that it has right
+        before. Raises InvalidNameError, NoPermissionError and BrokerSystemError, and nothing has
+        changed then.
         """
         group = config.group_name
         check_group(group)
@@ -87,4 +95,20 @@ class GroupManager:
             raise BrokerSystemError(
                 f"group {group} can not have {config.retry_queue_nums} retry queues"
             )
-        return self._table.update(group, config, note or {})
+        return self._table.update(group, config, note or {}, check)
+
+    def delete(
+        self,
+        group: str,
+        note: Mapping[str, Any] | None = None,
+        check: Check[SubscriptionGroupConfig] | None = None,
+    ) -> bool:
+        """Forget the settings of a group; False if it has none (deleteSubscriptionGroupConfig).
+
+        Its progress stays: move it to None to forget it too. Noted and checked as for ``update``.
+        Raises NoPermissionError for the groups that every broker makes at its start.
+        """
+        check_group(group)
+        if group in self._table.system:
+            raise NoPermissionError(f"group {group} belongs to the system and can not be deleted")
+        return self._table.remove(group, note or {}, check)

@@ -15,6 +15,9 @@ T = TypeVar("T", bound=tuple[Any, ...])
 Gate = Callable[[], AbstractContextManager[None]]
 """Holds the right to replace config files for a block; MessageStore.gate."""
 
+Check = Callable[[T | None], None]
+"""Called under the gate with the settings as they are, None for none; may refuse by raising."""
+
 READ_ONLY = "the store is open for reading only; open it for writing to change it"
 
 
@@ -62,15 +65,37 @@ class SharedTable(Generic[T]):
         """Add settings by the way of use; gives those of another process if it was faster."""
         return self._put(name, item, None) or item
 
-    def update(self, name: str, item: T, note: Mapping[str, str]) -> bool:
+    def update(
+        self, name: str, item: T, note: Mapping[str, Any], check: Check[T] | None = None
+    ) -> bool:
         """Add or change settings by will, noted in the journal first; False if they are so."""
-        return self._put(name, item, note) is None
+        return self._put(name, item, note, check) is None
+
+    def remove(self, name: str, note: Mapping[str, Any], check: Check[T] | None = None) -> bool:
+        """Forget the settings of one name, noted in the journal first; False if there are none."""
+        if self._gate is None:
+            raise NoPermissionError(READ_ONLY)
+        with self._gate():
+            now = self._now()
+            table: ConfigTable[T] = self._file.read_for_change(now)
+            old = table.get(name)
+            if check is not None:
+                check(old)
+            if old is None:
+                return False
+            table.add_missing(self.system)
+            table.remove(name, now)
+            self._note(name, old, None, note, now)
+            self._file.save(table)
+        return True
 
     def _read(self) -> ConfigTable[T]:
         table: ConfigTable[T] = self._file.read(self._now())
         return table
 
-    def _put(self, name: str, item: T, note: Mapping[str, str] | None) -> T | None:
+    def _put(
+        self, name: str, item: T, note: Mapping[str, Any] | None, check: Check[T] | None = None
+    ) -> T | None:
         """Write settings; gives those that stay instead, None if ``item`` was taken."""
         if self._gate is None:
             raise NoPermissionError(READ_ONLY)
@@ -78,16 +103,27 @@ class SharedTable(Generic[T]):
             now = self._now()
             table: ConfigTable[T] = self._file.read_for_change(now)
             old = table.get(name)
+            if check is not None:
+                check(old)
             if old is not None and (note is None or old == item):
                 return old
             table.add_missing(self.system)
             table.put(name, item, now)
             if note is not None:
-                change = {"command": self._command, self._kind: name}
-                values = {"old": None if old is None else _members(old), "new": _members(item)}
-                self._journal.append({**change, **note, **values}, now)
+                self._note(name, old, item, note, now)
             self._file.save(table)
         return None
+
+    def _note(
+        self, name: str, old: T | None, new: T | None, note: Mapping[str, Any], now: int
+    ) -> None:
+        """Write the change to the journal, before it is done."""
+        change = {"command": self._command, self._kind: name}
+        values = {
+            "old": None if old is None else _members(old),
+            "new": None if new is None else _members(new),
+        }
+        self._journal.append({**change, **note, **values}, now)
 
 
 def _members(item: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.errors import BrokerSystemError, NoPermissionError, TopicNotExistError
 from broker.validation import (
@@ -28,7 +28,7 @@ from storage.model import (
     SCHEDULE_TOPIC,
 )
 
-from .shared_table import Gate, SharedTable
+from .shared_table import Check, Gate, SharedTable
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -144,16 +144,20 @@ class TopicManager:
             )
         return found
 
-    def update(self, config: TopicConfig, note: Mapping[str, str] | None = None) -> bool:
+    def update(
+        self,
+        config: TopicConfig,
+        note: Mapping[str, Any] | None = None,
+        check: Check[TopicConfig] | None = None,
+    ) -> bool:
         """Create or change a topic; False if it is so already (updateTopicConfig).
 
-        Noted in the change journal before it is done. Raises InvalidNameError, NoPermissionError
-        and BrokerSystemError, and nothing has changed then.
+        Noted in the change journal before it is done; ``check`` sees the settings that it has right
+        before. Raises InvalidNameError, NoPermissionError and BrokerSystemError, and nothing has
+        changed then.
         """
         topic = config.topic_name
-        check_changeable_topic(topic)
-        if topic in self._table.system:
-            raise NoPermissionError(f"topic {topic} belongs to the system and can not be changed")
+        self.check_changeable(topic)
         for what, count in (("read", config.read_queue_nums), ("write", config.write_queue_nums)):
             if count < 0:
                 raise BrokerSystemError(f"topic {topic} can not have {count} {what} queues")
@@ -162,7 +166,29 @@ class TopicManager:
                 f"perm {config.perm} of topic {topic} is not a sum of "
                 "4 (read), 2 (write) and 1 (inherit)"
             )
-        return self._table.update(topic, config, note or {})
+        return self._table.update(topic, config, note or {}, check)
+
+    def delete(
+        self,
+        topic: str,
+        note: Mapping[str, Any] | None = None,
+        check: Check[TopicConfig] | None = None,
+    ) -> bool:
+        """Forget the settings of a topic; False if it has none (deleteTopicConfig).
+
+        Its queues and messages stay: see storage.deleting. Noted and checked as for ``update``.
+        """
+        self.check_changeable(topic)
+        return self._table.remove(topic, note or {}, check)
+
+    def check_changeable(self, topic: str) -> None:
+        """Refuse to change an illegal name or one of the system's topics.
+
+        Raises InvalidNameError and NoPermissionError.
+        """
+        check_changeable_topic(topic)
+        if topic in self._table.system:
+            raise NoPermissionError(f"topic {topic} belongs to the system and can not be changed")
 
     def _create_in_send(
         self, topic: str, default_topic: str, default_queue_nums: int

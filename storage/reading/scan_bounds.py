@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from storage.configs.deleted_topics import read_deleted_topics
 from storage.format.checkpoint import CheckpointData
 from storage.format.delay import parse_delay_levels
 from storage.format.names import ABORT, CHECKPOINT, OURS
@@ -243,6 +244,7 @@ class ScanBounds:
     def _rebuild(self, start: int, end: int, tails: dict[tuple[str, int], QueueTail]) -> None:
         """Give the records in [start, end) their units, unless the queues' files have them."""
         walk = LogWalk(self._log, start, limit=end, check_crc=False, max_record=self._max_record)
+        deleted = read_deleted_topics(self._files.root)
         while (stretch := walk.next()) is not None:
             if stretch.kind not in (StretchKind.RECORDS, StretchKind.DAMAGED):
                 continue
@@ -254,6 +256,8 @@ class ScanBounds:
                 request = read_request(file.view, position, size, self._delay_levels_ms)
                 unit = request.unit()
                 for topic, queue_id, queue_offset in request.units:
+                    if request.commitlog_offset < deleted.get(topic, 0):
+                        continue
                     tail = tails.get((topic, queue_id))
                     known = 0 if tail is None else tail.next_offset
                     self.rebuilt.add(topic, queue_id, queue_offset, unit, known)

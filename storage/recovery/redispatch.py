@@ -15,6 +15,7 @@ from .unit_check import Heads, Runs, records_to_dispatch
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
+    from storage.configs.deleted_topics import DeletedTopics
     from storage.files.mapped_file_queue import MappedFileQueue
     from storage.files.read_files import FileRow
     from storage.sharing.page import SharedPage
@@ -39,8 +40,10 @@ class Redispatch:
         log: MappedFileQueue,
         row: FileRow,
         report: RecoveryReport,
+        deleted: DeletedTopics,
     ) -> None:
         """Take the log as it is written, and as the walk has read it: both map it, once each."""
+        self._deleted = deleted
         self._config = config
         self._appender = appender
         self._page = page
@@ -116,6 +119,8 @@ class Redispatch:
     def _put_units(self, request: DispatchRequest, _place: int) -> None:
         page = self._page
         for topic, queue_id, queue_offset in request.units:
+            if request.commitlog_offset < self._deleted.get(topic, 0):
+                continue
             slot = page.slot(topic, queue_id)
             following = 0 if slot is None else page.next_offset(slot)
             if queue_offset < following:

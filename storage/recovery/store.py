@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.configs.deleted_topics import read_deleted_topics
 from storage.format.names import ABORT
 from storage.sharing.page import STATE_CLOSED, Word
 from storage.writing.checkpoint import StoreCheckpoint
@@ -105,7 +106,14 @@ class Recovery:
             report.notes += notes
         index.use_newest()
         redispatch = Redispatch(
-            self._config, self._appender, page, queues, self._log, log.row, report
+            self._config,
+            self._appender,
+            page,
+            queues,
+            self._log,
+            log.row,
+            report,
+            read_deleted_topics(self._root),
         )
         redispatch.run(walked, log.heads, keys_from)
         words[Word.KEYS_FROM] = report.log_end

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from storage.configs.deleted_topics import read_deleted_topics
 from storage.files.read_files import StoreFiles
 from storage.format.names import ABORT
 from storage.reading.queue_ext import ConsumeQueueExt
@@ -224,6 +225,7 @@ class _Run:
                 log_end=log_end,
                 emit_if_quiet=self._if_quiet.append,
                 wanted=self._wanted,
+                deleted=read_deleted_topics(view.root),
             )
         if Part.INDEX in self._parts and view.config.message_index_enable:
             index = IndexCheck(

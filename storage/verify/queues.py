@@ -24,6 +24,7 @@ from .records import Longs, RecordBlock, TopicNames
 from .units import MAX_QUEUE_OFFSET, find_unit, units_at
 
 if TYPE_CHECKING:
+    from storage.configs.deleted_topics import DeletedTopics
     from storage.files.read_files import FileRow, StoreFiles
     from storage.model import MessageExt
     from storage.reading.queue_ext import ConsumeQueueExt
@@ -72,8 +73,10 @@ class QueueCheck:
         log_end: int,
         emit_if_quiet: Emit,
         wanted: frozenset[str] | None,
+        deleted: DeletedTopics,
     ) -> None:
         self._files = files
+        self._deleted = deleted
         self._ext = ext
         self._topics = topics
         self._emit = emit
@@ -101,6 +104,8 @@ class QueueCheck:
             if not self._is_wanted(topic):
                 continue
             rows = np.flatnonzero(has_unit & (queue_numbers == number))
+            if topic in self._deleted:
+                rows = rows[block.offset[rows] >= self._deleted[topic]]
             expected = codes[rows]
             if topic == SCHEDULE_TOPIC:
                 expected = self._delivery_times(block, rows, expected)
@@ -118,6 +123,8 @@ class QueueCheck:
     def damaged(self, message: MessageExt) -> None:
         """Note a record that the log check has reported, so that its unit is not reported too."""
         queue = self._queue((message.topic, message.queue_id))
+        if message.commitlog_offset < self._deleted.get(message.topic, 0):
+            return
         if queue is not None and 0 <= message.queue_offset < queue.next_offset:
             queue.damaged.add(message.queue_offset, message.queue_offset + 1)
 
@@ -158,7 +165,8 @@ class QueueCheck:
             return
         request = read_request(file.view, position, int(block.size[row]), ())
         for topic, queue_id, queue_offset in request.units[1:]:
-            if self._is_wanted(topic) and queue_offset < MAX_QUEUE_OFFSET:
+            gone = request.commitlog_offset < self._deleted.get(topic, 0)
+            if self._is_wanted(topic) and not gone and queue_offset < MAX_QUEUE_OFFSET:
                 self._compare_queue(
                     (topic, queue_id),
                     np.array([queue_offset]),
