@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from broker.tables.topics import TopicManager
     from rmqctl.context import Cli
     from storage.config import StoreConfig
+    from storage.readonly import StoreView
 
 
 def open_for_reading(cli: "Cli") -> "EmbeddedBroker":
@@ -64,6 +65,17 @@ def topics_for_change(cli: "Cli") -> "Iterator[TopicManager]":
             queues=view.queues,
             now=lambda: time.time_ns() // 1_000_000,
         )
+
+
+def view_of(cli: "Cli") -> "StoreView":
+    """The files of the call's store alone, for commands that ask no broker; read only.
+
+    NotFound (3) where there is no store.
+    """
+    from storage.readonly import StoreView
+
+    _check_exists(cli)
+    return StoreView.open(cli.store.path)
 
 
 def _check_exists(cli: "Cli") -> None:

@@ -46,7 +46,10 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
     ),
     "message": Noun(
         "Messages: find and show single ones.",
-        {"get": Leaf("message", "get", "Show one message by id or place")},
+        {
+            "get": Leaf("message", "get", "Show one message by id or place"),
+            "search": Leaf("message_search", "search", "Find messages by what they hold"),
+        },
     ),
     "dlq": Noun(
         "Dead letters: what groups gave up; look, send again, mark as handled.",

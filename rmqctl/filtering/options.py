@@ -1,7 +1,7 @@
 """The filter options, and the filter that a call's options make."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -54,11 +54,22 @@ class MessageFilter(NamedTuple):
     """The rest; None takes everything."""
 
 
-def message_filter(cli: Cli, *, body_text: str | None = None) -> MessageFilter:
-    """The filter of a call. Raises UsageProblem for a malformed value."""
+def message_filter(
+    cli: Cli,
+    *,
+    body_text: str | None = None,
+    regex_in: "Callable[[MessageExt], Iterable[bytes]] | None" = None,
+) -> MessageFilter:
+    """The filter of a call. Raises UsageProblem for a malformed value.
+
+    ``regex_in`` gives the texts in one of which ``--regex`` must match: the body unless given.
+    """
     given = cli.given
     start, end, queues = given.get("from"), given.get("to"), given.get("queue")
     tests = list(_tests(cli))
+    if (regex := given.get("regex")) is not None:
+        pattern = cli.parsed("--regex", _compiled, regex)
+        tests.append(_regex_test(pattern, regex_in))
     text = body_text if body_text is not None else given.get("body")
     if text is not None:
         wanted = text.encode("utf-8", "surrogateescape")
@@ -88,9 +99,6 @@ def _tests(cli: Cli) -> list[Predicate]:
     if ids := frozenset(given.get("id", ())):
         tests.append(lambda message: message.msg_id in ids or message.offset_msg_id in ids)
     tests += [_property_test(text) for text in given.get("property", ())]
-    if (regex := given.get("regex")) is not None:
-        pattern = cli.parsed("--regex", _compiled, regex)
-        tests.append(lambda message: pattern.search(message.body) is not None)
     if (path := given.get("json_path")) is not None:
         finder = cli.parsed("--json-path", parse_json_path, path)
         tests.append(lambda message: finder(message.body))
@@ -131,6 +139,14 @@ def _property_test(text: str) -> Predicate:
         return value is not None and fnmatchcase(value, glob)
 
     return test
+
+
+def _regex_test(
+    pattern: re.Pattern[bytes], texts: "Callable[[MessageExt], Iterable[bytes]] | None"
+) -> Predicate:
+    if texts is None:
+        return lambda message: pattern.search(message.body) is not None
+    return lambda message: any(pattern.search(text) for text in texts(message))
 
 
 def _host_test(glob: str) -> Predicate:

@@ -1,0 +1,150 @@
+"""One search: which pieces, how many processes, what is printed, and where to go on."""
+
+import os
+from array import array
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rmqctl.errors import UsageProblem
+from rmqctl.searching.pieces import Piece, PieceSearch, cut
+from rmqctl.searching.query import Query
+from rmqctl.searching.workers import in_order
+from storage.files.read_files import StoreFiles
+from storage.format.record import RecordError, read_head
+from storage.reading.record_finder import RecordFinder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqctl.progress import Progress
+    from storage.readonly import StoreView
+
+_PIECE_BYTES: Final = 16 << 20
+_FORK_FROM_BYTES: Final = 64 << 20
+"""Below this one process is done before others would have begun."""
+_LONG_TOPIC: Final = 127
+_RECORD_EXTRA: Final = 64 << 10
+
+
+class Hits(NamedTuple):
+    """What one piece gave: log offsets, ascending; ``done_to`` is where to go on after them."""
+
+    offsets: "array[int]"
+    damaged: "array[int]"
+    piece: Piece
+
+
+class Token(NamedTuple):
+    """Where a search was left: ``position`` of the log, and which search it was."""
+
+    position: int
+    fingerprint: int
+
+    def __str__(self) -> str:
+        return f"{self.position:x}-{self.fingerprint:08x}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Token":
+        """The token of a text; ValueError for anything that no search has printed."""
+        position, dash, fingerprint = text.partition("-")
+        try:
+            if dash and len(fingerprint) == 8:
+                return cls(int(position, 16), int(fingerprint, 16))
+        except ValueError:
+            pass
+        raise ValueError(f"{text!r} is no token of 'message search'")
+
+
+class SearchRun:
+    """Goes through the log of a store, from ``start`` to the end that it had at the beginning."""
+
+    def __init__(self, view: "StoreView", query: Query, start: int | None, jobs: int) -> None:
+        self._query = query
+        self._log = StoreFiles(view.root, view.config).log
+        self._unit_of = view.unit
+        self._max_record = view.config.max_message_size + _RECORD_EXTRA
+        self._end = view.log_max_offset()
+        self._start = max(view.log_min_offset(), start or 0)
+        self._long_topics = any(
+            len(topic.encode("utf-8", "surrogateescape")) > _LONG_TOPIC
+            for topic, _ in view.queues()
+        )
+        pieces = [piece for first in self._files() for piece in self._pieces(first)]
+        self._pieces_left = pieces
+        self.total_bytes = sum(piece.end - piece.start for piece in pieces)
+        self.jobs = 1 if self.total_bytes < _FORK_FROM_BYTES else jobs
+
+    @property
+    def start(self) -> int:
+        """Commit log offset where the search begins."""
+        return self._start
+
+    @property
+    def end(self) -> int:
+        """Commit log offset up to which the search goes."""
+        return self._end
+
+    def hits(self, progress: "Progress") -> Iterator[Hits]:
+        """Search, piece by piece, in the order of the log."""
+        for piece, data in in_order(self._pieces_left, self._work(), self.jobs):
+            count = int.from_bytes(data[:8], "big")
+            offsets, damaged = array("q"), array("q")
+            offsets.frombytes(data[8 : 8 + 8 * count])
+            damaged.frombytes(data[8 + 8 * count :])
+            progress.advance(piece.end - piece.start, piece.end - piece.start)
+            yield Hits(offsets, damaged, piece)
+
+    def _work(self) -> "Callable[[Piece], bytes]":
+        finder = RecordFinder(self._log, self._end, self._unit_of, self._max_record)
+        search = PieceSearch(self._log, finder, self._query, has_long_topics=self._long_topics)
+
+        def work(piece: Piece) -> bytes:
+            found = search.search(piece)
+            hits, damaged = array("q", found.hits), array("q", found.damaged)
+            return len(hits).to_bytes(8, "big") + hits.tobytes() + damaged.tobytes()
+
+        return work
+
+    def _files(self) -> list[int]:
+        """First offsets of the log files that may hold hits."""
+        size = self._log.file_size
+        files = [first for first in self._log.relist() if self._start < first + size]
+        times = [self._first_timestamp(first) for first in files] + [None]
+        may_be = self._query.may_be_in_file
+        return [
+            first
+            for first, time, following in zip(files, times, times[1:], strict=False)
+            if first < self._end and (time is None or may_be(time, following))
+        ]
+
+    def _first_timestamp(self, first: int) -> int | None:
+        file = self._log.at(first)
+        try:
+            return None if file is None else read_head(file.view, 0).store_timestamp
+        except RecordError:
+            return None
+
+    def _pieces(self, first: int) -> list[Piece]:
+        size = self._log.file_size
+        return cut(max(first, self._start), min(first + size, self._end), size, _PIECE_BYTES)
+
+
+def usable_cpus() -> int:
+    """How many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def position_of(token: str | None, query: Query, run_end: int) -> int | None:
+    """Where a token says to go on. UsageProblem for a token of another search or store."""
+    if token is None:
+        return None
+    try:
+        parsed = Token.parse(token)
+    except ValueError as error:
+        raise UsageProblem(f"--resume: {error}") from None
+    if parsed.fingerprint != query.fingerprint:
+        raise UsageProblem("--resume: the token belongs to a search for something else")
+    if parsed.position > run_end:
+        raise UsageProblem("--resume: the token belongs to another store: this log is shorter")
+    return parsed.position

@@ -1,0 +1,99 @@
+"""Work on many pieces at once: forked processes, each with its pipe, their answers in order.
+
+A child inherits what the parent has opened and read, so that it starts in milliseconds. It writes
+an answer for each of its pieces and waits while its pipe is full, so what is found but not taken
+yet stays small. Children never outlive the work: the parent ends them whatever happens to it, and
+a killed parent's pipes break.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from struct import Struct
+from typing import BinaryIO, Final, NoReturn, TypeVar
+
+from rmqctl.errors import CliError
+
+T = TypeVar("T")
+
+_LENGTH: Final = Struct(">q")
+_FAILED: Final = -1
+
+
+def in_order(
+    items: Sequence[T], work: Callable[[T], bytes], jobs: int
+) -> Iterator[tuple[T, bytes]]:
+    """Give each item with what ``work`` says of it, in the items' order.
+
+    With one job nothing is forked. ``work`` runs in up to ``jobs`` processes, each of which takes
+    every ``jobs``-th item; what it raises comes as a CliError here.
+    """
+    jobs = min(jobs, len(items))
+    if jobs <= 1:
+        for item in items:
+            yield item, work(item)
+        return
+    children: list[_Child] = []
+    try:
+        for number in range(jobs):
+            children.append(_Child(items[number::jobs], work, children))
+        for number, item in enumerate(items):
+            yield item, children[number % jobs].answer()
+    finally:
+        for child in children:
+            child.end()
+
+
+class _Child:
+    """One forked process."""
+
+    def __init__(
+        self, items: Sequence[T], work: Callable[[T], bytes], others: "Sequence[_Child]"
+    ) -> None:
+        reading, writing = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(reading)
+            for other in others:  # so that their pipes break when the parent is gone
+                os.close(other.pipe.fileno())
+            _run(items, work, writing)
+        os.close(writing)
+        self.pipe: BinaryIO = os.fdopen(reading, "rb")
+
+    def answer(self) -> bytes:
+        """The next answer; blocks until it is there."""
+        head = self.pipe.read(_LENGTH.size)
+        length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else None
+        if length == _FAILED:
+            raise CliError(self.pipe.read().decode("utf-8", "replace"))
+        data = b"" if length is None else self.pipe.read(length)
+        if length is None or len(data) < length:
+            raise CliError("a process that searched has ended unexpectedly")
+        return data
+
+    def end(self) -> None:
+        """Kill it, if it still runs, and wait until it is gone."""
+        self.pipe.close()
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+def _run(items: Sequence[T], work: Callable[[T], bytes], descriptor: int) -> NoReturn:
+    """The child's whole life. It never returns into the program that it is a copy of."""
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with open(descriptor, "wb") as pipe:
+            try:
+                for item in items:
+                    data = work(item)
+                    pipe.write(_LENGTH.pack(len(data)) + data)
+                    pipe.flush()
+            except Exception as error:  # noqa: BLE001 - the parent raises it
+                pipe.write(_LENGTH.pack(_FAILED) + f"{type(error).__name__}: {error}".encode())
+        code = 0
+    except BrokenPipeError:
+        pass
+    finally:
+        os._exit(code)
