@@ -63,6 +63,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         "Offsets: how far consumer groups are, queue by queue.",
         {
             "inspect": Leaf("offset", "inspect", "Show where groups stand, with ages and messages"),
+            "history": Leaf("offset", "history", "Show who has moved the progress of groups"),
             "list": Leaf("offset", "list_offsets", "List what all groups have committed"),
         },
     ),
@@ -71,6 +72,13 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         {
             "status": Leaf("broker", "status", "Show who does it, and what waits for its time"),
             "start": Leaf("broker", "start", "Do it in the foreground: deliver, check, clean"),
+        },
+    ),
+    "audit": Noun(
+        "Audit: who has changed what, when and why.",
+        {
+            "list": Leaf("audit", "list_changes", "List all changes of progress and settings"),
+            "show": Leaf("audit", "show", "Show all that was noted of one change"),
         },
     ),
     "store": Noun(
@@ -107,7 +115,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
 
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Every day": ("produce", "consume"),
-    "Look and manage": ("topic", "group", "message", "dlq", "offset", "broker", "store"),
+    "Look and manage": ("topic", "group", "message", "dlq", "offset", "broker", "audit", "store"),
     "The program": ("config", "context", "completion", "version"),
 }
 """How the root's help groups the commands."""

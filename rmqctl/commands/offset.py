@@ -8,6 +8,7 @@ from rmqctl.consuming.printing import BODY_FORMS
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading
+from rmqctl.rows.changes import ChangeRow
 from rmqctl.rows.inspected import AroundRow, InspectedOffsetRow, OffsetSource
 from rmqctl.rows.offsets import OffsetRow
 from rmqctl.text.lists import parse_queues
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from rmqctl.looking.offset_inspect import Place
     from rmqctl.text.positions import Point
 
+_Groups = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
+_MoreGroups = Annotated[
+    list[str] | None,
+    typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
+]
+_Topics = Annotated[
+    list[str] | None,
+    typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
+]
+
 
 @prints(OffsetRow)
 def list_offsets(
@@ -26,10 +37,7 @@ def list_offsets(
         list[str] | None,
         typer.Option("--group", "-g", metavar="GROUP", help="Only this group; repeatable"),
     ] = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
-    ] = None,
+    topic: _Topics = None,
 ) -> None:
     """List the progress of all groups, queue by queue.
 
@@ -46,17 +54,9 @@ def list_offsets(
 @prints(InspectedOffsetRow)
 def inspect(
     ctx: typer.Context,
-    groups: Annotated[
-        list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")
-    ] = None,
-    group: Annotated[
-        list[str] | None,
-        typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
-    ] = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
-    ] = None,
+    groups: _Groups = None,
+    group: _MoreGroups = None,
+    topic: _Topics = None,
     queue: Annotated[
         str | None, typer.Option("--queue", "-Q", metavar="LIST", help="Only these, such as 0,2-4")
     ] = None,
@@ -111,6 +111,34 @@ def inspect(
 
         rows = inspected(broker, known, chosen, changes, cli.now_ms, wants)
         cli.rows(InspectedOffsetRow, rows)
+
+
+@prints(ChangeRow)
+def history(
+    ctx: typer.Context,
+    groups: _Groups = None,
+    group: _MoreGroups = None,
+    topic: _Topics = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only from then on, such as -7d")
+    ] = None,
+) -> None:
+    """Show who has moved the progress of groups, oldest first, a line for each queue.
+
+    Moves that nobody noted are shown, too, where the files betray them: without a change id.
+
+    Of one group:              rmqctl offset history readers
+    What was not done:         rmqctl offset history --where 'applied = false'
+    """
+    cli = context_of(ctx)
+    start = None if since is None else cli.time("--since", since)
+    with open_for_reading(cli) as broker:
+        from rmqctl.looking.changes import Changes
+        from rmqctl.looking.history import history_rows
+
+        chosen = [*(groups or ()), *(group or ())]
+        rows = history_rows(broker, Changes(broker.view.root), chosen, topic or (), start)
+        cli.rows(ChangeRow, rows)
 
 
 def _print_around(

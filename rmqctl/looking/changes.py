@@ -55,12 +55,12 @@ class Changes:
     """The journal of one store as it was when it was first asked for. Reads nothing before."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
 
     @cached_property
     def all(self) -> list[Change]:
         """All changes, oldest first."""
-        entries = list(Journal(self._root).entries())
+        entries = list(Journal(self.root).entries())
         done, certain = self._done(entries)
         found = []
         for entry in entries:
@@ -93,7 +93,7 @@ class Changes:
         if not any(MOVES in entry for entry in entries):
             return set(), True
         try:
-            in_force = ProgressFile(self._root).read().change_id
+            in_force = ProgressFile(self.root).read().change_id
         except (CorruptFileError, StoreVersionError):
             return done_moves(entries, None), False
         return done_moves(entries, in_force), True
