@@ -82,6 +82,12 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         },
     ),
     "store": Noun(
+    "lag": Noun(
+        "Lag: who is late, by how much, since when, and what is about to be lost.",
+        {
+            "show": Leaf("lag", "show", "Show how far groups are behind"),
+        },
+    ),
         "Stores: make one, look at it, check it, see its bytes.",
         {
             "init": Leaf("store", "init", "Make an empty store"),
@@ -114,8 +120,19 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
 }
 
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Every day": ("produce", "consume"),
-    "Look and manage": ("topic", "group", "message", "dlq", "offset", "broker", "audit", "store"),
+    "Every day": ("produce", "consume", "resetOffsetByTime"),
+    "Look and manage": (
+        "topic",
+        "group",
+        "message",
+        "retry",
+        "dlq",
+        "offset",
+        "lag",
+        "broker",
+        "audit",
+        "store",
+    ),
     "The program": ("config", "context", "completion", "version"),
 }
 """How the root's help groups the commands."""

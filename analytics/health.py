@@ -1,0 +1,123 @@
+"""One word for how a group does in a queue, worked out from looks at it over time.
+
+The idea is Burrow's: judge behaviour, not thresholds. What is different: the log says how old the
+oldest unread message is, so a queue in which nothing happens, or in which something has just been
+stored, is never called late; and who has looked once only does not know.
+
+In this order:
+
+    nothing unread; or the oldest unread is younger than a minute   OK
+    no progress, or beyond the end: see ``judge``                   UNKNOWN, WARN
+    the same offset for a minute in which something was unread      STALL with members, else STOP
+    below where it was within the looks                             REWIND
+    looks of less than a minute, or fewer than three                UNKNOWN
+    moves, but never got nearer to the end                          WARN
+    else                                                            OK
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+PATIENCE_MS: Final = 60_000
+"""Consumers write their progress each 5 s: what lasts for a minute is no accident."""
+LEAST_LOOKS: Final = 3
+"""Looks, the present one included, without which a trend is not judged."""
+
+
+class Health(StrEnum):
+    """How a group does; ``rank`` orders them."""
+
+    OK = "OK"
+    """It keeps up, or it is behind and gets nearer."""
+    UNKNOWN = "UNKNOWN"
+    """It is behind, and nothing tells whether it moves."""
+    WARN = "WARN"
+    """It moves, and does not get nearer to the end."""
+    REWIND = "REWIND"
+    """Its progress went back and has not come where it was."""
+    STALL = "STALL"
+    """It has members, and does not move."""
+    STOP = "STOP"
+    """It does not move, and has no members that are known."""
+
+    @property
+    def rank(self) -> int:
+        """0 for OK, higher is worse."""
+        return _RANKS[self]
+
+
+_RANKS: Final = {word: number for number, word in enumerate(Health)}
+
+
+class Look(NamedTuple):
+    """What somebody saw of a queue at a time (ms): offsets count messages."""
+
+    at: int
+    committed_offset: int | None
+    max_offset: int
+
+    @property
+    def lag(self) -> int | None:
+        """Messages to the end; None without progress or beyond the end."""
+        committed = self.committed_offset
+        if committed is None or committed > self.max_offset:
+            return None
+        return self.max_offset - committed
+
+
+def judge(
+    looks: Sequence[Look],
+    min_offset: int,
+    oldest_unread_timestamp: int | None,
+    *,
+    members: bool,
+) -> Health:
+    """Judge a queue by ``looks`` in the order of time, of which the last is the present.
+
+    ``oldest_unread_timestamp`` is the store time (ms) of the first message that is unread and
+    still there, None if there is none or it can not be read; ``min_offset`` the queue's now.
+    ``members``: whether consumers of the group are known to live. Progress beyond the end is WARN:
+    what is stored until the end comes there will be passed over.
+    """
+    now = looks[-1]
+    if now.committed_offset is None:
+        return Health.OK if min_offset == now.max_offset else Health.UNKNOWN
+    if now.lag is None:
+        return Health.WARN
+    if not now.lag:
+        return Health.OK
+    if oldest_unread_timestamp is not None and now.at - oldest_unread_timestamp < PATIENCE_MS:
+        return Health.OK
+    resting_since = max(_unmoved_since(looks), oldest_unread_timestamp or 0)
+    if now.at - resting_since >= PATIENCE_MS:
+        return Health.STALL if members else Health.STOP
+    if any((look.committed_offset or 0) > now.committed_offset for look in looks):
+        return Health.REWIND
+    if len(looks) < LEAST_LOOKS or now.at - looks[0].at < PATIENCE_MS:
+        return Health.UNKNOWN
+    return Health.OK if _came_nearer(looks) else Health.WARN
+
+
+def worst(words: Iterable[Health]) -> Health:
+    """The worst of some; OK if there are none."""
+    return max(words, key=_RANKS.__getitem__, default=Health.OK)
+
+
+def _unmoved_since(looks: Sequence[Look]) -> int:
+    """Since when every look saw the present offset."""
+    now = since = looks[-1]
+    for look in reversed(looks):
+        if look.committed_offset != now.committed_offset:
+            break
+        since = look
+    return since.at
+
+
+def _came_nearer(looks: Sequence[Look]) -> bool:
+    """Whether the lag shrank between two looks, or was ever nothing."""
+    lags = [look.lag for look in looks if look.lag is not None]
+    return 0 in lags or any(after < before for before, after in pairwise(lags))

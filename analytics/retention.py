@@ -1,0 +1,99 @@
+"""When log files may be deleted: what a group has not read until then is gone.
+
+The rule is DefaultMessageStore.CleanCommitLogService's (storage.writing.retention): oldest files
+first, once they were not written for fileReservedTime, in the hours of deleteWhen, or at any hour
+while the disk is fuller than diskMaxUsedSpaceRatio; all at once while it is fuller than
+diskSpaceCleanForciblyRatio and that is enabled. The last file stays. Nobody asks whether it was
+read. A store in which no broker and no long-lived process works deletes nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.format.names import COMMITLOG, file_name, parse_file_name
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+HOUR_MS: Final = 3_600_000
+
+
+class Rules(NamedTuple):
+    """How a store deletes. ``reserved_ms`` after its last write a file may go."""
+
+    reserved_ms: int
+    hours: frozenset[int]
+    """Local hours in which files are deleted (deleteWhen)."""
+    any_hour: bool = False
+    """The disk is so full that the hour does not matter."""
+    at_once: bool = False
+    """The disk is so full that the age does not matter either."""
+
+    def due(self, modified_ms: int, now_ms: int) -> int:
+        """From when on (ms) a file that was last written at ``modified_ms`` may be deleted."""
+        if self.at_once:
+            return now_ms
+        due = max(modified_ms + self.reserved_ms, now_ms)
+        return due if self.any_hour else self._next_hour(due)
+
+    def _next_hour(self, moment_ms: int) -> int:
+        moment = datetime.fromtimestamp(moment_ms / 1000)
+        if not self.hours or moment.hour in self.hours:
+            return moment_ms
+        hour = moment.replace(minute=0, second=0, microsecond=0)
+        for _ in range(49):
+            hour += timedelta(hours=1)
+            if hour.hour in self.hours:
+                break
+        return int(hour.timestamp() * 1000)
+
+
+class LogFile(NamedTuple):
+    """A file of the commit log: its first byte, and from when on it may be deleted (ms).
+
+    None for the last one, which is being written.
+    """
+
+    first: int
+    due_timestamp: int | None
+
+
+def log_files(view: StoreView, rules: Rules, now_ms: int) -> list[LogFile]:
+    """The files of a store's log, oldest first. OSError if the folder can not be read."""
+    folder = Path(view.root) / COMMITLOG
+    size = view.config.mapped_file_size_commit_log
+    found = sorted(
+        first
+        for path in folder.iterdir()
+        if (first := parse_file_name(path.name)) is not None and not first % size
+    )
+    files: list[LogFile] = []
+    due = 0
+    for first in found[:-1]:
+        try:
+            modified_ms = (folder / file_name(first)).stat().st_mtime_ns // 1_000_000
+        except FileNotFoundError:  # deleted meanwhile
+            continue
+        # Deleting stops at the first file that may stay, so none goes before an older one.
+        due = max(due, rules.due(modified_ms, now_ms))
+        files.append(LogFile(first, due))
+    return [*files, *(LogFile(first, None) for first in found[-1:])]
+
+
+def due_of(files: Sequence[LogFile], commitlog_offset: int) -> int | None:
+    """From when on the record at a place of the log may be deleted; None for the last file."""
+    number = bisect_right(files, commitlog_offset, key=lambda file: file.first) - 1
+    return files[number].due_timestamp if number >= 0 else None
+
+
+def safe_from(files: Sequence[LogFile], until_ms: int) -> int:
+    """First byte of the log that is still there at ``until_ms``, if all that may go goes."""
+    for file in files:
+        if file.due_timestamp is None or file.due_timestamp > until_ms:
+            return file.first
+    return 0

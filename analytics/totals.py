@@ -1,0 +1,147 @@
+"""From the queues of a group, what holds for a topic. Pure.
+
+Unknown is None and enters no sum; ``unknown_queues`` counts the queues that were left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from .health import Health, worst
+from .unread import Unread
+
+
+class QueueLag(NamedTuple):
+    """How a group stands in one queue. Times are ms, rates messages a second."""
+
+    queue_id: int
+    unread: Unread
+    lag_bytes: int | None
+    oldest_unread_timestamp: int | None
+    rate_in: float | None
+    rate_out: float | None
+    status: Health
+    risk_timestamp: int | None
+    """From when on the oldest unread message may be deleted; None if nothing says so yet."""
+
+    @property
+    def drain_ms(self) -> int | None:
+        """See :func:`drain_ms`."""
+        return drain_ms(self.unread.lag, self.rate_in, self.rate_out)
+
+
+class Totals(NamedTuple):
+    """How a group, or all groups, stand in a topic."""
+
+    queues: int
+    lag: int | None
+    lag_bytes: int | None
+    oldest_unread_timestamp: int | None
+    rate_in: float | None
+    rate_out: float | None
+    drain_ms: int | None
+    status: Health
+    worst_queue_id: int | None
+    skew: float | None
+    lost: int | None
+    risk_timestamp: int | None
+    unknown_queues: int
+
+
+def drain_ms(lag: int | None, rate_in: float | None, rate_out: float | None) -> int | None:
+    """Say how long it takes, at these rates, until nothing is unread: 0 if nothing is.
+
+    None if that is unknown, or never: not more goes out than comes in.
+    """
+    if not lag:
+        return lag
+    if rate_in is None or rate_out is None or rate_out <= rate_in:
+        return None
+    return round(lag / (rate_out - rate_in) * 1000)
+
+
+def skew(lags: Collection[int]) -> float | None:
+    """Say how uneven queues are: the largest lag over the mean. 1.0 is even, the number of queues
+    means that one has it all; None if nothing is unread."""
+    total = sum(lags)
+    return round(max(lags) * len(lags) / total, 2) if total else None
+
+
+def add_up(queues: Sequence[QueueLag]) -> Totals:
+    """Sum up the queues of one group in one topic."""
+    known = [queue for queue in queues if queue.unread.lag is not None]
+    lags = {queue.queue_id: queue.unread.lag or 0 for queue in known}
+    lag = sum(lags.values()) if lags else None
+    rate_in = _sum_of_all(queue.rate_in for queue in queues)
+    rate_out = _sum_of_all(queue.rate_out for queue in known)
+    return Totals(
+        len(queues),
+        lag,
+        _sum_of_known(queue.lag_bytes for queue in known),
+        _least(queue.oldest_unread_timestamp for queue in known),
+        rate_in,
+        rate_out if known else None,
+        drain_ms(lag, rate_in, rate_out),
+        worst(queue.status for queue in queues),
+        _worst_queue(lags),
+        skew(lags.values()),
+        _sum_of_known(queue.unread.lost for queue in known),
+        _least(queue.risk_timestamp for queue in known),
+        len(queues) - sum(queue.lag_bytes is not None for queue in known),
+    )
+
+
+def over_groups(groups: Collection[Sequence[QueueLag]]) -> Totals:
+    """Sum up all groups of one topic: what comes in counts once, what goes out for each.
+
+    ``drain_ms`` is the slowest group's; the worst queue is the one with the largest sum.
+    """
+    parts = [add_up(queues) for queues in groups]
+    lags: dict[int, int] = defaultdict(int)
+    for queues in groups:
+        for queue in queues:
+            if queue.unread.lag is not None:
+                lags[queue.queue_id] += queue.unread.lag
+    drains = [part.drain_ms for part in parts if part.lag is not None]
+    return Totals(
+        max((part.queues for part in parts), default=0),
+        _sum_of_known(part.lag for part in parts),
+        _sum_of_known(part.lag_bytes for part in parts),
+        _least(part.oldest_unread_timestamp for part in parts),
+        max((part.rate_in for part in parts if part.rate_in is not None), default=None),
+        _sum_of_all(part.rate_out for part in parts if part.lag is not None),
+        None if None in drains else max((d for d in drains if d is not None), default=None),
+        worst(part.status for part in parts),
+        _worst_queue(lags),
+        skew(lags.values()),
+        _sum_of_known(part.lost for part in parts),
+        _least(part.risk_timestamp for part in parts),
+        sum(part.unknown_queues for part in parts),
+    )
+
+
+def _worst_queue(lags: Mapping[int, int]) -> int | None:
+    """Find the queue with the largest lag, the first of equals; None if nothing is unread."""
+    worst_queue = max(lags, key=lambda queue_id: (lags[queue_id], -queue_id), default=None)
+    return worst_queue if worst_queue is not None and lags[worst_queue] else None
+
+
+def _sum_of_known(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _sum_of_all(values: Iterable[float | None]) -> float | None:
+    """A rate is known only if all its parts are."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return round(total, 3)
+
+
+def _least(values: Iterable[int | None]) -> int | None:
+    return min((value for value in values if value is not None), default=None)

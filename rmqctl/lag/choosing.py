@@ -1,0 +1,78 @@
+"""Which groups read which topics: by their progress, and by what their live members want."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.members.letters import groups_of, members_of
+from broker.validation import check_group, check_topic
+from rmqctl.errors import NotFound
+from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX
+from storage.model import retry_topic
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+
+Offsets = Mapping[int, int]
+"""Queue id to committed offset."""
+
+_NO_OFFSETS: Final[Offsets] = {}
+
+
+class Choice(NamedTuple):
+    """What was asked for; None means all."""
+
+    groups: Collection[str] | None = None
+    topics: Collection[str] | None = None
+    include_retry: bool = False
+
+
+class Readers(NamedTuple):
+    """Who reads what: (group, topic) to the committed offsets, and the groups with live members."""
+
+    offsets: dict[tuple[str, str], Offsets]
+    alive: frozenset[str]
+
+
+def readers(broker: "EmbeddedBroker", choice: Choice) -> Readers:
+    """Those that were chosen, sorted by group and topic.
+
+    RocketMQ's own groups only where they are named. NotFound names the first group or topic that
+    nobody has heard of.
+    """
+    found: dict[tuple[str, str], Offsets] = dict(broker.consumer_offsets())
+    alive: set[str] = set()
+    for said in broker.members.notices.stations.living():
+        for group in groups_of(said):
+            alive.add(group)
+            for member in members_of(said, group):
+                for item in member.consumer.subscriptions:
+                    found.setdefault((group, item.topic), _NO_OFFSETS)
+    _check(broker, choice, found)
+    chosen = {
+        (group, topic): found[group, topic]
+        for group, topic in sorted(found)
+        if _wanted(group, topic, choice)
+    }
+    return Readers(chosen, frozenset(alive))
+
+
+def _wanted(group: str, topic: str, choice: Choice) -> bool:
+    if choice.groups:
+        if group not in choice.groups:
+            return False
+    elif group.startswith(SYSTEM_GROUP_PREFIX):
+        return False
+    if choice.topics:
+        return topic in choice.topics
+    return choice.include_retry or topic != retry_topic(group)
+
+
+def _check(broker: "EmbeddedBroker", choice: Choice, found: Collection[tuple[str, str]]) -> None:
+    for group in choice.groups or ():
+        if not any(group == name for name, _ in found):
+            check_group(group)
+            raise NotFound(f"group {group} has no progress and no members in {broker.view.root}")
+    for topic in choice.topics or ():
+        if topic not in broker.topics() and not any(topic == name for _, name in found):
+            check_topic(topic)
+            raise NotFound(f"topic {topic} does not exist in {broker.view.root}")

@@ -1,0 +1,96 @@
+"""From a look to the rows of ``lag show``."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from analytics.totals import add_up, over_groups
+from rmqctl.lag.looking import Standing, StoreLook
+from rmqctl.rows.lag import LagQueueRow, LagRow, LagTopicRow
+
+
+def group_rows(seen: StoreLook) -> Iterator[LagRow]:
+    """A row for each group and topic, by name."""
+    for standing in seen.standings:
+        total = add_up(standing.queues)
+        oldest = total.oldest_unread_timestamp
+        yield LagRow(
+            standing.group,
+            standing.topic,
+            total.queues,
+            total.lag,
+            total.lag_bytes,
+            oldest,
+            _age(oldest, seen.as_of),
+            total.rate_in,
+            total.rate_out,
+            total.drain_ms,
+            total.status,
+            standing.retry,
+            standing.dlq,
+            total.worst_queue_id,
+            total.skew,
+            total.lost,
+            total.risk_timestamp,
+            total.unknown_queues,
+        )
+
+
+def topic_rows(seen: StoreLook) -> Iterator[LagTopicRow]:
+    """A row for each topic, by name."""
+    topics: dict[str, list[Standing]] = defaultdict(list)
+    for standing in seen.standings:
+        topics[standing.topic].append(standing)
+    for topic, standings in sorted(topics.items()):
+        total = over_groups([standing.queues for standing in standings])
+        oldest = total.oldest_unread_timestamp
+        yield LagTopicRow(
+            topic,
+            len(standings),
+            total.queues,
+            total.lag,
+            total.lag_bytes,
+            oldest,
+            _age(oldest, seen.as_of),
+            total.rate_in,
+            total.rate_out,
+            total.drain_ms,
+            total.status,
+            sum(standing.retry for standing in standings),
+            sum(standing.dlq for standing in standings),
+            total.worst_queue_id,
+            total.skew,
+            total.lost,
+            total.risk_timestamp,
+            total.unknown_queues,
+        )
+
+
+def queue_rows(seen: StoreLook) -> Iterator[LagQueueRow]:
+    """A row for each group, topic and queue, in this order."""
+    for standing in seen.standings:
+        for queue in standing.queues:
+            what = queue.unread
+            oldest = queue.oldest_unread_timestamp
+            yield LagQueueRow(
+                standing.group,
+                standing.topic,
+                queue.queue_id,
+                what.min_offset,
+                what.committed_offset,
+                what.max_offset,
+                what.lag,
+                queue.lag_bytes,
+                oldest,
+                _age(oldest, seen.as_of),
+                queue.rate_in,
+                queue.rate_out,
+                queue.drain_ms,
+                queue.status,
+                what.lost,
+                queue.risk_timestamp,
+            )
+
+
+def _age(timestamp: int | None, as_of: int) -> int | None:
+    """How old a message is; one that was stored after the look began is 0 ms old."""
+    return None if timestamp is None else max(0, as_of - timestamp)

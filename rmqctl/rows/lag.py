@@ -1,0 +1,89 @@
+"""The rows of the ``lag`` commands."""
+
+from typing import Annotated, NamedTuple
+
+from rmqctl.output.fields import Wide
+
+Queues = Annotated[int, "its queues that are read"]
+Lag = Annotated[int | None, "messages that it has not read, deleted ones included"]
+LagBytes = Annotated[int | None, "bytes in the log of those that are still there"]
+Oldest = Annotated[int | None, "when the oldest of those was stored"]
+Age = Annotated[int | None, "how long ago that was"]
+RateIn = Annotated[float | None, "messages stored a second, over the last 5 minutes"]
+RateOut = Annotated[
+    float | None, "messages read a second, over the last 5 minutes; null after one look only"
+]
+Drain = Annotated[int | None, "until all is read at these rates; null if unknown or never"]
+Status = Annotated[str, "OK, UNKNOWN, WARN, REWIND, STALL or STOP (rmqctl explain STALL)"]
+Lost = Annotated[int | None, Wide("messages that were deleted before it read them")]
+Risk = Annotated[
+    int | None,
+    Wide("from when on its oldest unread message may be deleted; null: not before a new file"),
+]
+
+
+class LagRow(NamedTuple):
+    """A group in a topic."""
+
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str, "the topic"]
+    queues: Queues
+    lag: Lag
+    lag_bytes: LagBytes
+    oldest_unread_timestamp: Oldest
+    oldest_unread_age_ms: Age
+    rate_in: RateIn
+    rate_out: RateOut
+    drain_ms: Drain
+    status: Status
+    retry: Annotated[int, "the group's messages that wait for their next attempt, of all topics"]
+    dlq: Annotated[int, "the group's dead letters, of all topics"]
+    worst_queue_id: Annotated[int | None, Wide("the queue with the largest lag")]
+    skew: Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]
+    lost: Lost
+    risk_timestamp: Risk
+    unknown_queues: Annotated[int, Wide("queues that are not in the sums: nothing is known")]
+
+
+class LagTopicRow(NamedTuple):
+    """All groups in a topic."""
+
+    topic: Annotated[str, "the topic"]
+    groups: Annotated[int, "groups that read it"]
+    queues: Queues
+    lag: Annotated[int | None, "messages that groups have not read, summed over the groups"]
+    lag_bytes: LagBytes
+    oldest_unread_timestamp: Oldest
+    oldest_unread_age_ms: Age
+    rate_in: RateIn
+    rate_out: Annotated[float | None, "messages read a second, summed over the groups"]
+    drain_ms: Annotated[int | None, "until the slowest has read all; null if unknown or never"]
+    status: Annotated[str, "the worst of its groups"]
+    retry: Annotated[int, "messages of its groups that wait for their next attempt"]
+    dlq: Annotated[int, "dead letters of its groups"]
+    worst_queue_id: Annotated[int | None, Wide("the queue with the largest lag")]
+    skew: Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]
+    lost: Lost
+    risk_timestamp: Risk
+    unknown_queues: Annotated[int, Wide("queues that are not in the sums: nothing is known")]
+
+
+class LagQueueRow(NamedTuple):
+    """A group in a queue."""
+
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str, "the topic"]
+    queue_id: Annotated[int, "the queue"]
+    min_offset: Annotated[int, "the first message that is still there"]
+    committed_offset: Annotated[int | None, "the next message that the group will read"]
+    max_offset: Annotated[int, "where the next message will be"]
+    lag: Lag
+    lag_bytes: LagBytes
+    oldest_unread_timestamp: Oldest
+    oldest_unread_age_ms: Age
+    rate_in: RateIn
+    rate_out: RateOut
+    drain_ms: Drain
+    status: Status
+    lost: Lost
+    risk_timestamp: Risk

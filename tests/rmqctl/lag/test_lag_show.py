@@ -1,0 +1,146 @@
+"""``lag show`` against what real brokers say, and on stores that are made here."""
+
+import pytest
+
+from tests.support import golden
+from tests.support.cli import run
+
+GROUP_FIELDS = [
+    *("group", "topic", "queues", "lag", "lag_bytes", "oldest_unread_timestamp"),
+    *("oldest_unread_age_ms", "rate_in", "rate_out", "drain_ms", "status", "retry", "dlq"),
+    *("worst_queue_id", "skew", "lost", "risk_timestamp", "unknown_queues"),
+]
+
+
+def shown(*options):
+    result = run("lag", "show", "-o", "json", *options)
+    assert result.code == 0, result.err
+    return result.json()
+
+
+def golden_rows(name):
+    """What mqadmin says of each group, topic and queue of a golden store."""
+    return {
+        (group["group"], row["topic"], row["queueId"]): row
+        for group in golden.manifest(name).get("groups", [])
+        for row in group.get("rows", [])
+    }
+
+
+def offsets_in_file(name):
+    """Group, topic and queue to the offset that the broker's file holds."""
+    manifest = golden.manifest(name)
+    table = (
+        manifest.get("consumerOffset") or manifest["configs"].get("lmqConsumerOffset.json") or {}
+    )
+    return {
+        (key.rpartition("@")[2], key.rpartition("@")[0], int(queue_id)): offset
+        for key, offsets in table.get("offsetTable", {}).items()
+        for queue_id, offset in offsets.items()
+    }
+
+
+@pytest.mark.feature(41, 48)
+@pytest.mark.parametrize("name", golden.names())
+def test_each_queue_of_a_golden_store_has_the_lag_that_mqadmin_gives(name):
+    """Where nothing is committed, or too much, mqadmin makes a number up and we say null."""
+    rows = shown("-S", golden.store(name), "--by", "queue", "--include-retry")
+    bounds = {
+        (queue["topic"], queue["queueId"]): queue for queue in golden.manifest(name)["queues"]
+    }
+    said = golden_rows(name)
+    committed = offsets_in_file(name)
+    seen = set()
+    for row in rows:
+        key = row["group"], row["topic"], row["queue_id"]
+        seen.add(key)
+        assert row["committed_offset"] == committed.get(key)
+        queue = bounds.get(key[1:], {"minOffset": 0, "maxOffset": 0})
+        assert row["max_offset"] == queue["maxOffset"]
+        offset = row["committed_offset"]
+        if offset is None or offset > queue["maxOffset"]:
+            assert row["lag"] is row["lag_bytes"] is row["lost"] is None
+            continue
+        assert row["lag"] == queue["maxOffset"] - offset
+        if key in said:
+            assert row["lag"] == said[key]["diff"]
+    system = {key for key in committed if key[0].startswith("CID_RMQ_SYS_")}
+    assert seen >= committed.keys() - system
+
+
+@pytest.mark.feature(42, 43, 44, 45)
+@pytest.mark.parametrize("name", golden.names())
+def test_sums_bytes_and_times_of_a_golden_store_are_those_of_its_messages(name):
+    """Against the manifest's own list of messages, one by one."""
+    manifest = golden.manifest(name)
+    rows = shown("-S", golden.store(name))
+    committed = offsets_in_file(name)
+    ends = {(queue["topic"], queue["queueId"]): queue["maxOffset"] for queue in manifest["queues"]}
+    for row in rows:
+        offsets = {
+            key[2]: offset
+            for key, offset in committed.items()
+            if key[:2] == (row["group"], row["topic"]) and offset <= ends.get(key[1:], 0)
+        }
+        lags = [ends.get((row["topic"], q), 0) - offset for q, offset in offsets.items()]
+        assert row["lag"] == (sum(lags) if offsets else None)
+        unread = [
+            message
+            for message in manifest["messages"]
+            if message["topic"] == row["topic"]
+            and message["queueOffset"] >= offsets.get(message["queueId"], 1 << 62)
+        ]
+        if unread and "storeTimestamp" not in unread[0]:
+            continue  # of stores made from others the manifest tells less
+        if len(unread) == sum(lags) - (row["lost"] or 0):
+            assert row["lag_bytes"] == sum(message["storeSize"] for message in unread)
+            stored = [message["storeTimestamp"] for message in unread]
+            assert row["oldest_unread_timestamp"] == min(stored, default=None)
+
+
+def test_the_fields_are_those_of_the_contract(store):
+    run("produce", "t", stdin=b"a\n")
+    run("consume", "t", "-g", "g", "-e")
+    (row,) = shown()
+    assert list(row) == GROUP_FIELDS
+
+
+@pytest.mark.feature(42, 48, 58)
+def test_a_group_that_has_begun_some_queues_only_says_how_many_are_unknown(store):
+    run("produce", "t", "--queue", 0, stdin=b"a\nb\nc\n")
+    run("produce", "t", "--queue", 1, stdin=b"d\n")
+    run("consume", "t", "-g", "g", "-e", "-c", 1, "-Q", 0)
+    (row,) = shown()
+    assert (row["queues"], row["lag"], row["unknown_queues"]) == (4, 2, 3)
+    assert (row["worst_queue_id"], row["skew"]) == (0, 1.0)
+    by_queue = shown("--by", "queue")
+    assert [row["lag"] for row in by_queue] == [2, None, None, None]
+    assert [row["status"] for row in by_queue] == ["OK", "UNKNOWN", "OK", "OK"]
+
+
+@pytest.mark.feature(42)
+def test_topics_sum_up_their_groups(store):
+    run("produce", "t", "--queue", 0, stdin=b"a\nb\nc\n")
+    for group, count in (("g", 1), ("h", 2)):
+        run("consume", "t", "-g", group, "-e", "-c", count, "-Q", 0)
+    (row,) = shown("--by", "topic")
+    assert (row["topic"], row["groups"], row["lag"]) == ("t", 2, 3)
+    assert (row["worst_queue_id"], row["unknown_queues"]) == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "sentence"),
+    [
+        (["nope"], 3, "group nope has no progress and no members in"),
+        (["-t", "nope"], 3, "topic nope does not exist in"),
+        (["a b"], 2, "group 'a b' has characters other than"),
+    ],
+)
+def test_unknown_names_are_one_sentence(store, args, code, sentence):
+    result = run("lag", "show", *args)
+    assert (result.code, result.err.count("\n")) == (code, 1)
+    assert sentence in result.err
+
+
+def test_a_store_without_groups_shows_nothing(store):
+    assert shown() == []
