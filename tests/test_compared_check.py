@@ -61,13 +61,16 @@ def test_the_document_says_yes_partial_or_no_and_names_the_tests():
     assert "| **rmqctl** | this repository | 0 | 1 | 1 |" in text
 
 
-def test_markers_are_read_of_functions_files_and_machines():
+def test_markers_are_read_of_functions_classes_files_and_machines():
     module = ast.parse(
         "pytestmark = [pytest.mark.slow, pytest.mark.feature(1)]\n"
         "@pytest.mark.feature(2, 3)\n@pytest.mark.conformance('E1')\ndef test_a(): ...\n"
         "TestB = pytest.mark.feature(4)(Machine.TestCase)\n"
+        "@pytest.mark.feature(5)\nclass TestC:\n"
+        "    @pytest.mark.feature(6)\n    def test_d(s): ...\n"
     )
     assert list(marked_in(module, "feature")) == [
         ("test_a", ["1", "2", "3"]),
         ("TestB", ["1", "4"]),
+        ("test_d", ["1", "5", "6"]),
     ]

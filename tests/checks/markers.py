@@ -1,7 +1,7 @@
 """Which tests carry a marker: read off the source, nothing is imported.
 
-`@pytest.mark.NAME(...)` of a test function, of a `Test... = Machine.TestCase` assignment (through
-`pytestmark` or a wrapping call), or of a whole file (`pytestmark = ...`).
+`@pytest.mark.NAME(...)` of a test function or of its class, of a whole file (`pytestmark = ...`),
+or of a `Test... = Machine.TestCase` assignment, through a call around it.
 """
 
 import ast
@@ -38,12 +38,24 @@ def marked_in(module: ast.Module, marker: str) -> Iterator[tuple[str, list[str]]
     for node in module.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
             everywhere = _rows_in(node.value, marker)
+    yield from _functions(module, everywhere, marker)
     for node in module.body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            marked = [row for mark in node.decorator_list for row in _rows_in(mark, marker)]
-            yield node.name, [*everywhere, *marked]
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            yield from _functions(node, [*everywhere, *_decorations(node, marker)], marker)
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("Test"):
             yield ast.unparse(node.targets[0]), [*everywhere, *_rows_in(node.value, marker)]
+
+
+def _functions(
+    node: ast.Module | ast.ClassDef, everywhere: list[str], marker: str
+) -> Iterator[tuple[str, list[str]]]:
+    for child in node.body:
+        if isinstance(child, ast.FunctionDef) and child.name.startswith("test_"):
+            yield child.name, [*everywhere, *_decorations(child, marker)]
+
+
+def _decorations(node: ast.FunctionDef | ast.ClassDef, marker: str) -> list[str]:
+    return [row for mark in node.decorator_list for row in _rows_in(mark, marker)]
 
 
 def _rows_in(expression: ast.expr, marker: str) -> list[str]:

@@ -348,6 +348,7 @@ def test_where_topics_are_not_created_there_is_no_route(produce, open_broker):
         producer.send(Message("New", b"x"), queue=MessageQueue("New", "broker-c", 0))
 
 
+@pytest.mark.feature(8)
 def test_bodies_from_4096_bytes_on_are_stored_packed_and_the_callers_stay(produce, a):
     producer = produce(brokers=[a])
     small, large = b"a" * 4095, b"a" * 4096

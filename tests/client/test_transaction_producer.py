@@ -92,6 +92,7 @@ def halves(broker):
     return broker.max_offset(TRANS_HALF_TOPIC, 0)
 
 
+@pytest.mark.feature(7)
 def test_a_message_is_seen_when_its_transaction_is_committed(produce, broker):
     seen_meanwhile: list[object] = []
     listener = Listener(COMMIT, meanwhile=lambda: seen_meanwhile.extend(visible(broker)))
@@ -109,6 +110,7 @@ def test_a_message_is_seen_when_its_transaction_is_committed(produce, broker):
     assert stored.get_property("DELAY") is None, "a transaction can not be delayed"
 
 
+@pytest.mark.feature(7)
 def test_a_message_is_never_seen_when_its_transaction_is_rolled_back(produce, broker):
     result = produce(Listener(ROLLBACK)).send_message_in_transaction(Message("T", b"x"))
     assert result.local_transaction_state is ROLLBACK

@@ -23,6 +23,7 @@ def failing(monkeypatch):
     return arrange
 
 
+@pytest.mark.feature(142, 143)
 @pytest.mark.parametrize(
     ("error", "code", "sentence"),
     [
@@ -76,6 +77,7 @@ def test_a_traceback_is_shown_with_debug_only(failing):
     assert "Traceback" in run("--debug", "version").err
 
 
+@pytest.mark.feature(142, 145)
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
@@ -113,6 +115,7 @@ def test_global_options_are_taken_before_and_after_the_command_and_the_later_win
     assert run("--columns", "rmqctl", "-o", "tsv", "version").lines[0] == "rmqctl"
 
 
+@pytest.mark.feature(138)
 def test_o_help_lists_fields_wherever_it_stands_and_runs_nothing():
     before = run("-o", "help", "version")
     assert before.lines[0].split() == ["FIELD", "TYPE", "UNIT", "MEANING"]

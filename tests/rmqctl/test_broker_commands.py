@@ -50,6 +50,7 @@ def foreign(store):
     return store
 
 
+@pytest.mark.feature(127)
 def test_nobody_does_anything_in_a_store_at_rest(store):
     send_later(b"one\ntwo\n")
     now = status()
@@ -68,6 +69,7 @@ def test_nobody_does_anything_in_a_store_at_rest(store):
     assert delivered() == []
 
 
+@pytest.mark.feature(6, 127)
 def test_services_in_the_foreground_deliver_until_a_signal_ends_them(store):
     with running("broker", "start") as first:
         assert b"this process runs delay delivery" in first.stderr.readline()

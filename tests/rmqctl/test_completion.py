@@ -30,6 +30,7 @@ def values(*words):
     return [value for value, _ in possibilities(words)]
 
 
+@pytest.mark.feature(139)
 def test_commands_come_with_their_help():
     found = dict(possibilities(["vers"]))
     assert list(found) == ["version"]
@@ -60,6 +61,7 @@ def test_values(words, expected):
     assert got == expected or (words[0] == "nonsense" and "version" in got)
 
 
+@pytest.mark.feature(140)
 def test_topics_and_groups_come_from_the_store(store):
     assert [name for name, _ in topics(Cli())] == ["empty", "orders", "payments", "%RETRY%audit"]
     assert [name for name, _ in groups(Cli())] == ["audit", "billing"]

@@ -44,6 +44,7 @@ def one_queue(store):
     return store
 
 
+@pytest.mark.feature(12)
 def test_bodies_come_in_the_order_in_which_they_were_stored(ten):
     assert lines("-e") == [f"m{i}" for i in range(10)]
 
@@ -54,6 +55,7 @@ def test_a_topic_without_messages_prints_nothing(store):
     assert run("consume", "t", "-e", "-o", "json").json() == []
 
 
+@pytest.mark.feature(14, 16, 17)
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -94,6 +96,36 @@ def test_the_last_of_all_queues_together(ten):
     assert lines("--last", 3, "-Q", "0") == lines("-e", "-Q", "0")
 
 
+@pytest.mark.feature(17)
+def test_a_position_counted_from_the_end_is_of_each_queue(ten):
+    rows = run("consume", "t", "--offset", "-1", "-e", "-o", "json").json()
+    assert {(row["queue_id"], row["queue_offset"]) for row in rows} == {(q, 1) for q in range(5)}
+
+
+@pytest.mark.feature(18)
+def test_a_topic_that_is_copied_into_itself_ends(ten):
+    with start("produce", "t", "-q") as writer:  # stores a line while the next one is read
+        with start("consume", "t", "-e", stdout=writer.stdin) as reader:
+            writer.stdin.close()
+            assert reader.wait(60) == 0
+        assert writer.wait(60) == 0
+    assert lines("-e") == [f"m{i}" for i in range(10)] * 2
+
+
+@pytest.mark.feature(26)
+def test_bodies_become_files(store, tmp_path):
+    folder = tmp_path / "bodies"
+    folder.mkdir()
+    run("produce", "t", "-Q", 0, "-D", r"\0", stdin=b"one\n\0\xff?\xfe")
+    command = f"sh -c 'cat > {folder}/$RMQ_QUEUE_OFFSET'"
+    result = run("consume", "t", "-g", "g", "--offset", "start", "-c", 2, "--exec", command)
+    assert result.code == 0, result.err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "0": b"one\n",
+        "1": b"\xff?\xfe",
+    }
+
+
 @pytest.mark.parametrize(
     ("args", "code", "reason"),
     [
@@ -125,6 +157,7 @@ def test_bad_input_is_one_sentence(one_queue, args, code, reason):
     assert result.err.count("\n") == 1
 
 
+@pytest.mark.feature(20, 22)
 def test_templates_delimiters_and_body_forms(store):
     run("produce", "t", "-Q", 0, "-k", "k", "--tag", "x", "-D", r"\0", stdin=b'{"a": 1}\0\xff')
     assert run("consume", "t", "-e", "-f", r"%q:%o %k %g %S\n").lines == ["0:0 k x 8", "0:1 k x 1"]
@@ -136,6 +169,7 @@ def test_templates_delimiters_and_body_forms(store):
     assert run("consume", "t", "-e", "--body", "none").raw == b""
 
 
+@pytest.mark.feature(21)
 def test_rows_have_the_fields_of_the_contract(store):
     run("produce", "t", "-Q", 0, "-k", "a", "-k", "b", "-D", r"\0", stdin=b"text\0\xff")
     result = run("consume", "t", "-e", "-o", "json")
@@ -153,6 +187,7 @@ def test_rows_have_the_fields_of_the_contract(store):
     assert run("consume", "t", "-e", "-o", "plain").raw == b"text\n\xff\n"
 
 
+@pytest.mark.feature(19)
 def test_following_prints_what_comes_and_ends_cleanly(ten):
     with start("consume", "t", "--offset", "end") as process:
         got = ""
@@ -173,6 +208,7 @@ def read_line(process, timeout=30):
     return os.read(process.stdout.fileno(), 1 << 16).decode()
 
 
+@pytest.mark.feature(19)
 def test_following_after_the_last(ten):
     with start("consume", "t", "--last", 1, "-F") as process:
         assert read_line(process) == "m9\n"
@@ -206,6 +242,7 @@ def test_a_reader_that_has_enough_ends_it_in_silence(store):
     assert process.returncode == 141
 
 
+@pytest.mark.feature(12, 109, 126)
 def test_reading_changes_no_file(one_queue):
     def state():
         return {

@@ -102,6 +102,7 @@ def ten(store):
 
 
 class TestProgress:
+    @pytest.mark.feature(13)
     def test_a_group_goes_on_where_it_stopped(self, one_queue):
         assert consume("-c", 4) == bodies(0, 4)
         assert consume("-e") == bodies(4, 10)
@@ -110,6 +111,7 @@ class TestProgress:
         assert consume("-e") == ["m10"]
         assert consume("-e", group="other")[0] == "m0"
 
+    @pytest.mark.feature(13)
     @pytest.mark.parametrize("options", [[], ["--orderly"], ["--threads", 3, "--orderly"]])
     def test_count_commits_exactly_what_was_printed(self, ten, options):
         printed = consume("-c", 3, *options)
@@ -117,6 +119,7 @@ class TestProgress:
         assert sum(committed(ten).values()) == 3
         assert sorted(printed + consume("-e")) == bodies(0, 10)
 
+    @pytest.mark.feature(18)
     def test_an_end_is_where_the_queue_ended_at_the_start(self, one_queue):
         """Messages that come while it reads are not read, though they are in the same pull."""
         echo = ["-o", "jsonl"]
@@ -230,6 +233,7 @@ class TestRefused:
 
 
 class TestSharing:
+    @pytest.mark.feature(13)
     def test_members_divide_the_queues(self, ten):
         with running() as first:
             assert sorted(read_lines(first, 10)) == bodies(0, 10)

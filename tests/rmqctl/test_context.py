@@ -67,6 +67,7 @@ def test_no_color_is_color_never(here):
     assert not cli.colored(io.StringIO())
 
 
+@pytest.mark.feature(144)
 def test_a_change_without_terminal_needs_yes(here, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     with pytest.raises(Refused, match="--yes"):
@@ -81,6 +82,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.feature(144)
 @pytest.mark.parametrize(
     ("answer", "agreed"), [("y\n", True), ("YES\n", True), ("\n", False), ("", False)]
 )

@@ -55,6 +55,7 @@ def test_a_file_is_named_from_the_store_or_from_anywhere(sent, tmp_path):
     assert dump(tmp_path / "mislaid") == dump(LOG)
 
 
+@pytest.mark.feature(116)
 def test_a_position_is_one_record_in_full(sent):
     first, second, *_ = dump(LOG)
     row = dump(second["position"])
@@ -107,6 +108,7 @@ def test_where_picks_the_problems(damaged):
     assert [row["position"] for row in dump(root / LOG, "--where", "problem != null")] == [0]
 
 
+@pytest.mark.feature(116, 110)
 @pytest.mark.parametrize("name", ["small-files-4.9", "torn-half-record-4.9", "ipv6-4.9"])
 def test_each_byte_of_a_golden_log_is_in_one_piece(name):
     root = golden.store(name)

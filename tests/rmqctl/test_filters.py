@@ -29,6 +29,7 @@ def found(*options):
     return [int(line) for line in result.lines]
 
 
+@pytest.mark.feature(29, 31, 32, 33, 34)
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -76,6 +77,7 @@ def test_a_filter_by_id_takes_both_kinds(orders):
     assert found(*ids) == [1, 3]
 
 
+@pytest.mark.feature(14, 15)
 def test_from_and_to_are_half_open(orders):
     rows = [json.loads(line) for line in run("consume", "t", "-e", "-o", "jsonl").lines]
     times = [row["store_timestamp"] for row in rows]

@@ -38,6 +38,7 @@ def test_a_store_has_the_groups_of_rocketmq_itself(store):
     assert {"TOOLS_CONSUMER", "CID_ONSAPI_OWNER"} <= {row["group"] for row in rows}
 
 
+@pytest.mark.feature(40)
 def test_what_a_list_tells_of_a_group(topic):
     assert row_of("g") is None
     with member():
@@ -57,6 +58,7 @@ def test_what_a_list_tells_of_a_group(topic):
     assert (gone["members"], gone["message_model"], gone["topics"]) == (0, None, 1)
 
 
+@pytest.mark.feature(83)
 def test_retries_and_dead_letters_are_counted(topic):
     call("consume", "t", "-g", "dies", "-c", 1, "--delay-level", -1, "--exec", "false")
     assert (row_of("dies")["retry"], row_of("dies")["dlq"]) == (0, 1)
@@ -71,6 +73,7 @@ def test_retries_and_dead_letters_are_counted(topic):
     assert (described["retry"], described["dlq"]) == (1, 0)
 
 
+@pytest.mark.feature(53)
 def test_a_description_has_settings_subscriptions_and_members(topic):
     with member() as one:
         described = run("group", "describe", "g", "-o", "json").json()
@@ -90,6 +93,7 @@ def test_a_description_has_settings_subscriptions_and_members(topic):
     assert [row["kind"] for row in several] == ["normal", "system"]
 
 
+@pytest.mark.feature(53)
 def test_clients_are_asked_what_they_have(topic):
     with member("--set", "instanceName=one", "--set", "pullBatchSize=7") as process:
         (row,) = run("group", "clients", "g", "-o", "json").json()

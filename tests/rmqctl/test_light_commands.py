@@ -25,6 +25,7 @@ def modules_of(*args):
     return set(re.findall(r"\| +([\w.]+)\n", err.decode()))
 
 
+@pytest.mark.feature(148)
 @pytest.mark.parametrize("args", LIGHT, ids=" ".join)
 def test_nothing_heavy_is_imported(store, args):
     run("produce", "t", "--queue", 0, stdin=b"a\n")

@@ -29,6 +29,7 @@ def sent(store):
     return [json.loads(line) for line in result.lines]
 
 
+@pytest.mark.feature(27, 28, 30)
 def test_a_message_is_found_by_each_of_its_ids_and_by_its_place(sent):
     row = sent[1]
     found = get(row["msg_id"])
@@ -39,6 +40,7 @@ def test_a_message_is_found_by_each_of_its_ids_and_by_its_place(sent):
     assert get("-t", "t", "-Q", 1, "-O", 1) == found
 
 
+@pytest.mark.feature(27, 28, 110)
 @pytest.mark.parametrize("name", ["basic-4.9", "basic-5.3", "ipv6-4.9", "small-files-4.9"])
 def test_golden_messages_are_found_by_both_ids(name):
     rows = [row for row in golden.manifest(name)["messages"] if row.get("offsetMsgId")]

@@ -17,6 +17,7 @@ def listed(*options):
     return result.json()
 
 
+@pytest.mark.feature(41, 110)
 @pytest.mark.parametrize("name", ["basic-4.9", "retry-dlq-4.9", "time-4.9"])
 def test_committed_offsets_and_lags_are_those_that_mqadmin_shows(name):
     rows = {
@@ -50,6 +51,7 @@ def test_every_offset_of_the_file_is_listed():
     assert found == golden.manifest("basic-4.9")["consumerOffset"]["offsetTable"]
 
 
+@pytest.mark.feature(48)
 def test_a_queue_without_progress_is_unknown_and_not_zero():
     rows = listed("-S", golden.store("basic-4.9"), "-g", "g-partial", "--where", "queue_id = 2")
     (row,) = rows

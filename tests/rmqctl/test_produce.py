@@ -20,6 +20,7 @@ def rows(topic="t"):
     return [json.loads(line) for line in run("consume", topic, "-e", "-o", "jsonl").lines]
 
 
+@pytest.mark.feature(2)
 def test_lines_become_messages_in_their_order(store):
     result = run("produce", "t", stdin=b"one\ntwo\n\nthree")
     assert result.code == 0
@@ -28,6 +29,7 @@ def test_lines_become_messages_in_their_order(store):
     assert bodies() == ["one", "two", "", "three"]
 
 
+@pytest.mark.feature(1)
 def test_one_message_prints_one_line(store):
     result = run("produce", "t", stdin=b"one\n")
     status, topic, queue_id, queue_offset, msg_id, offset_msg_id = result.out.rstrip().split("\t")
@@ -56,6 +58,7 @@ def test_acknowledgements_are_rows_when_a_format_is_asked_for(store, form):
     assert len(result.lines) == {"json": 4, "jsonl": 2, "csv": 3}[form]
 
 
+@pytest.mark.feature(4, 5)
 def test_keys_tag_properties_and_queue_are_those_of_the_options(store):
     run(
         *("produce", "t", "-k", "k1", "-k", "k2", "--tag", "new", "-Q", 2),
@@ -68,6 +71,7 @@ def test_keys_tag_properties_and_queue_are_those_of_the_options(store):
         assert row["properties"]["eq"] == "a=b"
 
 
+@pytest.mark.feature(6)
 def test_a_delay_is_stored_as_its_level(store):
     for options in (["--delay-level", 3], ["--delay", "10s"]):
         assert run("produce", "t", *options, stdin=b"later\n").code == 0
@@ -84,6 +88,7 @@ def test_a_delay_without_a_level_lists_the_levels(store):
     assert "1s, 5s, 10s" in result.err
 
 
+@pytest.mark.feature(9)
 @pytest.mark.parametrize(
     ("options", "data", "expected"),
     [
@@ -108,6 +113,7 @@ def test_ways_to_read_and_to_go(store, options, data, expected):
     assert bodies() == expected
 
 
+@pytest.mark.feature(2)
 def test_files_are_read_one_after_the_other(store, tmp_path):
     (tmp_path / "a").write_text("1\n2\n")
     (tmp_path / "b").write_text("4")
@@ -115,6 +121,7 @@ def test_files_are_read_one_after_the_other(store, tmp_path):
     assert bodies() == ["1", "2", "3", "4"]
 
 
+@pytest.mark.feature(3)
 def test_a_key_delimiter_divides_key_and_body(store):
     run("produce", "t", "-K", ":", stdin=b"k1:a:b\n:none\nk2 k3:c\n")
     assert [(row["keys"], row["body"]) for row in rows()] == [
@@ -124,6 +131,7 @@ def test_a_key_delimiter_divides_key_and_body(store):
     ]
 
 
+@pytest.mark.feature(3, 20, 24)
 def test_a_template_reads_what_it_prints(store):
     run("produce", "t", "-k", "k1", "--tag", "x", "-H", "a=1", stdin=b"one\ntwo\n")
     form = r"%k{json} %g %h{json} %q %s{base64}\n"
@@ -134,12 +142,14 @@ def test_a_template_reads_what_it_prints(store):
     assert [row["properties"]["a"] for row in rows("u")] == ["1", "1"]
 
 
+@pytest.mark.feature(3)
 def test_a_template_may_name_the_topic(store):
     run("produce", "t", "-f", "%t %s", stdin=b"u one\nt two\nu three\n")
     assert bodies("u") == ["one", "three"]
     assert bodies("t") == ["two"]
 
 
+@pytest.mark.feature(24)
 def test_json_lines_reproduce_the_messages(store):
     run("produce", "t", "-D", r"\0", stdin=b"\xff\x00\0text\0\xc3\xbc\0\0")
     run("produce", "t", "-k", "a", "-k", "b", "--tag", "x", "-H", "color=r\u00f6d", stdin=b"y\n")
@@ -152,6 +162,7 @@ def test_json_lines_reproduce_the_messages(store):
         assert one["msg_id"] != two["msg_id"]
 
 
+@pytest.mark.feature(3, 136)
 def test_csv_names_its_columns(store):
     run("produce", "t", "-k", "a", "-k", "b", "--tag", "x", stdin=b'one\n"two"\n')
     copy = run("consume", "t", "-e", "-o", "csv")
@@ -167,6 +178,7 @@ def test_csv_names_its_columns(store):
     ]
 
 
+@pytest.mark.feature(5)
 def test_an_ordering_key_keeps_messages_in_one_queue(store):
     run("produce", "t", "--ordering-key", "order-1", stdin=b"a\nb\nc\n")
     assert len({row["queue_id"] for row in rows("t")}) == 1
@@ -308,6 +320,7 @@ def test_terminating_a_producer_closes_the_store(store):
     assert bodies() == ["one"]
 
 
+@pytest.mark.feature(2, 24)
 def test_many_lines_come_back_as_they_went(store, tmp_path):
     data = b"".join(b"line %d %s\n" % (i, b"x" * (i % 97)) for i in range(30_000))
     (tmp_path / "lines").write_bytes(data)

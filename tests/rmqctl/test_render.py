@@ -37,6 +37,7 @@ def text_of(form, rows=ROWS, **options):
     return out.getvalue()
 
 
+@pytest.mark.feature(134)
 def test_json_is_an_array_of_all_fields_with_exact_values():
     assert json.loads(text_of("json")) == [row._asdict() for row in ROWS]
     assert "\u00fc" in text_of("json")
@@ -54,10 +55,12 @@ def test_jsonl_is_one_object_a_line():
     ]
 
 
+@pytest.mark.feature(135)
 def test_yaml_is_a_list_of_all_fields():
     assert yaml.safe_load(text_of("yaml")) == [row._asdict() for row in ROWS]
 
 
+@pytest.mark.feature(136)
 def test_csv_is_rfc_4180_without_the_wide_fields_and_null_is_empty():
     text = text_of("csv")
     assert text.startswith("topic,lag,lag_bytes,age_ms,store_timestamp,keys\r\n")
@@ -78,6 +81,7 @@ def test_a_csv_row_of_one_unknown_value_is_not_an_empty_line():
     assert text_of("csv", [B], columns=("lag",)) == 'lag\r\n""\r\n'
 
 
+@pytest.mark.feature(136)
 def test_tsv_escapes_and_leaves_unknown_empty():
     lines = text_of("tsv").split("\n")
     assert lines[1] == f"a\t1\t2048\t90000\t{NOW}\tk1 k2"
@@ -95,6 +99,7 @@ def test_plain_has_a_header_rfc_3339_times_and_a_dash_for_unknown():
     assert text_of("plain", raw=True).split("\n")[1].split("\t")[4] == str(NOW)
 
 
+@pytest.mark.feature(147)
 def test_a_table_in_a_pipe_is_aligned_and_never_cut():
     long = A._replace(topic="x" * 300)
     lines = text_of("table", [A, long]).split("\n")
@@ -158,6 +163,7 @@ def test_no_headers(form):
     assert "topic" not in text_of(form, headers=False).lower()
 
 
+@pytest.mark.feature(137)
 def test_columns_choose_and_order_also_wide_fields():
     assert text_of("plain", columns=("properties", "topic")).split("\n")[:2] == [
         "properties\ttopic",
@@ -176,6 +182,7 @@ def test_an_unknown_column_names_the_nearest():
         text_of("plain", sort=("x",))
 
 
+@pytest.mark.feature(137)
 def test_sort_goes_both_ways_and_unknown_is_last_in_both():
     rows = [A._replace(lag=lag) for lag in (2, None, 3, 1)]
 
@@ -196,6 +203,7 @@ def test_limit_cuts_after_sorting_and_stops_reading_without():
     assert text_of("jsonl", rows, limit=0) == ""
 
 
+@pytest.mark.feature(137)
 def test_where_keeps_rows_by_hidden_fields_too():
     text = text_of("plain", where="properties.color = red", columns=("topic",))
     assert text == "topic\na\n"
@@ -244,6 +252,7 @@ def one(form, **options):
     return out.getvalue()
 
 
+@pytest.mark.feature(134)
 def test_a_single_thing_is_an_object_in_json():
     value = {
         "path": "/x",
@@ -267,6 +276,7 @@ def test_a_single_thing_is_a_field_a_line_for_people():
     assert "commitlog.bytes  4K\n" in one("table")
 
 
+@pytest.mark.feature(138)
 def test_help_lists_fields_with_types_and_units():
     out = io.StringIO()
     render_help(Row, View(Format.TABLE), out)

@@ -48,6 +48,7 @@ def test_a_file_that_does_not_set_it_lets_the_next_one_speak(place):
     assert settings(place).get("output").value == "yaml"
 
 
+@pytest.mark.feature(141)
 def test_a_context_stands_between_variables_and_files(place):
     write_all(place)
     (place / "home/rmqctl/config.yaml").write_text("contexts: {prod: {tz: Asia/Tokyo}}\n")

@@ -37,6 +37,7 @@ def modules_of(*args, env=None):
     return set(modules)
 
 
+@pytest.mark.feature(148)
 @pytest.mark.parametrize(
     "args", [["--help"], ["version"], ["version", "-o", "jsonl"]], ids=" ".join
 )

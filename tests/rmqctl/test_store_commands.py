@@ -54,6 +54,7 @@ def test_init_prints_what_a_java_broker_needs_to_open_it(tmp_path):
     assert len(row["broker_conf"]) == 6
 
 
+@pytest.mark.feature(133)
 def test_a_new_store_has_the_topics_of_a_broker_and_is_healthy(tmp_path):
     run("store", "init", tmp_path / "s")
     topics = json.loads((tmp_path / "s/config/topics.json").read_text())["topicConfigTable"]
@@ -125,6 +126,7 @@ def test_info_counts_what_was_sent(store):
     assert facts["checkpoint"]["physic_msg_timestamp"] == facts["last_timestamp"]
 
 
+@pytest.mark.feature(110)
 @pytest.mark.parametrize("name", golden.names())
 def test_info_of_golden_stores_agrees_with_rocketmq(name):
     facts = info(golden.store(name))
@@ -208,6 +210,7 @@ def test_a_healthy_store_is_ok(store):
     assert plain.err.endswith("0 errors, 0 warnings\n")
 
 
+@pytest.mark.feature(111)
 def test_a_damaged_body_is_an_error_with_file_and_position(small_logs):
     name = damage(small_logs, 2, 100)
     report = fsck(small_logs, code=4)
@@ -302,6 +305,7 @@ def test_an_interrupted_check_is_resumed_where_it_stopped(small_logs, monkeypatc
     assert "no check of this store was interrupted" in again.err
 
 
+@pytest.mark.feature(126)
 def test_fsck_runs_beside_a_writer_and_changes_nothing(small_logs):
     with MessageStore.open(small_logs):
         before = facts_of(small_logs)
@@ -317,6 +321,7 @@ def facts_of(root):
     }
 
 
+@pytest.mark.feature(111, 112)
 @pytest.mark.parametrize("name", [name for name in golden.names() if name.startswith("torn-")])
 def test_torn_stores_are_checked_and_not_touched(name):
     root = golden.store(name)
@@ -329,6 +334,7 @@ def test_torn_stores_are_checked_and_not_touched(name):
     assert result.json()["ok"] is (kind not in lost)
 
 
+@pytest.mark.feature(109)
 def test_the_whole_of_a_store_may_be_copied_and_checked(small_logs, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(small_logs, copy)

@@ -31,6 +31,7 @@ def text(template: str, message: Any = MESSAGE) -> bytes:
     return OutputTemplate(template, UTC).format(message)
 
 
+@pytest.mark.feature(20)
 @pytest.mark.parametrize(
     ("template", "expected"),
     [

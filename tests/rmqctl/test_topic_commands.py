@@ -20,6 +20,7 @@ def listed(*options):
     return {row["topic"]: row for row in result.json()}
 
 
+@pytest.mark.feature(101)
 def test_the_list_has_every_topic_with_kind_queues_and_messages(store):
     run("produce", "orders", stdin=b"a\nb\nc\n")
     rows = listed()
@@ -47,6 +48,7 @@ def test_a_topic_has_eight_queues_unless_told_otherwise(store):
     assert listed()["orders"]["read_queues"] == listed()["payments"]["write_queues"] == 8
 
 
+@pytest.mark.feature(101)
 def test_queues_and_perm_are_those_of_the_options(store):
     assert run("topic", "create", "a", "--queues", 2, "--perm", 4).code == 0
     assert run("topic", "create", "-t", "b", "-r", 3, "-w", 1, "--order").code == 0
@@ -78,6 +80,7 @@ def test_a_dry_run_creates_nothing(store):
     assert "orders" not in listed()
 
 
+@pytest.mark.feature(149)
 def test_creating_is_noted_in_the_journal_with_its_reason(store):
     run("topic", "create", "orders", "--reason", "ticket 7")
     (path,) = (store / "rmqctl/journal").iterdir()
@@ -119,6 +122,7 @@ def test_what_can_not_be_is_one_sentence(store, args, code, sentence):
     assert result.err.count("\n") == 1
 
 
+@pytest.mark.feature(102)
 def test_queues_show_bounds_and_times(store):
     run("produce", "orders", "--queue", 1, stdin=b"a\nb\n")
     result = run("topic", "queues", "orders", "-o", "json")
@@ -140,6 +144,7 @@ def test_without_names_all_topics_are_shown_but_no_thousand_empty_queues(store):
     assert [row["topic"] for row in named] == ["TBW102"] * 8 + ["empty"] * 2
 
 
+@pytest.mark.feature(102, 110)
 @pytest.mark.parametrize(
     "name", ["basic-4.9", "basic-5.3", "small-files-4.9", "transaction-4.9", "torn-half-record-4.9"]
 )
