@@ -17,8 +17,8 @@ def test_no_more_go_than_the_rate_allows_and_none_less(rate):
     sent = 0
     while now[0] < 60:
         sent += pace.portion(10_000)
-    burst = max(1, rate / 20)
-    assert rate * 10 <= sent <= rate * 10 + burst + 1
+    burst = max(1, rate / 20)  # one at the beginning; the last may go a rounding error early
+    assert rate * 10 <= sent <= rate * 10 + 2 * burst
     assert slept
 
 
@@ -30,8 +30,10 @@ def test_lost_time_is_not_caught_up_by_a_burst():
     began, sent = now[0], 0
     while now[0] < began + 1:
         sent += pace.portion(1)
-    assert sent <= 100 + 100 / 20 + 1
+    assert sent <= 100 + 2 * 100 / 20
 
 
 def test_without_a_rate_nobody_waits():
-    assert Pace(None, sleep=pytest.fail).portion(10_000) == 10_000
+    slept: list[float] = []
+    assert Pace(None, sleep=slept.append).portion(10_000) == 10_000
+    assert not slept
