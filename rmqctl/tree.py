@@ -59,6 +59,14 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "redrive": Leaf("dlq_changes", "redrive", "Send dead letters again"),
         },
     ),
+    "retry": Noun(
+        "Retries: what groups are to consume again, when, and why.",
+        {
+            "browse": Leaf("retry", "browse", "Show what a group is to consume again"),
+            "show": Leaf("retry", "show", "Show every attempt of a message"),
+            "agenda": Leaf("retry", "agenda", "Show what is delivered when, and what is late"),
+        },
+    ),
     "offset": Noun(
         "Offsets: how far consumer groups are, queue by queue.",
         {

@@ -51,3 +51,11 @@ def bury(
             give_back(broker, group, stored, why=reasons[number % len(reasons)])
         topic = dlq_topic(group)
         return list(broker.view.get_message(topic, 0, 0, 32).messages)
+
+
+def deliver(broker: EmbeddedBroker, now_ms: int) -> None:
+    """Have delayed messages delivered that are due by the broker's own clock, which says so."""
+    assert broker.delayed is not None
+    while broker.delayed.tick(now_ms) <= now_ms:
+        pass
+    broker.delayed.shutdown()

@@ -1,0 +1,78 @@
+"""``rmqctl retry``: messages that a group is to consume again."""
+
+from typing import Annotated
+
+import typer
+
+from rmqctl.context import context_of, prints
+from rmqctl.errors import NotFound
+from rmqctl.filtering.options import filters_messages, message_filter
+from rmqctl.opening import open_for_reading
+from rmqctl.rows.retries import AgendaRow, AttemptRow, RetryRow
+
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
+
+
+@prints(RetryRow)
+@filters_messages
+def browse(
+    ctx: typer.Context,
+    group: _Group,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Those that were consumed since, too")
+    ] = False,
+) -> None:
+    """Show the messages that a group is to consume again, those first that are due first.
+
+    Messages that wait for their time lie in the delay topic, the others in the group's retry topic.
+
+    What comes next:           rmqctl retry browse readers --limit 10
+    Those near their end:      rmqctl retry browse readers --attempts 14.. -o wide
+    """
+    cli = context_of(ctx)
+    wanted = message_filter(cli)
+    with open_for_reading(cli) as broker:
+        from rmqctl.retrying.retries import Retries
+
+        retries = Retries(broker, group, cli.now_ms)
+        cli.rows(RetryRow, retries.rows(wanted, consumed=everything))
+        if retries.unreadable:
+            cli.warn(f"{retries.unreadable} retries can not be read; see 'rmqctl store fsck'")
+
+
+@prints(AttemptRow)
+def show(
+    ctx: typer.Context,
+    group: _Group,
+    message_id: Annotated[str, typer.Argument(metavar="ID", help="A unique or offset id")],
+) -> None:
+    """Show every attempt of a message: when it failed, why, when it came again.
+
+    All that is known:         rmqctl retry show readers 7F000001000ABC... -o wide
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from rmqctl.retrying.finding import retried_message
+        from rmqctl.retrying.life import life_of
+
+        message = retried_message(broker, group, message_id, cli.now_ms)
+        if message is None:
+            raise NotFound(f"group {group} has no retry and no dead letter {message_id!r}")
+        cli.rows(AttemptRow, life_of(broker.view, group, message))
+
+
+@prints(AgendaRow)
+def agenda(ctx: typer.Context) -> None:
+    """Show what is delivered when: delayed messages and retries, by level and target.
+
+    What should have gone:     rmqctl retry agenda --where 'overdue > 0'
+    One group's:               rmqctl retry agenda --where 'group = readers'
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from rmqctl.retrying.agenda import agenda_rows
+
+        rows = list(agenda_rows(broker, cli.now_ms))
+        cli.rows(AgendaRow, rows)
+        if any(row.state == "OVERDUE" for row in rows):
+            cli.say("no process of rmqctl delivers; 'rmqctl broker start' does")

@@ -1,0 +1,74 @@
+"""What is delivered when: the delay topic by level and target."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from broker.delaying.level import CLOCK_STEP_MS
+from broker.delaying.schedule import DELAY_FOR_A_PERIOD_MS
+from rmqctl.looking.broker_status import service
+from rmqctl.rows.retries import AgendaRow
+from storage.model import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+from storage.sharing.leadership import BROKER_SERVICES
+
+from .waiting import Level, Waiting, levels, waiting
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+
+AHEAD: Final = "AHEAD"
+LATE_MS: Final = DELAY_FOR_A_PERIOD_MS + CLOCK_STEP_MS
+"""Overdue for longer than this is no accident: a level that failed is tried again after 10 s."""
+
+
+def agenda_rows(broker: "EmbeddedBroker", now_ms: int) -> Iterator[AgendaRow]:
+    """One row for each level and target, levels in their order, then by who is due first.
+
+    A level whose saved offset lies behind its queue's end has a row though nothing waits: what is
+    in the queue will never be delivered.
+    """
+    running = bool(service(broker, BROKER_SERVICES)["running"])
+    for level in levels(broker.view):
+        by_topic: dict[str, list[Waiting]] = {}
+        for one in waiting(broker.view, level):
+            by_topic.setdefault(one.topic, []).append(one)
+        dues = {topic: [one.due_timestamp for one in held] for topic, held in by_topic.items()}
+        state = _state(level, min(map(min, dues.values()), default=None), now_ms, running=running)
+        if state == AHEAD and not dues:
+            yield _row(level, None, [], now_ms, state)
+        for topic in sorted(dues, key=lambda name: (min(dues[name]), name)):
+            yield _row(level, topic, dues[topic], now_ms, state)
+
+
+def _row(level: Level, topic: str | None, dues: list[int], now_ms: int, state: str) -> AgendaRow:
+    return AgendaRow(
+        level.level,
+        topic,
+        None if topic is None else group_of(topic),
+        len(dues),
+        min(dues, default=None),
+        max(dues, default=None),
+        sum(due <= now_ms for due in dues),
+        state,
+        level.delay_ms,
+        level.saved_offset,
+        level.min_offset,
+        level.max_offset,
+    )
+
+
+def group_of(topic: str) -> str | None:
+    """The group whose retries or dead letters a topic holds."""
+    for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
+        if topic.startswith(prefix):
+            return topic.removeprefix(prefix)
+    return None
+
+
+def _state(level: Level, first_due: int | None, now_ms: int, *, running: bool) -> str:
+    if level.saved_offset is not None and level.saved_offset > level.max_offset:
+        return AHEAD
+    if first_due is None or first_due > now_ms:
+        return "OK"
+    if not running:
+        return "OVERDUE"
+    return "STUCK" if first_due < now_ms - LATE_MS else "OK"
