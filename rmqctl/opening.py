@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
 
 from rmqctl.errors import NotFound
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
+    from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
     from rmqctl.context import Cli
     from storage.config import StoreConfig
@@ -45,25 +46,40 @@ def open_for_writing(
     return EmbeddedBroker.open(cli.store.path, store_config=store_config)
 
 
+class Tables(NamedTuple):
+    """The settings of a store's topics and groups, and the store for reading."""
+
+    view: "StoreView"
+    topics: "TopicManager"
+    groups: "GroupManager"
+
+
 @contextmanager
-def topics_for_change(cli: "Cli") -> "Iterator[TopicManager]":
-    """The topics of the call's store, to be changed without opening the store for writing.
+def tables_for_change(cli: "Cli") -> Iterator[Tables]:
+    """Topics and groups of the call's store, to be changed without opening the store for writing.
 
     Whoever changes settings neither recovers the log nor waits for the writers of messages.
     """
     from broker.config import BrokerConfig
+    from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
     from storage.readonly import StoreView
     from storage.sharing.config_gate import config_gate
 
     _check_exists(cli)
     with StoreView.open(cli.store.path) as view:
-        yield TopicManager(
-            view.root,
-            BrokerConfig(),
-            gate=lambda: config_gate(view.root),
-            queues=view.queues,
-            now=lambda: time.time_ns() // 1_000_000,
+
+        def gate() -> AbstractContextManager[None]:
+            return config_gate(view.root)
+
+        def now() -> int:
+            return time.time_ns() // 1_000_000
+
+        config = BrokerConfig()
+        yield Tables(
+            view,
+            TopicManager(view.root, config, gate=gate, queues=view.queues, now=now),
+            GroupManager(view.root, config, gate=gate, now=now),
         )
 
 

@@ -33,7 +33,11 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "list": Leaf("topic", "list_topics", "List all topics"),
             "describe": Leaf("topic", "describe", "Show everything about topics"),
             "queues": Leaf("topic", "queues", "Show queues with their offsets and times"),
-            "create": Leaf("topic", "create", "Create a topic"),
+            "create": Leaf("topic_changes", "create", "Create topics"),
+            "alter": Leaf("topic_changes", "alter", "Change the settings of topics"),
+            "delete": Leaf("topic_changes", "delete", "Delete a topic"),
+            "stats": Leaf("topic_figures", "stats", "Show sizes and rates, by queue or hour"),
+            "usage": Leaf("topic_figures", "usage", "Show the bytes that topics take"),
         },
     ),
     "group": Noun(

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from broker.validation import is_system_topic
+from broker.validation import check_topic, is_system_topic
+from rmqctl.errors import NotFound
 from rmqctl.rows.topics import TopicDescription, TopicQueueRow, TopicRow
 from storage.configs.topics import system_topics
 from storage.model import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
@@ -13,13 +14,26 @@ if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
 
 
+def chosen_topics(
+    broker: "EmbeddedBroker", topics: Iterable[str] | None, more: Iterable[str] | None
+) -> list[str]:
+    """The topics that were named, else all. NotFound names the first that does not exist."""
+    known = broker.topics()
+    names = list(dict.fromkeys([*(topics or ()), *(more or ())]))
+    for name in names:
+        if name not in known:
+            check_topic(name)
+            raise NotFound(f"topic {name} does not exist in {broker.view.root}")
+    return names or sorted(known)
+
+
 def topic_rows(broker: "EmbeddedBroker") -> Iterator[TopicRow]:
     """All topics by name."""
-    queues = _queues(broker)
+    queues = queues_by_topic(broker)
     for name, config in sorted(broker.topics().items()):
         yield TopicRow(
             name,
-            _kind(broker, name),
+            topic_kind(broker, name),
             config.read_queue_nums,
             config.write_queue_nums,
             config.perm,
@@ -34,10 +48,10 @@ def queue_rows(
 
     ``all_topics``: of RocketMQ's own only those queues that had messages, it has over a thousand.
     """
-    used = _queues(broker)
+    used = queues_by_topic(broker)
     for topic in topics:
         queues = set(used[topic])
-        if not (all_topics and _kind(broker, topic) == "system"):
+        if not (all_topics and topic_kind(broker, topic) == "system"):
             config = broker.topics()[topic]
             queues.update(range(max(config.read_queue_nums, config.write_queue_nums)))
         for queue_id in sorted(queues):
@@ -63,7 +77,7 @@ def queue_row(broker: "EmbeddedBroker", topic: str, queue_id: int) -> TopicQueue
 
 def descriptions(broker: "EmbeddedBroker", topics: Iterable[str]) -> Iterator[TopicDescription]:
     """Some topics in full."""
-    used = _queues(broker)
+    used = queues_by_topic(broker)
     groups = _groups(broker)
     for topic in topics:
         config = broker.topics()[topic]
@@ -72,7 +86,7 @@ def descriptions(broker: "EmbeddedBroker", topics: Iterable[str]) -> Iterator[To
         last = [row.last_timestamp for row in rows if row.last_timestamp is not None]
         yield TopicDescription(
             topic,
-            _kind(broker, topic),
+            topic_kind(broker, topic),
             config.read_queue_nums,
             config.write_queue_nums,
             config.perm,
@@ -86,7 +100,7 @@ def descriptions(broker: "EmbeddedBroker", topics: Iterable[str]) -> Iterator[To
         )
 
 
-def _queues(broker: "EmbeddedBroker") -> Mapping[str, Sequence[int]]:
+def queues_by_topic(broker: "EmbeddedBroker") -> Mapping[str, Sequence[int]]:
     """Queues that have or had messages, by topic."""
     found: dict[str, list[int]] = defaultdict(list)
     for topic, queue_id in broker.view.queues():
@@ -107,7 +121,8 @@ def _groups(broker: "EmbeddedBroker") -> dict[str, list[str]]:
     return found
 
 
-def _kind(broker: "EmbeddedBroker", topic: str) -> str:
+def topic_kind(broker: "EmbeddedBroker", topic: str) -> str:
+    """What a topic is for: normal, retry, dlq or system."""
     if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         return "retry"
     if topic.startswith(DLQ_GROUP_TOPIC_PREFIX):

@@ -51,9 +51,14 @@ def exact(value: Any) -> str:
 
 
 def for_people(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str:
-    """The value for table, wide and md: formatted times, durations and sizes; null is ``-``."""
+    """The value for table, wide and md: formatted times, durations and sizes; null is ``-``.
+
+    Numbers with a fraction are rounded to what is worth reading.
+    """
     if value is None:
         return "-"
+    if isinstance(value, float) and not raw:
+        return _rounded(value)
     if not raw and isinstance(value, int):
         match kind:
             case Kind.TIMESTAMP:
@@ -63,6 +68,13 @@ def for_people(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str
             case Kind.SIZE:
                 return format_size(value)
     return escape_controls(exact(value))
+
+
+def _rounded(value: float) -> str:
+    """Two places behind the point, fewer for large numbers, more for small ones."""
+    if abs(value) >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.2f}" if abs(value) >= 0.1 or not value else f"{value:.2g}"
 
 
 def for_lines(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str:

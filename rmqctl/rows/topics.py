@@ -2,7 +2,7 @@
 
 from typing import Annotated, NamedTuple
 
-from rmqctl.output.fields import Wide
+from rmqctl.output.fields import OmitNull, Wide
 
 
 class TopicRow(NamedTuple):
@@ -55,3 +55,60 @@ class CreatedTopicRow(NamedTuple):
     write_queues: Annotated[int, "queues that producers write"]
     perm: Annotated[int, "sum of 4 (read), 2 (write) and 1 (new topics may be made like it)"]
     order: Annotated[bool, Wide("whether it is an ordered topic")]
+
+
+class ChangedTopicRow(NamedTuple):
+    """One setting of a topic that changes."""
+
+    topic: Annotated[str, "the topic"]
+    setting: Annotated[str, "what changes, by its name in RocketMQ's TopicConfig"]
+    old: Annotated[str, "before"]
+    new: Annotated[str, "after"]
+    note: Annotated[str | None, "what that means for messages; null if nothing"]
+    applied: Annotated[bool | None, OmitNull("whether it is so now; null in a plan")]
+
+
+class DeletedTopicRow(NamedTuple):
+    """What becomes of one part of a topic that is deleted."""
+
+    topic: Annotated[str, "the topic"]
+    part: Annotated[str, "settings, queues, messages or offsets"]
+    group: Annotated[str | None, "the group whose offsets they are"]
+    amount: Annotated[int, "how many there are"]
+    fate: Annotated[str, "removed or kept"]
+    note: Annotated[str | None, "what that means"]
+    applied: Annotated[bool | None, OmitNull("whether it is so now; null in a plan")]
+
+
+class TopicStatsRow(NamedTuple):
+    """What a topic or a part of it holds, and how fast it grows."""
+
+    topic: Annotated[str, "the topic"]
+    queue_id: Annotated[int | None, OmitNull("the queue, with --by queue")]
+    from_timestamp: Annotated[int | None, OmitNull("where the hour begins, with --by hour")]
+    messages: Annotated[int, "messages that are stored"]
+    bytes: Annotated[int | None, "their records in the log; null if units are damaged"]
+    average_size: Annotated[int | None, "bytes of a record; null without messages"]
+    share: Annotated[float | None, "part of the topic's messages, 0 to 1; null without messages"]
+    rate: Annotated[float | None, "messages a second; null without any"]
+    first_timestamp: Annotated[int | None, "when the oldest one was stored"]
+    last_timestamp: Annotated[int | None, "when the newest one was stored"]
+    bytes_rate: Annotated[float | None, Wide("bytes a second")]
+    skew: Annotated[
+        float | None,
+        Wide("the fullest queue against the average of all; 1 is even; null without messages"),
+    ]
+
+
+class TopicUsageRow(NamedTuple):
+    """How much of the disk a topic takes."""
+
+    topic: Annotated[str | None, "the topic; null for the rest of the log"]
+    messages: Annotated[int | None, "messages that are stored"]
+    bytes: Annotated[
+        int | None, "their records in the log; 0 for a light queue, null if units are damaged"
+    ]
+    share: Annotated[float | None, "part of the log, 0 to 1"]
+    queue_bytes: Annotated[int | None, "what its consume queues take on the disk"]
+    oldest_timestamp: Annotated[int | None, "when the oldest one was stored"]
+    newest_timestamp: Annotated[int | None, "when the newest one was stored"]
