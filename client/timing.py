@@ -37,6 +37,11 @@ class SystemClock:
 SYSTEM_CLOCK: Final = SystemClock()
 
 
+def seconds_of(clock: Clock) -> Callable[[], float]:
+    """Give a clock's time in seconds as cheaply as it is to be had: for once a message."""
+    return time.time if clock is SYSTEM_CLOCK else lambda: clock.now_ms() / 1000
+
+
 class Cancellable(Protocol):
     """Something that was scheduled."""
 

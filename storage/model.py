@@ -192,11 +192,17 @@ class MessageExt(Message):
     first use. Reading ``body`` of a compressed message inflates it, up to 64 MiB: more raises
     BodyTooLargeError, damage BodyError (``inflated_body`` takes another limit).
     Assigning ``body`` or ``properties`` changes the object only, never the store.
+
+    ``added_property_bytes`` are properties that a client adds to what it has pulled, written alike;
+    of two with one name the added one counts. Many messages share one such object: assigning it
+    is all that it costs until somebody reads a property.
     """
 
     __slots__ = (
+        "_added",
         "_body",
         "_properties",
+        "added_property_bytes",
         "body_crc",
         "born_host_bytes",
         "born_timestamp",
@@ -228,6 +234,7 @@ class MessageExt(Message):
     prepared_transaction_offset: int
     stored_body: bytes
     property_bytes: bytes
+    added_property_bytes: bytes
     version: int
 
     def __init__(
@@ -268,8 +275,10 @@ class MessageExt(Message):
         self.reconsume_times = reconsume_times
         self.prepared_transaction_offset = prepared_transaction_offset
         self.version = version
+        self.added_property_bytes = b""
         self._body: bytes | None = None
         self._properties: dict[str, str] | None = None
+        self._added = b""  # of the added ones, those that ``_properties`` has; set with it
 
     @property
     def body(self) -> bytes:
@@ -293,37 +302,30 @@ class MessageExt(Message):
     def properties(self) -> dict[str, str]:
         """All properties, reserved ones too."""
         properties = self._properties
+        added = self.added_property_bytes
         if properties is None:
             properties = self._properties = parse_properties(self.property_bytes)
+            self._added = b""
+        if added is not self._added:
+            known = self._added
+            added_since = added[len(known) :] if added.startswith(known) else added
+            properties.update(parse_properties(added_since))
+            self._added = added
         return properties
 
     @properties.setter
     def properties(self, properties: dict[str, str]) -> None:
         self._properties = properties
+        self._added = self.added_property_bytes
 
     def get_property(self, name: str) -> str | None:
         """Read one property, without parsing the others."""
         if self._properties is not None:
-            return self._properties.get(name)
-        return find_property(self.property_bytes, name)
-
-    def add_property_bytes(self, items: bytes) -> None:
-        """Add properties as they are stored (storage.format.properties), without parsing any.
-
-        For properties that many messages get alike; of two with one name the added one counts.
-        """
-        self.property_bytes += b"\x02" + items
-        if self._properties is not None:
-            self._properties.update(parse_properties(items))
-
-    @staticmethod
-    def add_property_bytes_to_all(messages: Iterable[MessageExt], items: bytes) -> None:
-        """Do ``add_property_bytes`` for many: that is most of what a pull costs a client."""
-        following = b"\x02" + items
-        for message in messages:
-            message.property_bytes += following
-            if message._properties is not None:
-                message._properties.update(parse_properties(items))
+            return self.properties.get(name)
+        added = self.added_property_bytes
+        if not added:
+            return find_property(self.property_bytes, name)
+        return find_property(self.property_bytes + b"\x02" + added, name)
 
     @property
     def born_host(self) -> str:

@@ -9,10 +9,11 @@ of a request decides:
 
 Finished messages leave the process queue, whose smallest remaining offset is the progress.
 
-They do so in batches. A request that succeeded within a millisecond is only put into the process
-queue's ``finished``, and ``settle`` turns all of them into progress at once: when a thread runs out
-of work, after some pulls, after a request that took longer, and whenever somebody is about to use
-the progress (ConsumeService.settle). So the batches change no number that anybody looks at.
+They do so in batches. A request that succeeded quickly is only noted (``pulled.Share``), and
+``settle`` turns all of them into progress at once: when a thread runs out of work, after some
+pulls, and whenever somebody is about to use the progress (ConsumeService.settle). So the batches
+change no number that anybody looks at. A request that took longer, or was no plain success, is
+turned into progress when it ends.
 
 Locks, in their order: WatchedRequest.lock > ProcessQueue.settling > ProcessQueue's and the offset
 store's own. Listeners and hooks run under none of them.
@@ -22,14 +23,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from itertools import chain
-from operator import length_hint
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.port.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
 from broker.retrying.failure_reason import failure_properties
+from client.timing import seconds_of
 from storage.model import (
     PROPERTY_CONSUME_START_TIMESTAMP,
     MessageExt,
@@ -39,10 +39,12 @@ from storage.model import (
 
 from .consume_hooks import call_after, call_before, return_type
 from .listener import (
+    ACK_ALL,
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
     concurrent_function,
 )
+from .pulled import Pulled, Share
 from .service import reset_retry_topic, thread_name
 from .timer import ConsumeTimer, WatchedRequest
 from .worker_pool import WorkerPool
@@ -63,7 +65,8 @@ EXPIRED_DELAY_LEVEL: Final = 3
 
 _MAX_UNSETTLED: Final = 64  # pulls that are done with, but for their progress
 _MS_PER_MINUTE: Final = 60_000
-_START_TIME: Final = PROPERTY_CONSUME_START_TIMESTAMP.encode() + b"\x01%d"
+_QUICK_MS: Final = 1  # what takes longer is turned into progress when it ends
+_START_TIME: Final = b"\x02" + PROPERTY_CONSUME_START_TIMESTAMP.encode() + b"\x01%d"
 _SUCCESS: Final = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 _LATER: Final = ConsumeConcurrentlyStatus.RECONSUME_LATER
 _TOO_LONG: Final = "TIME_OUT"
@@ -81,32 +84,6 @@ class _Call(NamedTuple):
     watched: WatchedRequest | None
 
 
-class _Pulled:
-    """The requests of one pull: each thread that helps takes the next one."""
-
-    __slots__ = ("_service", "process_queue", "queue", "requests")
-
-    def __init__(
-        self,
-        service: ConsumeMessageConcurrentlyService,
-        requests: Iterator[Messages],
-        process_queue: ProcessQueue,
-        queue: MessageQueue,
-    ) -> None:
-        self._service = service
-        self.requests = requests  # over a list: a step of it is whole, whoever makes it
-        self.process_queue = process_queue
-        self.queue = queue
-
-    def has_more(self) -> bool:
-        """See Job.has_more."""
-        return length_hint(self.requests) > 1
-
-    def work(self) -> None:
-        """See Job.work."""
-        self._service.work_on(self)
-
-
 class ConsumeMessageConcurrentlyService:
     """A ConsumeService: see the module."""
 
@@ -115,6 +92,7 @@ class ConsumeMessageConcurrentlyService:
         self._consumer = consumer
         self._listen = concurrent_function(listener)
         self._now_ms = consumer.clock.now_ms
+        self._seconds = seconds_of(consumer.clock)
         self._retry_topic = retry_topic(consumer.group)
         self._clustering = consumer.config.message_model is MessageModel.CLUSTERING
         group = consumer.group
@@ -130,7 +108,7 @@ class ConsumeMessageConcurrentlyService:
             self._give_back_late,
             self._remove,
         )
-        self._unsettled: deque[_Pulled] = deque()
+        self._unsettled: deque[Pulled] = deque()
 
     def start(self) -> None:
         """See ConsumeService.start.
@@ -162,14 +140,9 @@ class ConsumeMessageConcurrentlyService:
     ) -> None:
         """See ConsumeService.submit; ``dispatch_to_consume`` means nothing here."""
         size = self._consumer.config.consume_message_batch_max_size
-        pulled = tuple(messages)
-        requests: list[Messages] = (
-            [(message,) for message in pulled]
-            if size == 1
-            else [pulled[i : i + size] for i in range(0, len(pulled), size)]
-        )
-        if not self.pool.submit(_Pulled(self, iter(requests), process_queue, queue)):
-            self._submit_later(pulled, process_queue, queue)
+        own = tuple(messages)  # the same object if it is a tuple
+        if not self.pool.submit(Pulled(own, size, process_queue, queue, self._work_on)):
+            self._submit_later(own, process_queue, queue)
 
     def _submit_later(
         self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue
@@ -180,78 +153,101 @@ class ConsumeMessageConcurrentlyService:
 
     # -- one request
 
-    def work_on(self, pulled: _Pulled) -> None:
+    def _work_on(self, pulled: Pulled) -> None:
         """Consume requests of a pull until none is left to begin, in this thread."""
-        self._run(pulled.requests, pulled.process_queue, pulled.queue)
+        share = Share(pulled)
+        pulled.process_queue.finished.append(share)
+        try:
+            self._run(pulled.requests, pulled.process_queue, pulled.queue, share.requests)
+        finally:
+            share.ended = True
         self._unsettled.append(pulled)
         if len(self._unsettled) > _MAX_UNSETTLED:
             self._settle_all()
 
     def _run(
         self,
-        requests: Iterator[Messages],
+        requests: Iterable[Messages],
         process_queue: ProcessQueue,
         queue: MessageQueue,
+        finished: list[Messages],
         watched: WatchedRequest | None = None,
     ) -> None:
         """Have requests consumed one after the other (ConsumeRequest.run).
 
-        Everything that is the same for all of them is looked up once: an empty listener costs
-        about as much as what is done here for each message.
+        Everything that is the same for all of them is looked up once, and again whenever
+        something has happened: an empty listener costs about as much as what is done here for
+        each message.
         """
-        consumer, pool, listen, now_ms = self._consumer, self.pool, self._listen, self._now_ms
-        finish = process_queue.finished.append
+        consumer, pool, listen, seconds = self._consumer, self.pool, self._listen, self._seconds
+        new, context_type = object.__new__, ConsumeConcurrentlyContext
         retried = queue.topic == self._retry_topic
         config, hooks = consumer.config, consumer.consume_hooks
-        watch = more_to_do = False
-        started, start_time = 0, b""
+        watch = special = False
+        started, next_ms = 0, 0.0
+        start_time = before = added = b""
         look = True  # time has passed: settings may have changed, and it is another millisecond
         for messages in requests:
-            if pool.stopped:
-                return
-            if process_queue.dropped:
-                logger.info("not consumed, the queue is dropped: %s", queue)
-                continue
             if look:
+                if pool.stopped:
+                    return
+                if process_queue.dropped:
+                    logger.info("not consumed, the queue is dropped: %s", queue)
+                    continue
                 look = False
                 config, hooks = consumer.config, consumer.consume_hooks
                 watch = bool(config.resend_after_if_still_un_ack_ms) and self._clustering
-                more_to_do = bool(hooks) or config.consume_log or watched is not None
-                started = now_ms()
+                special = bool(hooks) or config.consume_log or watched is not None
+                started = self._now_ms()
+                next_ms = (started + 1) / 1000
                 start_time = _START_TIME % started
+                before = added = start_time[1:]
             if watch and watched is None:
                 self._watch(messages, process_queue, queue)
                 look = True
                 continue
-            context = ConsumeConcurrentlyContext(queue)
+            # ConsumeConcurrentlyContext(queue), without the call
+            context: ConsumeConcurrentlyContext = new(context_type)
+            context.message_queue = queue
+            context.delay_level_when_next_consume = 0
+            context.ack_index = ACK_ALL
             if retried:
                 reset_retry_topic(messages, self._retry_topic)
             hooked = call_before(hooks, consumer.group, messages, queue) if hooks else None
             for message in messages:
-                message.add_property_bytes(start_time)
-            status: ConsumeConcurrentlyStatus | None = None
-            error: BaseException | None = None
+                own = message.added_property_bytes
+                if own is not before:  # all of a pull have the same
+                    before, added = own, own + start_time if own else start_time[1:]
+                message.added_property_bytes = added
             try:
-                status = listen(messages, context)
+                status, error = listen(messages, context), None
             except BaseException as raised:  # noqa: BLE001 - whatever it raises, they come again
-                error = raised
-            took = now_ms() - started
+                status, error = None, raised
             if (
-                status is not _SUCCESS
-                or took
-                or more_to_do
-                or context.ack_index < len(messages) - 1
-                or _is_dropped(process_queue)
+                status is _SUCCESS
+                and context.ack_index >= len(messages) - 1
+                and seconds() < next_ms
+                and not (special or process_queue.dropped or pool.stopped)
             ):
-                call = _Call(messages, context, status, error, took, hooked, watched)
-                self._end(call, process_queue)
-                look = True
-            else:
-                finish(messages)
+                finished.append(messages)
+                continue
+            look = True
+            took = self._now_ms() - started
+            if (
+                status is _SUCCESS
+                and context.ack_index >= len(messages) - 1
+                and took <= _QUICK_MS
+                and not (special or process_queue.dropped)
+            ):
+                self._consumer.stats.consume_rt.add_value(self._key(queue), took, times=0)
+                finished.append(messages)
+                continue
+            call = _Call(messages, context, status, error, took, hooked, watched)
+            self._end(call, process_queue)
 
     def _watch(self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         def consume(request: WatchedRequest) -> None:
-            self._run(iter((messages,)), process_queue, queue, request)
+            self._run((messages,), process_queue, queue, [], request)
 
         request = WatchedRequest(messages, process_queue, queue)
         self._timer.run(request, self._consumer.config.resend_after_if_still_un_ack_ms, consume)
@@ -362,13 +358,21 @@ class ConsumeMessageConcurrentlyService:
     def settle(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         """See ConsumeService.settle."""
         finished = process_queue.finished
+        if not finished:
+            return
+        done = requests = 0
         with process_queue.settling:
-            requests = [finished.popleft() for _ in range(len(finished))]
-            if not requests:
-                return
-            messages = list(chain.from_iterable(requests))
-            self._note_removed(messages, process_queue, queue)
-        self._count(queue, 0, len(messages), times=len(requests))
+            for _ in range(len(finished)):
+                share = finished.popleft()
+                if not share.ended:
+                    finished.append(share)  # its thread goes on
+                messages, count = share.take()
+                if messages:
+                    self._note_removed(messages, process_queue, queue)
+                    done += len(messages)
+                    requests += count
+        if requests:
+            self._count(queue, 0, done, times=requests)
 
     def _settle_all(self) -> None:
         while True:
@@ -395,12 +399,15 @@ class ConsumeMessageConcurrentlyService:
     def _count(
         self, queue: MessageQueue, took: int, ok: int = 0, failed: int = 0, times: int = 1
     ) -> None:
-        stats, key = self._consumer.stats, f"{queue.topic}@{self._consumer.group}"
+        stats, key = self._consumer.stats, self._key(queue)
         stats.consume_rt.add_value(key, took, times)
         if ok:
             stats.consume_ok_tps.add_value(key, ok, times)
         if failed:
             stats.consume_failed_tps.add_value(key, failed)
+
+    def _key(self, queue: MessageQueue) -> str:
+        return f"{queue.topic}@{self._consumer.group}"
 
     # -- by hand
 
@@ -426,7 +433,3 @@ _DIRECT: Final = {
     _LATER: ConsumeDirectlyStatus.CR_LATER,
     None: ConsumeDirectlyStatus.CR_RETURN_NULL,
 }
-
-
-def _is_dropped(process_queue: ProcessQueue) -> bool:
-    return process_queue.dropped  # it changes while a listener runs

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 if TYPE_CHECKING:
     from storage.model import MessageExt, MessageQueue
 
-_INT_MAX: Final = (1 << 31) - 1
+ACK_ALL: Final = (1 << 31) - 1
+"""An ``ack_index`` that nobody has set."""
 
 
 class ConsumeConcurrentlyStatus(StrEnum):
@@ -52,12 +53,12 @@ class ConsumeConcurrentlyContext:
     to come again, although it says CONSUME_SUCCESS.
     """
 
-    # Values of the class until somebody sets them: one is made for each message.
-    delay_level_when_next_consume: int = 0
-    ack_index: int = _INT_MAX
+    __slots__ = ("ack_index", "delay_level_when_next_consume", "message_queue")
 
     def __init__(self, message_queue: MessageQueue) -> None:
         self.message_queue = message_queue
+        self.delay_level_when_next_consume = 0
+        self.ack_index = ACK_ALL
 
 
 class ConsumeOrderlyContext:

@@ -1,8 +1,10 @@
 """What a consumer holds of one queue: pulled, and not finished yet (ProcessQueue of 4.9).
 
-Messages stand in a sorted map by queue offset, the seeds' ``msgTreeMap``. Progress is one number:
-the smallest offset that is not finished, so a message that is stuck holds it back, and the jump
-comes when it is done:
+Messages stand in a sorted map by queue offset, the seeds' ``msgTreeMap``. What is pulled behind all
+others waits beside it as a *run*, and is sorted in when somebody asks for less than the whole of
+it. Most runs leave as they came, so that nothing is done for a single message. Progress is one
+number: the smallest offset that is not finished, so a message that is stuck holds it back, and the
+jump comes when it is done:
 
     1001..1010 finished, nothing left                 1011
     1001..1008 finished, 1009 and 1010 left           1009
@@ -21,8 +23,8 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from operator import attrgetter
-from typing import Any, Final
+from operator import attrgetter, lt
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sortedcontainers import SortedDict
 
@@ -32,6 +34,9 @@ from storage.model import (
     PROPERTY_MAX_OFFSET,
     MessageExt,
 )
+
+if TYPE_CHECKING:
+    from .pulled import Share
 
 logger = logging.getLogger("rmqctl.client.process_queue")
 
@@ -51,6 +56,14 @@ Messages = tuple[MessageExt, ...]
 """What one call of a listener gets: not to be changed by it."""
 
 
+class _Run(NamedTuple):
+    """Messages of one pull, with ascending offsets, none of which is finished alone."""
+
+    messages: Sequence[MessageExt]
+    last: int
+    size: int
+
+
 class ProcessQueue:
     """The messages of one queue in a consumer's hands. Safe for threads.
 
@@ -58,8 +71,7 @@ class ProcessQueue:
     more: what still runs may end, and its result is thrown away. ``offset_illegal`` says that it
     was dropped because its progress lies outside of it, which is about to be put right.
     ``locked`` is the client's view of the broker's lock. ``finished`` is for the concurrent
-    service: messages of listener calls that succeeded and were not removed yet, see its
-    ``settle``.
+    service: what its threads have finished and nobody has removed yet, see its ``settle``.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -76,12 +88,13 @@ class ProcessQueue:
         """Messages behind the last one pulled, as far as its MAX_OFFSET tells."""
         self.consume_lock: Final = threading.Lock()
         self.settling: Final = threading.Lock()  # held while ``finished`` becomes progress
-        self.finished: Final[deque[Messages]] = deque()
+        self.finished: Final[deque[Share]] = deque()
         self._clock = clock
         self._lock = threading.Lock()  # guards all below, and queue_offset_max
         self._tree: SortedDict = SortedDict()  # queue offset -> message: to be consumed
+        self._runs: dict[int, _Run] = {}  # by first offset, ascending, all behind ``_tree``
         self._orderly: SortedDict = SortedDict()  # taken by orderly consumption, not committed
-        self._msg_count = 0  # of both maps
+        self._msg_count = 0  # of all three
         self._msg_size = 0
         self._consuming = False
 
@@ -100,12 +113,12 @@ class ProcessQueue:
     def get_max_span(self) -> int:
         """Distance between the first and the last offset to be consumed; 0 if there is none."""
         with self._lock:
-            tree = self._tree
-            return next(reversed(tree)) - next(iter(tree)) if tree else 0
+            first, last = self._first(), self._last()
+            return 0 if first is None or last is None else last - first
 
     def has_temp_message(self) -> bool:
         """Whether something waits to be consumed."""
-        return bool(self._tree)
+        return bool(self._runs or self._tree)
 
     def is_lock_expired(self) -> bool:
         """Whether the broker's lock was refreshed too long ago to rely on it."""
@@ -121,21 +134,12 @@ class ProcessQueue:
         """Take what was pulled; True if orderly consumption has to be started.
 
         That is once for each change from idle to busy. An offset that is there already has its
-        message replaced and is not counted again.
+        message replaced and is not counted again. ``messages`` is kept, not to be changed any more.
         """
         if not messages:
             return False
-        fresh = dict(zip(map(_QUEUE_OFFSET, messages), messages, strict=True))
         with self._lock:
-            tree = self._tree
-            known = fresh.keys() & tree.keys() if self._overlaps(fresh) else ()
-            tree.update(fresh)
-            for offset in known:
-                del fresh[offset]
-            if fresh:
-                self._msg_count += len(fresh)
-                self._msg_size += sum(map(len, map(_STORED_BODY, fresh.values())))
-                self.queue_offset_max = next(reversed(fresh))
+            self._put(messages)
             last = messages[-1]
             max_offset = last.get_property(PROPERTY_MAX_OFFSET)
             if max_offset is not None:
@@ -146,28 +150,77 @@ class ProcessQueue:
             self._consuming = True
             return dispatch
 
+    def _put(self, messages: Sequence[MessageExt]) -> None:
+        offsets = list(map(_QUEUE_OFFSET, messages))
+        behind = self._last()
+        if (behind is None or behind < offsets[0]) and all(map(lt, offsets, offsets[1:])):
+            size = sum(map(len, map(_STORED_BODY, messages)))
+            self._runs[offsets[0]] = _Run(messages, offsets[-1], size)
+            self._msg_count += len(messages)
+            self._msg_size += size
+            self.queue_offset_max = offsets[-1]
+            return
+        self._sort_in()
+        fresh = dict(zip(offsets, messages, strict=True))
+        known = fresh.keys() & self._tree.keys()
+        self._tree.update(fresh)
+        for offset in known:
+            del fresh[offset]
+        if fresh:
+            self._msg_count += len(fresh)
+            self._msg_size += sum(map(len, map(_STORED_BODY, fresh.values())))
+            self.queue_offset_max = next(reversed(fresh))
+
     def remove_message(self, messages: Sequence[MessageExt]) -> int | None:
         """Take out what is finished; gives the progress: the next offset to consume.
 
         None if there was nothing to remove from: then there is no progress to note (RocketMQ: -1).
+        The very object that was put leaves at once, whatever else is there.
         """
         with self._lock:
             self.last_consume_timestamp = self._clock.now_ms()
-            if not self._tree:
+            if not (self._runs or self._tree):
                 return None
-            self._take_out(messages)
-            return next(iter(self._tree)) if self._tree else self.queue_offset_max + 1
+            if messages and not self._take_out_run(messages):
+                self._sort_in(max(map(_QUEUE_OFFSET, messages)))
+                self._take_out(messages)
+            first = self._first()
+            return self.queue_offset_max + 1 if first is None else first
 
-    def _overlaps(self, fresh: dict[int, MessageExt]) -> bool:
-        """Whether some of the offsets may be there; pulls go on behind the last one."""
-        return bool(self._tree) and min(fresh) <= next(reversed(self._tree))
+    def _first(self) -> int | None:
+        first: int | None = next(iter(self._tree or self._runs), None)
+        return first
+
+    def _last(self) -> int | None:
+        if self._runs:
+            return next(reversed(self._runs.values())).last
+        last: int | None = next(reversed(self._tree), None)
+        return last
+
+    def _sort_in(self, up_to: int | None = None) -> None:
+        """Sort in all runs, or those that begin at ``up_to`` or before."""
+        for first in list(self._runs):
+            if up_to is not None and first > up_to:
+                break
+            messages = self._runs.pop(first).messages
+            self._tree.update(zip(map(_QUEUE_OFFSET, messages), messages, strict=True))
+
+    def _take_out_run(self, messages: Sequence[MessageExt]) -> bool:
+        first = messages[0].queue_offset
+        run = self._runs.get(first)
+        if run is None or run.messages is not messages:
+            return False
+        del self._runs[first]
+        self._msg_count -= len(messages)
+        self._msg_size -= run.size
+        return True
 
     def _take_out(self, messages: Sequence[MessageExt]) -> None:
         tree = self._tree
         before = len(tree)
         gone = set(map(_QUEUE_OFFSET, messages))
         if gone.issuperset(dict.keys(tree)):
-            self._msg_size = sum(map(len, map(_STORED_BODY, dict.values(self._orderly))))
+            self._msg_size -= sum(map(len, map(_STORED_BODY, dict.values(tree))))
             tree.clear()
         else:
             for offset in gone:
@@ -185,6 +238,7 @@ class ProcessQueue:
         """
         with self._lock:
             self.last_consume_timestamp = self._clock.now_ms()
+            self._sort_in()
             tree = self._tree
             taken = []
             for _ in range(min(batch_size, len(tree))):
@@ -212,12 +266,14 @@ class ProcessQueue:
     def rollback(self) -> None:
         """Put everything back that was taken."""
         with self._lock:
+            self._sort_in()
             self._tree.update(self._orderly)
             self._orderly.clear()
 
     def make_message_to_consume_again(self, messages: Sequence[MessageExt]) -> None:
         """Put some of the taken messages back, to be consumed first."""
         with self._lock:
+            self._sort_in()
             for message in messages:
                 # Cleared meanwhile: it is not ours any more.
                 if self._orderly.pop(message.queue_offset, None) is not None:
@@ -229,6 +285,7 @@ class ProcessQueue:
         """Forget all messages; whatever runs has nothing to finish."""
         with self._lock:
             self.finished.clear()
+            self._runs.clear()
             self._tree = SortedDict()
             self._orderly = SortedDict()
             self._msg_count = self._msg_size = 0
@@ -244,7 +301,7 @@ class ProcessQueue:
         again. The progress that a removal gives is not noted (ProcessQueue.cleanExpiredMsg).
         """
         cleaned = 0
-        for _ in range(min(len(self._tree), MAX_CLEANED_MESSAGES)):
+        for _ in range(min(self._msg_count, MAX_CLEANED_MESSAGES)):
             message = self._first_expired(consume_timeout_ms)
             if message is None:
                 break
@@ -254,7 +311,7 @@ class ProcessQueue:
                 logger.exception("an expired message could not be sent back: %r", message)
                 continue
             with self._lock:
-                still_first = self._tree and next(iter(self._tree)) == message.queue_offset
+                still_first = self._first() == message.queue_offset
             if still_first:
                 self.remove_message([message])
                 cleaned += 1
@@ -262,6 +319,7 @@ class ProcessQueue:
 
     def _first_expired(self, consume_timeout_ms: int) -> MessageExt | None:
         with self._lock:
+            self._sort_in()
             if not self._tree:
                 return None
             message: MessageExt = self._tree.peekitem(0)[1]
@@ -273,6 +331,7 @@ class ProcessQueue:
     def info(self) -> dict[str, Any]:
         """Give what running info tells of a queue (ProcessQueueInfo); no offset is None."""
         with self._lock:
+            self._sort_in()
             tree, orderly = self._tree, self._orderly
             return {
                 "cached_msg_min_offset": next(iter(tree)) if tree else None,

@@ -192,7 +192,7 @@ class PullLoop:
         stats = self._instance.consumer_stats
         stats.inc_pull_rt(consumer.group, queue.topic, self._clock.now_ms() - begin_ms)
         hooks = consumer.filter_message_hooks
-        messages = messages_of(result, subscription, consumer.group, queue, hooks)
+        messages = tuple(messages_of(result, subscription, consumer.group, queue, hooks))
         if not messages:
             request.next_offset = result.next_begin_offset
             self._service.execute_pull_request_immediately(request)

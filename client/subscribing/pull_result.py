@@ -32,9 +32,20 @@ def messages_of(
         )
         call_hooks((hook.filter_message for hook in hooks), context)
         messages = context.messages
-    bounds = (
+    add_property_bytes(
+        messages,
         f"{PROPERTY_MIN_OFFSET}\x01{result.min_offset}\x02"
-        f"{PROPERTY_MAX_OFFSET}\x01{result.max_offset}"
-    ).encode()
-    MessageExt.add_property_bytes_to_all(messages, bounds)
+        f"{PROPERTY_MAX_OFFSET}\x01{result.max_offset}".encode(),
+    )
     return messages
+
+
+def add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
+    """Add the same properties to all messages, written as they are stored."""
+    before, both = b"", items
+    for message in messages:
+        own = message.added_property_bytes
+        if own is not before:  # next to always they all have the same, or none
+            before = own
+            both = own + b"\x02" + items if own else items
+        message.added_property_bytes = both

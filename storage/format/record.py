@@ -219,6 +219,7 @@ def decode_record(buffer: Buffer, position: int = 0, size: int | None = None) ->
     message.property_bytes = record[start:]
     message.store_size = size
     message.version = version
+    message.added_property_bytes = b""
     message._body = None
     message._properties = None
     return message

@@ -177,6 +177,7 @@ class RecordReader:
             message.stored_body = body
             message.property_bytes = rest[field_size:]
             message.version = 1
+            message.added_property_bytes = b""
             message._body = None
             message._properties = None
             messages.append(message)

@@ -7,8 +7,10 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from client.consuming.process_queue import ProcessQueue
+from client.consuming.pulled import Pulled, Share
 from storage.errors import StoreClosedError
 from storage.model import MessageExt
+from tests.support.consuming import QUEUE
 from tests.support.manual_time import ManualClock
 from tests.support.messages import pulled
 
@@ -19,6 +21,10 @@ def filled(first: int, last: int) -> ProcessQueue:
     process_queue = ProcessQueue()
     process_queue.put_message(pulled(range(first, last + 1)))
     return process_queue
+
+
+def shares_of(messages: list[MessageExt], process_queue: ProcessQueue) -> Share:
+    return Share(Pulled(tuple(messages), 1, process_queue, QUEUE, lambda pulled: None))
 
 
 @pytest.mark.conformance("E11", "E13")
@@ -128,7 +134,7 @@ def test_a_batch_that_was_cleared_away_does_not_come_back() -> None:
 @pytest.mark.conformance("E11")
 def test_clearing_forgets_everything() -> None:
     process_queue = filled(1, 5)
-    process_queue.finished.append(tuple(pulled([1])))
+    process_queue.finished.append(shares_of(pulled([1]), process_queue))
     process_queue.clear()
     assert (process_queue.msg_count, process_queue.msg_size, process_queue.get_max_span()) == (
         0,
@@ -137,10 +143,34 @@ def test_clearing_forgets_everything() -> None:
     assert process_queue.queue_offset_max == 0
 
 
+def test_a_pull_leaves_as_a_whole_and_what_is_before_it_holds_progress() -> None:
+    process_queue = ProcessQueue()
+    first, second, third = (tuple(pulled(range(n, n + 10), body=b"12")) for n in (0, 10, 20))
+    for messages in (first, second, third):
+        process_queue.put_message(messages)
+    assert process_queue.remove_message(second) == 0
+    assert process_queue.remove_message(first[:5]) == 5
+    assert process_queue.remove_message(third) == 5
+    assert (process_queue.msg_count, process_queue.msg_size) == (5, 10)
+    assert process_queue.remove_message(first) == 30
+    assert process_queue.remove_message(second) is None
+
+
+def test_what_a_thread_has_finished_is_seen_before_it_ends() -> None:
+    process_queue = filled(1, 4)
+    messages = pulled(range(1, 5))
+    share = shares_of(messages, process_queue)
+    share.requests += [(message,) for message in messages[:3]]
+    assert share.take() == (messages[:3], 3)
+    assert share.take() == ([], 0)
+    share.requests.append((messages[3],))
+    assert share.take() == (messages[3:], 1)
+
+
 def test_the_backlog_is_told_by_the_last_message() -> None:
     process_queue = ProcessQueue()
     messages = pulled([1, 2])
-    messages[1].add_property_bytes(b"MAX_OFFSET\x0110")
+    messages[1].added_property_bytes = b"MAX_OFFSET\x0110"
     process_queue.put_message(messages)
     assert process_queue.msg_acc_cnt == 8
 
@@ -161,7 +191,7 @@ def test_locks_and_pulls_grow_old() -> None:
 
 def begun(clock: ManualClock, messages: list[MessageExt]) -> None:
     for message in messages:
-        message.add_property_bytes(b"CONSUME_START_TIME\x01%d" % clock.now_ms())
+        message.added_property_bytes = b"CONSUME_START_TIME\x01%d" % clock.now_ms()
 
 
 @pytest.mark.conformance("E18", "E19")
@@ -252,6 +282,7 @@ class ProcessQueueMachine(RuleBasedStateMachine):
         self.taken: dict[int, int] = {}
         self.most = 0
         self.busy = False
+        self.pulls: list[list[MessageExt]] = []
 
     @rule(start=st.integers(0, 60), count=st.integers(1, 40), size=st.integers(0, 3))
     def put(self, start: int, count: int, size: int) -> None:
@@ -260,6 +291,7 @@ class ProcessQueueMachine(RuleBasedStateMachine):
         messages = [pulled([o], body=bytes(known.get(o, size)))[0] for o in offsets]
         new = [o for o in offsets if o not in self.waiting]
         dispatch = self.queue.put_message(messages)
+        self.pulls.append(messages)
         assert dispatch == (bool(offsets) and not self.busy)
         self.busy = self.busy or bool(offsets)
         self.waiting.update(dict.fromkeys(new, size))
@@ -268,12 +300,25 @@ class ProcessQueueMachine(RuleBasedStateMachine):
 
     @rule(offsets=st.sets(st.integers(0, 100), max_size=50))
     def remove(self, offsets: set[int]) -> None:
+        self.remove_these(pulled(sorted(offsets)))
+
+    def remove_these(self, messages: list[MessageExt]) -> None:
         expected = None
         if self.waiting:
-            for offset in offsets:
-                self.waiting.pop(offset, None)
+            for message in messages:
+                self.waiting.pop(message.queue_offset, None)
             expected = min(self.waiting) if self.waiting else self.most + 1
-        assert self.queue.remove_message(pulled(sorted(offsets))) == expected
+        assert self.queue.remove_message(messages) == expected
+
+    @rule(data=st.data())
+    def remove_a_pull(self, data: st.DataObject) -> None:
+        if self.pulls:
+            self.remove_these(self.pulls.pop(data.draw(st.integers(0, len(self.pulls) - 1))))
+
+    @rule(count=st.integers(1, 40))
+    def put_behind(self, count: int) -> None:
+        first = max((*self.waiting, *self.taken, self.most), default=0) + 1
+        self.put(first, count, 1)
 
     @rule()
     def remove_all(self) -> None:

@@ -128,8 +128,20 @@ def test_properties_can_be_added_as_they_are_stored(stored: bytes, parsed_before
     message = MessageExt("T", b"body", stored)
     if parsed_before:
         assert message.properties is not None
-    message.add_property_bytes(b"MIN_OFFSET\x010\x02MAX_OFFSET\x0142")
+    message.added_property_bytes = b"MIN_OFFSET\x010\x02MAX_OFFSET\x0142"
     assert message.get_property("MAX_OFFSET") == "42"
     assert message.get_property("MIN_OFFSET") == "0"
     assert message.get_property("a") == ("1" if stored else None)
     assert message.properties["MAX_OFFSET"] == "42"
+    message.added_property_bytes += b"\x02MIN_OFFSET\x013"
+    assert message.get_property("MIN_OFFSET") == "3"
+    assert message.properties["MIN_OFFSET"] == "3"
+
+
+def test_properties_that_were_assigned_keep_what_was_added_before_as_it_was_assigned() -> None:
+    message = MessageExt("T", b"body", b"a\x011")
+    message.added_property_bytes = b"a\x012"
+    message.properties = {"a": "3"}
+    assert message.get_property("a") == "3"
+    message.added_property_bytes += b"\x02b\x014"
+    assert (message.properties["a"], message.properties["b"]) == ("3", "4")
