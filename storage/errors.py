@@ -11,6 +11,7 @@ RocketMQError                   root of everything that rmqctl raises on purpose
     GateTimeoutError            another rmqctl process holds the right to append for too long
     UnsupportedStoreError       files of a format that rmqctl names but does not read
     StoreVersionError           rmqctl's own files were written by a newer rmqctl
+    NotKnownError               what is asked about was deleted with its files
     CorruptFileError            bytes that the format does not allow
     InvalidMessageError         a message breaks a limit of the format (also a ValueError)
 
@@ -116,6 +117,20 @@ class StoreVersionError(StoreError):
         self.path = path
         self.found = found
         self.known = known
+
+
+class NotKnownError(StoreError):
+    """Nothing in the store tells any more what was there at a time."""
+
+    def __init__(self, path: Path, timestamp: int, oldest: int | None) -> None:
+        since = "nothing is left" if oldest is None else f"the oldest left is from {oldest}"
+        super().__init__(
+            f"{path}: what was stored at {timestamp} (ms) may be deleted ({since}); "
+            "ask for a later time"
+        )
+        self.path = path
+        self.timestamp = timestamp
+        self.oldest = oldest
 
 
 class CorruptFileError(StoreError):
