@@ -26,6 +26,7 @@ _NAMES = (
     "start",
     "shell",
     "memory",
+    "desk",
 )
 
 

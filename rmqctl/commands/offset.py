@@ -92,7 +92,7 @@ def inspect(
     cli = context_of(ctx)
     where = _source(source)
     form = _body_form(body)
-    point, near = _near(cli, at, around)
+    near = _near(cli, at, around)
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
     with open_for_reading(cli) as broker:
         from rmqctl.looking.changes import Changes
@@ -103,7 +103,7 @@ def inspect(
         known = committed_offsets(broker, where, changes.moves, cli.warn)
         chosen = Chosen([*(groups or ()), *(group or ())], topic, queues)
         if near is not None:
-            _print_around(cli, broker, places(broker, known.table, chosen), point, near, form)
+            _print_around(cli, broker, places(broker, known.table, chosen), near, form)
             return
 
         def wants(field: str) -> bool:
@@ -145,17 +145,18 @@ def _print_around(
     cli: Cli,
     broker: "EmbeddedBroker",
     where: "list[Place]",
-    point: "Point",
-    near: "Around",
+    near: "tuple[Point, Around]",
     body_form: str,
 ) -> None:
     from rmqctl.looking.offset_around import around_rows
 
-    cli.rows(AroundRow, around_rows(broker, where, point, near, body_form, cli.say))
+    cli.rows(AroundRow, around_rows(broker, where, *near, body_form, cli.say))
 
 
-def _near(cli: Cli, at: str | None, around: str | None) -> "tuple[Point, Around | None]":
+def _near(cli: Cli, at: str | None, around: str | None) -> "tuple[Point, Around] | None":
     """The position to look at, and how far around it; None for no messages at all."""
+    if at is None and around is None:
+        return None
     from rmqctl.looking.offset_around import Around, parse_around
     from rmqctl.text.positions import Bound, Point, parse_position
 
@@ -165,9 +166,7 @@ def _near(cli: Cli, at: str | None, around: str | None) -> "tuple[Point, Around 
         if position.begin is None or position.end is not None:
             raise UsageProblem(f"--at: {at!r} is not one place but a range")
         point = position.begin
-    if around is not None:
-        return point, cli.parsed("--around", parse_around, around)
-    return point, None if at is None else Around(0, 1)
+    return point, Around(0, 1) if around is None else cli.parsed("--around", parse_around, around)
 
 
 def _source(text: str) -> OffsetSource:
