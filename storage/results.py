@@ -21,16 +21,27 @@ class PutMessageStatus(StrEnum):
     """
 
     PUT_OK = "PUT_OK"
+    """Stored as it was asked for."""
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    """Stored; with SYNC_FLUSH the device did not say in time that it has it."""
     FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    """Stored; a slave did not say in time that it has it. Not given here: there are no slaves."""
     SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+    """Stored; no slave was there to copy it. Not given here: there are no slaves."""
     SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"
+    """Not stored: the store is closing, is read only, or its disk is full."""
     CREATE_MAPEDFILE_FAILED = "CREATE_MAPEDFILE_FAILED"
+    """Not stored: no further file of the log could be made."""
     MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"
+    """Not stored: the topic or the body breaks a limit."""
     PROPERTIES_SIZE_EXCEEDED = "PROPERTIES_SIZE_EXCEEDED"
+    """Not stored: keys, tags and properties are longer than 32,767 bytes."""
     OS_PAGECACHE_BUSY = "OS_PAGECACHE_BUSY"
+    """Not stored: the machine was too busy writing. A Java broker's answer."""
     UNKNOWN_ERROR = "UNKNOWN_ERROR"
+    """Not stored: something broke while writing."""
     LMQ_CONSUME_QUEUE_NUM_EXCEEDED = "LMQ_CONSUME_QUEUE_NUM_EXCEEDED"
+    """Not stored: too many light queues. A Java broker's answer."""
 
     @property
     def stored(self) -> bool:

@@ -20,53 +20,166 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """What was found. The values are stable: scripts may compare them."""
+    """What was found. The values are stable: scripts may compare them.
+
+    ``rmqctl explain CODE`` prints what is said of each; its severity comes first.
+    """
 
     # log
     RECORD_DAMAGED = "RECORD_DAMAGED"
+    """Error. A record of the log fails its checksum or contradicts itself: its message is never
+    handed out, and a Java broker that recovers cuts the log here.
+    """
     RECORD_MISPLACED = "RECORD_MISPLACED"
+    """Error. A record lies elsewhere than it says, in the log or in its queue: it is not handed
+    out.
+    """
     RECORD_REPEATED = "RECORD_REPEATED"
+    """Error. Two records claim the same place of a queue: the second is never handed out."""
     PROPERTIES_DAMAGED = "PROPERTIES_DAMAGED"
+    """Error. A record's properties end in zero bytes or are not UTF-8: tags, keys or others of this
+    message are wrong. No checksum covers them.
+    """
     LOG_BYTES_LOST = "LOG_BYTES_LOST"
+    """Error. Bytes of the log are no records: the messages that were here are lost, and a Java
+    broker ends the log here.
+    """
     LOG_FILE_MISSING = "LOG_FILE_MISSING"
+    """Error. A file of the log is missing between others: its messages are lost, and a Java broker
+    ends the log here.
+    """
     LOG_FILE_LENGTH = "LOG_FILE_LENGTH"
+    """Warning. A file of the log has not the length that this store's files have: brokers refuse to
+    open it.
+    """
     LOG_TORN_TAIL = "LOG_TORN_TAIL"
+    """Warning, an error in a store that was closed cleanly. Behind the last whole record lie bytes
+    of one that was being written: recovery cuts them off, nobody had an acknowledgement for
+    it.
+    """
     LOG_BEHIND_END = "LOG_BEHIND_END"
+    """Warning, an error in a store that was closed cleanly. A file behind the log's end holds
+    bytes: recovery leaves them out, a Java broker deletes the file.
+    """
     LOG_FILE_AHEAD = "LOG_FILE_AHEAD"
+    """Info. An empty file was made ahead, as a running or killed Java broker leaves it. It harms
+    nobody.
+    """
     BLANK_MISSING = "BLANK_MISSING"
+    """Warning. A file of the log ends without the blank record that closes it: a Java broker that
+    recovers ends the log here and deletes all later files.
+    """
     BLANK_WRONG = "BLANK_WRONG"
+    """Warning. The blank record at the end of a log file tells a wrong length; readers do not care.
+
+    """
     STORE_TIME_BACK = "STORE_TIME_BACK"
+    """Info. Store times go back in the log, as after a clock was set back: searching by time may
+    land beside the right message there.
+    """
     # queues
     UNIT_MISSING = "UNIT_MISSING"
+    """Warning. Records have no unit in their consume queue: consumers do not get these messages.
+    The log has them, so the queue can be made again.
+    """
     UNIT_WRONG = "UNIT_WRONG"
+    """Warning. Units of a consume queue do not point at their records: consumers do not get these
+    messages. The log has them, so the queue can be made again.
+    """
     UNIT_WITHOUT_RECORD = "UNIT_WITHOUT_RECORD"
+    """Error. A consume queue has units for which the log holds no whole record: these messages can
+    not be read.
+    """
     UNIT_BEHIND_END = "UNIT_BEHIND_END"
+    """Warning. Units point behind the log's end, at messages that do not exist: recovery cuts them
+    off.
+    """
     TAG_HASH_WRONG = "TAG_HASH_WRONG"
+    """Warning. A unit's tag hash is not that of its record: subscriptions by tag miss the message,
+    or get it without asking.
+    """
     QUEUE_GAP = "QUEUE_GAP"
+    """Warning. A queue has places with neither unit nor record: consumers pass them."""
     QUEUE_FILE_MISSING = "QUEUE_FILE_MISSING"
+    """Warning. A file of a consume queue is missing between others: the places of its messages can
+    not be read. The log has them.
+    """
     QUEUE_FILE_LENGTH = "QUEUE_FILE_LENGTH"
+    """Warning. A file of a consume queue has not the length that this store's files have: brokers
+    refuse to open it.
+    """
     QUEUE_FILE_EMPTY = "QUEUE_FILE_EMPTY"
+    """Warning. A consume queue ends with a file without units: a Java broker takes its first zeros
+    for a message, and serves a bogus one.
+    """
     # index
     INDEX_KEY_MISSING = "INDEX_KEY_MISSING"
+    """Warning. Keys of records are not in the index: queries by key do not find these messages.
+    They are found by searching the log.
+    """
     INDEX_ENTRY_WRONG = "INDEX_ENTRY_WRONG"
+    """Warning. Entries of the index belong to no record: queries by key go astray."""
     INDEX_TIME_WRONG = "INDEX_TIME_WRONG"
+    """Warning. Entries of the index have a wrong time: queries by key and time go astray."""
     INDEX_CHAIN_BROKEN = "INDEX_CHAIN_BROKEN"
+    """Warning. Links between entries of the index are broken: queries by key miss messages."""
     INDEX_HEADER_WRONG = "INDEX_HEADER_WRONG"
+    """Warning. The head of an index file contradicts its content: queries by key may miss messages,
+    and new keys may overwrite old ones.
+    """
     INDEX_FILE_LENGTH = "INDEX_FILE_LENGTH"
+    """Warning. An index file has not the length that this store's files have; a shorter one is not
+    searched.
+    """
     INDEX_BEHIND_END = "INDEX_BEHIND_END"
+    """Warning. The index has keys of records behind the log's end: queries by key find nothing
+    there.
+    """
     # checkpoint, shutdown, offsets, settings
     CHECKPOINT_MISSING = "CHECKPOINT_MISSING"
+    """Warning. There is no checkpoint: recovery reads the whole log. Opening the store for writing
+    makes it again.
+    """
     CHECKPOINT_SHORT = "CHECKPOINT_SHORT"
+    """Warning. The checkpoint is cut: what is missing counts as 0, and recovery reads more of the
+    log. Opening the store for writing makes it again.
+    """
     CHECKPOINT_AHEAD = "CHECKPOINT_AHEAD"
+    """Info, a warning where it holds a negative time. The checkpoint vouches for newer records than
+    there are: they were cut off, or recovery may start too late.
+    """
     NOT_CLOSED = "NOT_CLOSED"
+    """Info. The store is open, or was not closed cleanly: then the next opening for writing runs
+    recovery.
+    """
     OFFSET_BEHIND_END = "OFFSET_BEHIND_END"
+    """Info. A group's progress lies behind the end of its queue: new messages up to there will be
+    passed over.
+    """
     OFFSET_BELOW_START = "OFFSET_BELOW_START"
+    """Info. A group's progress lies below the first message left: the ones before it were deleted
+    unread.
+    """
     OFFSET_WITHOUT_QUEUE = "OFFSET_WITHOUT_QUEUE"
+    """Info. A group has progress in a queue that the store does not have."""
     CONFIG_UNREADABLE = "CONFIG_UNREADABLE"
+    """Error. A file of settings or progress can not be read, nor its .bak: a Java broker starts
+    without it, or not at all.
+    """
     CONFIG_FROM_BAK = "CONFIG_FROM_BAK"
+    """Warning. A file of settings is missing or can not be read, its .bak can: the last change of
+    it is lost. The next change writes the file again.
+    """
     TOPIC_UNKNOWN = "TOPIC_UNKNOWN"
+    """Info. A topic has queues but does not stand in topics.json: clients of a Java broker can not
+    read it. Creating the topic makes it known.
+    """
     FOREIGN_FILE = "FOREIGN_FILE"
+    """Info. A file has a name that no file of a store has. rmqctl leaves it alone; a Java broker
+    may refuse to start beside it.
+    """
     NOT_COVERED = "NOT_COVERED"
+    """Info. The store has parts that rmqctl does not read; they were not checked."""
 
 
 class Finding(NamedTuple):
