@@ -30,29 +30,53 @@ class ResponseCode(IntEnum):
     """Codes of answers (org.apache.rocketmq.common.protocol.ResponseCode)."""
 
     SUCCESS = 0
+    """Done."""
     SYSTEM_ERROR = 1
+    """The request makes no sense to the broker, or something in it broke."""
     SYSTEM_BUSY = 2
+    """The broker is overloaded."""
     REQUEST_CODE_NOT_SUPPORTED = 3
+    """The broker does not know this request."""
     FLUSH_DISK_TIMEOUT = 10
+    """Stored; the device did not say in time that it has it."""
     SLAVE_NOT_AVAILABLE = 11
+    """Stored; no slave was there to copy it."""
     FLUSH_SLAVE_TIMEOUT = 12
+    """Stored; a slave did not say in time that it has it."""
     MESSAGE_ILLEGAL = 13
+    """The message breaks a limit: body, properties or topic."""
     SERVICE_NOT_AVAILABLE = 14
+    """The broker takes no messages now: it is closing, or its disk is full."""
     VERSION_NOT_SUPPORTED = 15
+    """The client is of a version that the broker does not serve."""
     NO_PERMISSION = 16
+    """The topic, group or broker may not be read or written."""
     TOPIC_NOT_EXIST = 17
+    """There is no such topic."""
     PULL_NOT_FOUND = 19
+    """Nothing new at this offset yet."""
     PULL_RETRY_IMMEDIATELY = 20
+    """Nothing of the subscription here: ask again further on."""
     PULL_OFFSET_MOVED = 21
+    """The offset lies outside of the queue: ask at the one that is told."""
     QUERY_NOT_FOUND = 22
+    """What was asked for is not there."""
     SUBSCRIPTION_PARSE_FAILED = 23
+    """The subscription's expression can not be read."""
     SUBSCRIPTION_NOT_EXIST = 24
+    """The group has told the broker of no subscription to this topic."""
     SUBSCRIPTION_NOT_LATEST = 25
+    """The broker has not heard of the client's newest subscription."""
     SUBSCRIPTION_GROUP_NOT_EXIST = 26
+    """There is no such group."""
     CONSUMER_NOT_ONLINE = 206
+    """No such consumer is there."""
     CONSUME_MSG_TIMEOUT = 207
+    """A consumer did not finish a message in time."""
     NO_MESSAGE = 208
+    """There is no such message."""
     FLOW_CONTROL = 215
+    """The broker asks for fewer requests."""
 
 
 class BrokerError(RocketMQError):

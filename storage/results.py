@@ -63,14 +63,23 @@ class GetMessageStatus(StrEnum):
     """What a read of a queue at an offset found (org.apache.rocketmq.store.GetMessageStatus)."""
 
     FOUND = "FOUND"
+    """There are messages."""
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    """There are messages, but none that the subscription wants."""
     MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    """The messages are just being deleted."""
     OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    """The queue has no file for the offset."""
     OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    """The offset lies behind the end of the queue."""
     OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    """The offset is the end of the queue: nothing new yet."""
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    """The offset lies below the first message that is left."""
     NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    """There is no such queue."""
     NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+    """The queue is empty."""
 
 
 class PutMessageResult(NamedTuple):

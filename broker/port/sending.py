@@ -22,9 +22,13 @@ class SendStatus(StrEnum):
     """
 
     SEND_OK = "SEND_OK"
+    """Stored as it was asked for."""
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    """Stored; the device did not say in time that it has it."""
     FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    """Stored; a slave did not say in time that it has it."""
     SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+    """Stored; no slave was there to copy it."""
 
 
 class SendOptions(NamedTuple):
