@@ -60,7 +60,11 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         {
             "list": Leaf("dlq", "list_dlqs", "List the groups that have dead letters"),
             "browse": Leaf("dlq", "browse", "Show the dead letters of a group"),
+            "show": Leaf("dlq", "show", "Show one dead letter in full, with its life"),
+            "groups": Leaf("dlq", "groups", "Count dead letters by reason, tag, key or hour"),
             "redrive": Leaf("dlq_changes", "redrive", "Send dead letters again"),
+            "ack": Leaf("dlq_changes", "ack", "Mark dead letters as handled"),
+            "export": Leaf("dlq", "export", "Print dead letters as whole messages"),
         },
     ),
     "retry": Noun(

@@ -1,14 +1,21 @@
 """``rmqctl dlq``: dead letters, messages that a group gave up."""
 
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmqctl.context import context_of, prints
+from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.filtering.options import filters_messages, message_filter
 from rmqctl.opening import open_for_reading
-from rmqctl.rows.deadletters import DeadLetterRow, DlqRow
+from rmqctl.output.view import Format
+from rmqctl.rows.deadletters import DeadLetter, DeadLetterGroupRow, DeadLetterRow, DlqRow
+from rmqctl.rows.messages import MessageRow, message_row
+from rmqctl.rows.retries import AttemptRow
+
+if TYPE_CHECKING:
+    from storage.model import MessageExt
 
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
 _Unhandled = Annotated[bool, typer.Option("--unhandled", help="Only unhandled ones (the default)")]
@@ -50,7 +57,110 @@ def browse(
         cli.rows(
             DeadLetterRow, (dead_letter_row(letters, message, cli.now_ms) for message in found)
         )
-        if letters.unreadable:
-            cli.warn(f"{letters.unreadable} dead letters can not be read; see 'rmqctl store fsck'")
+        _warn_of_unreadable(cli, letters.unreadable)
         if not everything and (handled := letters.marked()):
             cli.say(f"{handled} of {letters.depth()} are handled and not shown; --all shows them")
+
+
+@prints(DeadLetter)
+def show(
+    ctx: typer.Context,
+    group: _Group,
+    message_id: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="An id, or the queue offset that 'dlq browse' shows"),
+    ],
+) -> None:
+    """Show one dead letter: body, properties, where it comes from, why it died, its whole life.
+
+    The newest of this id:     rmqctl dlq show readers 7F000001000ABC...
+    By its place:              rmqctl dlq show readers 17 -o json
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from rmqctl.deadletters.describing import described
+        from rmqctl.deadletters.letters import DeadLetters, with_id
+
+        letters = DeadLetters(broker, group)
+        message = with_id(letters, broker.view, message_id)
+        found = described(letters, message, cli.now_ms)
+        if cli.view.columns or cli.view.format not in (Format.TABLE, Format.WIDE):
+            cli.one(found)
+            return
+        from rmqctl.retrying.life import life_of
+
+        cli.one(found._replace(life=None))
+        cli.out.write("\n")
+        cli.rows(AttemptRow, life_of(broker.view, group, message))
+
+
+@prints(DeadLetterGroupRow)
+@filters_messages
+def groups(
+    ctx: typer.Context,
+    group: _Group,
+    by: Annotated[
+        str, typer.Option("--by", metavar="WHAT", help="reason, tag, key, host, hour, age or shape")
+    ] = "reason",
+    unhandled: _Unhandled = False,
+    everything: _All = False,
+) -> None:
+    """Count dead letters by what they have in common, the most frequent first.
+
+    By shape: the reason without numbers, ids and quoted texts; without a reason, the body's form.
+
+    What is going wrong:       rmqctl dlq groups readers
+    Since when:                rmqctl dlq groups readers --by hour --sort value
+    """
+    cli = context_of(ctx)
+    if unhandled and everything:
+        raise UsageProblem("--unhandled and --all exclude each other")
+    wanted = message_filter(cli)
+    with open_for_reading(cli) as broker:
+        from rmqctl.deadletters.grouping import grouped
+        from rmqctl.deadletters.letters import DeadLetters
+
+        letters = DeadLetters(broker, group)
+        found = letters.messages(wanted, unhandled=not everything)
+        cli.rows(DeadLetterGroupRow, grouped(found, by, cli.zone, cli.now_ms))
+        _warn_of_unreadable(cli, letters.unreadable)
+
+
+@prints(MessageRow)
+@filters_messages
+def export(
+    ctx: typer.Context, group: _Group, unhandled: _Unhandled = False, everything: _All = False
+) -> None:
+    """Print dead letters as whole messages, with every property.
+
+    Into a file:               rmqctl dlq export readers --all -o jsonl > dead.jsonl
+    Into another topic:        rmqctl dlq export readers -o jsonl | rmqctl produce t --input jsonl
+    """
+    cli = context_of(ctx)
+    if unhandled and everything:
+        raise UsageProblem("--unhandled and --all exclude each other")
+    wanted = message_filter(cli)
+    with open_for_reading(cli) as broker:
+        from rmqctl.deadletters.letters import DeadLetters
+
+        letters = DeadLetters(broker, group)
+        found = letters.messages(wanted, unhandled=not everything)
+        bad: list[str] = []
+        cli.rows(MessageRow, _rows(found, bad))
+        _warn_of_unreadable(cli, letters.unreadable + len(bad))
+
+
+def _rows(messages: "Iterable[MessageExt]", bad: list[str]) -> "Iterator[MessageRow]":
+    """Their rows; ids of those whose bodies are damaged go to ``bad``."""
+    from storage.format.errors import BodyError
+
+    for message in messages:
+        try:
+            yield message_row(message)
+        except BodyError:
+            bad.append(message.msg_id)
+
+
+def _warn_of_unreadable(cli: Cli, count: int) -> None:
+    if count:
+        cli.warn(f"{count} dead letters can not be read; see 'rmqctl store fsck'")

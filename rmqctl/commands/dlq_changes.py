@@ -8,7 +8,7 @@ import typer
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.filtering.options import filters_messages, message_filter
-from rmqctl.rows.deadletters import RedriveReceipt
+from rmqctl.rows.deadletters import AckRow, RedriveReceipt
 
 if TYPE_CHECKING:
     from rmqctl.deadletters.rewriting import Rewriting
@@ -109,6 +109,56 @@ def redrive(
     choice.check()
     rewriting = _rewriting(cli, set_property, set_body, pipe)
     begin(cli, group, choice, target or TO_ORIGIN, rewriting, limits, receipts)
+
+
+@prints(AckRow)
+@filters_messages
+def ack(
+    ctx: typer.Context,
+    group: _Group,
+    ids: _Ids = None,
+    everything: Annotated[bool, typer.Option("--all", help="All unhandled ones")] = False,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="DUR", help="Those that died before then")
+    ] = None,
+    undo: Annotated[
+        bool,
+        typer.Option("--undo", help="Take marks back: of these, or of the last 'dlq ack'"),
+    ] = False,
+) -> None:
+    """Mark dead letters as handled. They stay where they are: RocketMQ's log only grows.
+
+    Marks are rmqctl's own; other programs do not know of them.
+
+    These two:                 rmqctl dlq ack readers 17 18
+    What is over a month old:  rmqctl dlq ack readers --older-than 30d --reason "too old"
+    Take that back:            rmqctl dlq ack readers --undo
+    """
+    cli = context_of(ctx)
+    from rmqctl.deadletters.acknowledging import acknowledge, undo_last, unmark
+    from rmqctl.deadletters.planning import Choice
+
+    wanted = message_filter(cli)
+    if older_than is not None:
+        if wanted.to_timestamp is not None:
+            raise UsageProblem("--older-than and --to exclude each other")
+        age_ms = cli.parsed("--older-than", _duration, older_than)
+        wanted = wanted._replace(to_timestamp=cli.now_ms - age_ms)
+    choice = Choice(ids or [], everything, wanted)
+    if undo and not (ids or everything or choice.is_filtered):
+        undo_last(cli, group)
+        return
+    choice.check()
+    if undo:
+        unmark(cli, group, choice)
+    else:
+        acknowledge(cli, group, choice)
+
+
+def _duration(text: str) -> int:
+    from rmqctl.text.durations import parse_duration
+
+    return parse_duration(text)
 
 
 def _rewriting(

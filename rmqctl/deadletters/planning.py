@@ -59,10 +59,13 @@ class Choice(NamedTuple):
         """Whether any filter was given."""
         return any(part is not None for part in self.wanted)
 
-    def take(self, letters: DeadLetters) -> Iterator["MessageExt"]:
-        """The dead letters; those named by id are taken whether they were handled or not."""
+    def take(self, letters: DeadLetters, *, handled: bool = False) -> Iterator["MessageExt"]:
+        """The dead letters; those named by id are taken whether they were handled or not.
+
+        With ``handled`` those that filters choose, too.
+        """
         if not self.ids:
-            yield from letters.messages(self.wanted, unhandled=True)
+            yield from letters.messages(self.wanted, unhandled=not handled)
             return
         found = {}
         for message_id in self.ids:

@@ -59,7 +59,7 @@ class DeadLetter(NamedTuple):
     body: Annotated[str | None, "the body after decompression; null if it is not UTF-8"]
     body_base64: Annotated[str | None, OmitNull("the body, only if it is not UTF-8")]
     properties: Annotated[dict[str, str], "every property as stored"]
-    life: Annotated[list[dict[str, Any]], "what is known of it, oldest first"]
+    life: Annotated[list[dict[str, Any]] | None, OmitNull("what is known of it, oldest first")]
 
 
 class DeadLetterGroupRow(NamedTuple):
