@@ -83,6 +83,12 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "list": Leaf("offset", "list_offsets", "List what all groups have committed"),
         },
     ),
+    "lag": Noun(
+        "Lag: who is late, by how much, since when, and what is about to be lost.",
+        {
+            "show": Leaf("lag", "show", "Show how far groups are behind"),
+        },
+    ),
     "broker": Noun(
         "Brokers: what a broker does by itself, without a daemon.",
         {
@@ -98,12 +104,6 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         },
     ),
     "store": Noun(
-    "lag": Noun(
-        "Lag: who is late, by how much, since when, and what is about to be lost.",
-        {
-            "show": Leaf("lag", "show", "Show how far groups are behind"),
-        },
-    ),
         "Stores: make one, look at it, check it, see its bytes.",
         {
             "init": Leaf("store", "init", "Make an empty store"),
