@@ -49,6 +49,9 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         },
     ),
     "message": Noun(
+            "create": Leaf("group_changes", "create", "Create consumer groups"),
+            "alter": Leaf("group_changes", "alter", "Change the settings of groups"),
+            "delete": Leaf("group_changes", "delete", "Delete a consumer group"),
         "Messages: find and show single ones.",
         {
             "get": Leaf("message", "get", "Show one message by id or place"),

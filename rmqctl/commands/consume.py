@@ -280,6 +280,8 @@ def _join(
     show_logs(cli)
     with open_for_writing(cli, joining.STORE_CONFIG) as broker:
         queues = selection.queues_of(broker, topic, chosen.queues)
+        if not options.orderly:  # which waits at a message that fails, unless told otherwise
+            config = joining.with_limit_of_group(broker, group, config)
         consumer = joining.make_consumer(
             broker, topic, group, config, client_config, chosen.tags, chosen.queues
         )

@@ -102,6 +102,19 @@ def configs(
     return config, client_config
 
 
+def with_limit_of_group(
+    broker: "EmbeddedBroker", group: "Group", config: ConsumerConfig
+) -> ConsumerConfig:
+    """Attempts as the group's settings say, unless the member has a limit of its own.
+
+    Java's client would send 16 then, and the group's own limit would never count.
+    """
+    settings = broker.groups().get(group.name)
+    if config.max_reconsume_times != -1 or settings is None:
+        return config
+    return replace(config, max_reconsume_times=settings.retry_max_times)
+
+
 def make_consumer(
     broker: "EmbeddedBroker",
     topic: str,

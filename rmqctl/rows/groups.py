@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import Wide
+from rmqctl.output.fields import OmitNull, Wide
 
 
 class GroupRow(NamedTuple):
@@ -55,3 +55,38 @@ class GroupClientRow(NamedTuple):
     running_info: Annotated[
         dict[str, Any] | None, Wide("its settings, queues and statistics; null as for queues")
     ]
+
+
+class CreatedGroupRow(NamedTuple):
+    """What became of one group that was to be created."""
+
+    group: Annotated[str, "the consumer group"]
+    created: Annotated[bool, "false if it was there with the same settings"]
+    retry_max_times: Annotated[int, "attempts after the first before a message is dead"]
+    retry_queue_nums: Annotated[int, "queues of its retry topic"]
+    consume_enable: Annotated[bool, "whether it may consume"]
+    consume_from_min_enable: Annotated[bool, Wide("RocketMQ keeps it and never looks at it")]
+    consume_broadcast_enable: Annotated[bool, Wide("whether its members may broadcast")]
+
+
+class ChangedGroupRow(NamedTuple):
+    """One setting of a group that changes."""
+
+    group: Annotated[str, "the consumer group"]
+    setting: Annotated[str, "what changes, by its name in RocketMQ's SubscriptionGroupConfig"]
+    old: Annotated[str, "before"]
+    new: Annotated[str, "after"]
+    note: Annotated[str | None, "what that means; null if nothing"]
+    applied: Annotated[bool | None, OmitNull("whether it is so now; null in a plan")]
+
+
+class DeletedGroupRow(NamedTuple):
+    """What becomes of one part of a group that is deleted."""
+
+    group: Annotated[str, "the consumer group"]
+    part: Annotated[str, "settings, offsets, retries or dead letters"]
+    topic: Annotated[str | None, "the topic that it is about"]
+    amount: Annotated[int, "how many there are"]
+    fate: Annotated[str, "removed or kept"]
+    note: Annotated[str | None, "what that means"]
+    applied: Annotated[bool | None, OmitNull("whether it is so now; null in a plan")]

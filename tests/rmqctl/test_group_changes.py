@@ -1,0 +1,239 @@
+"""``group create``, ``alter`` and ``delete``, beside real members."""
+
+import json
+from contextlib import contextmanager
+
+import pytest
+
+from storage.configs.subscription_groups import SubscriptionGroupConfig, subscription_groups_file
+from tests.support import golden
+from tests.support.cli import run, start
+
+SETTINGS = {
+    "--retry-max-times": ("retry_max_times", 3),
+    "--retry-queue-nums": ("retry_queue_nums", 2),
+    "--broker-id": ("broker_id", 1),
+    "--which-broker-when-consume-slowly": ("which_broker_when_consume_slowly", 2),
+    "--no-consume-enable": ("consume_enable", False),
+    "--no-consume-from-min": ("consume_from_min_enable", False),
+    "--no-broadcast": ("consume_broadcast_enable", False),
+    "--no-notify-consumer-ids-changed": ("notify_consumer_ids_changed_enable", False),
+}
+EVERY_OPTION = [
+    part
+    for option, (_, value) in SETTINGS.items()
+    for part in ([option] if value is False else [option, value])
+]
+
+
+def settings(store, group):
+    return subscription_groups_file(store).read(0).get(group)
+
+
+def version(store):
+    return subscription_groups_file(store).read(0).data_version.counter
+
+
+def journal(store):
+    lines = b"".join(path.read_bytes() for path in sorted((store / "rmqctl/journal").iterdir()))
+    return [json.loads(line)["entry"] for line in lines.splitlines()]
+
+
+def test_every_setting_of_rocketmq_has_its_option(store):
+    result = run("group", "create", "g", *EVERY_OPTION, "-o", "json")
+    assert result.code == 0, result.err
+    assert settings(store, "g") == SubscriptionGroupConfig("g", **dict(SETTINGS.values()))
+    assert result.json()[0]["created"] is True
+    assert version(store) == 1
+
+
+def test_what_is_not_named_is_as_for_a_group_that_use_creates(store):
+    run("group", "create", "a", "-g", "b")
+    run("produce", "t", "-q", stdin=b"x\n")
+    run("consume", "t", "-g", "used", "-e")
+    used = settings(store, "used")
+    assert settings(store, "a") == used._replace(group_name="a")
+    assert settings(store, "b") == used._replace(group_name="b")
+
+
+def test_the_file_has_the_bytes_that_a_broker_writes(store):
+    run("group", "create", "g", *EVERY_OPTION)
+    text = (store / "config/subscriptionGroup.json").read_text()
+    assert text.endswith(
+        '\t\t"g":{\n\t\t\t"brokerId":1,\n\t\t\t"consumeBroadcastEnable":false,\n'
+        '\t\t\t"consumeEnable":false,\n\t\t\t"consumeFromMinEnable":false,\n'
+        '\t\t\t"groupName":"g",\n\t\t\t"notifyConsumerIdsChangedEnable":false,\n'
+        '\t\t\t"retryMaxTimes":3,\n\t\t\t"retryQueueNums":2,\n'
+        '\t\t\t"whichBrokerWhenConsumeSlowly":2\n\t\t}\n\t}\n}'
+    )
+
+
+def test_creating_again_changes_nothing_and_other_settings_are_refused(store):
+    run("group", "create", "g")
+    before = (store / "config/subscriptionGroup.json").read_bytes()
+    result = run("group", "create", "g", "-o", "json")
+    assert (result.code, result.json()[0]["created"]) == (0, False)
+    result = run("group", "create", "new", "g", "--retry-max-times", 3)
+    assert result.code == 7
+    assert "group g exists already with other settings" in result.err
+    assert (store / "config/subscriptionGroup.json").read_bytes() == before
+
+
+@pytest.mark.feature(101)
+def test_what_is_named_changes_and_the_rest_stays(store):
+    run("group", "create", "g", "--no-broadcast")
+    args = ("group", "alter", "g", "--retry-max-times", 0, "--no-consume-enable")
+    plan = run(*args, "-n", "-o", "json")
+    assert [list(row.values()) for row in plan.json()] == [
+        ["g", "consume_enable", "true", "false", "its members get no more messages"],
+        ["g", "retry_max_times", "16", "0", "what fails once is a dead letter"],
+    ]
+    assert version(store) == 1
+    result = run(*args, "-y", "-o", "json", "--reason", "why")
+    assert [row["applied"] for row in result.json()] == [True, True]
+    now = settings(store, "g")
+    assert (now.consume_enable, now.retry_max_times) == (False, 0)
+    assert now.consume_broadcast_enable is False
+    assert version(store) == 2
+    entry = journal(store)[-1]
+    assert (entry["command"], entry["group"], entry["reason"]) == ("group alter", "g", "why")
+    assert (entry["old"]["retry_max_times"], entry["new"]["retry_max_times"]) == (16, 0)
+
+
+def test_a_group_that_may_not_consume_does_not(store):
+    run("produce", "t", "-q", stdin=b"x\n")
+    run("group", "create", "g", "--no-consume-enable")
+    assert run("consume", "t", "-g", "g", "-e").code == 7
+
+
+def test_the_number_of_attempts_decides_when_a_message_is_dead(store):
+    run("produce", "t", "-q", stdin=b"x\n")
+    run("group", "create", "g", "--retry-max-times", 0)
+    run("group", "create", "patient", "--retry-max-times", 1)
+    for group in ("g", "patient"):
+        run("consume", "t", "-g", group, "-c", 1, "--exec", "false")
+    dead = {row["group"]: row["dlq"] for row in run("group", "list", "-o", "json").json()}
+    assert (dead["g"], dead["patient"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "sentence"),
+    [
+        (["create"], 2, "missing argument 'GROUP...'"),
+        (["create", "a b"], 2, "has characters other than"),
+        (["create", "x" * 256], 2, "allowed are 255"),
+        (["create", "x", "--retry-max-times", "-1"], 2, "--retry-max-times: -1 is not a number"),
+        (["create", "TOOLS_CONSUMER"], 7, "belongs to the system"),
+        (["alter", "g"], 2, "nothing to change is named"),
+        (["alter", "nope", "--broadcast"], 3, "group nope has no settings"),
+        (["delete", "nope"], 3, "group nope does not exist"),
+        (["delete", "CID_ONSAPI_PULL"], 7, "belongs to the system"),
+        (["delete", "g"], 7, "add --confirm g"),
+        (["delete", "g", "--confirm", "h"], 7, "'h' is not 'g'; nothing was changed"),
+    ],
+)
+def test_what_can_not_be_is_one_sentence(store, args, code, sentence):
+    run("group", "create", "g")
+    result = run("group", *args, "-o", "json")
+    assert (result.code, result.raw) == (code, b"")
+    assert sentence in result.err
+    assert result.err.count("\n") == 1
+    assert version(store) == 1
+
+
+# -- deleting ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def used(store):
+    """A group that has read a topic and has a dead letter."""
+    run("produce", "t", "--queue", 0, "-q", stdin=b"x\ny\n")
+    run("consume", "t", "-g", "g", "-c", 1, "--delay-level", -1, "--exec", "false")
+    return store
+
+
+def groups():
+    return {row["group"] for row in run("group", "list", "-o", "json").json()}
+
+
+def parts(result):
+    return [(row["part"], row["topic"], row["amount"], row["fate"]) for row in result.json()]
+
+
+def test_settings_go_and_progress_stays(used):
+    before = version(used)
+    progress = run("offset", "list", "-o", "json").json()
+    result = run("group", "delete", "g", "--confirm", "g", "-o", "json")
+    assert result.code == 0, result.err
+    assert ("settings", None, 1, "removed") in parts(result)
+    assert ("dead letters", "%DLQ%g", 1, "kept") in parts(result)
+    assert {fate for part, _, _, fate in parts(result) if part == "offsets"} == {"kept"}
+    assert settings(used, "g") is None
+    assert version(used) == before + 1
+    assert run("offset", "list", "-o", "json").json() == progress
+
+
+def test_everything_goes_if_that_is_wanted(used):
+    result = run(
+        *("group", "delete", "g", "--remove-offsets", "--remove-topics", "--confirm", "g"),
+        *("-o", "json"),
+    )
+    assert result.code == 0, result.err
+    assert {row["fate"] for row in result.json()} == {"removed"}
+    assert all(row["applied"] for row in result.json())
+    assert "g" not in groups()
+    topics = run("topic", "list", "-o", "json").json()
+    assert not any(row["topic"].endswith("%g") for row in topics)
+    assert "@g" not in (used / "config/consumerOffset.json").read_text()
+
+
+def test_a_group_that_comes_back_begins_anew(used):
+    run("group", "delete", "g", "--remove-offsets", "--confirm", "g")
+    assert run("consume", "t", "-g", "g", "-e").lines == ["x", "y"]
+
+
+def test_a_dry_run_deletes_nothing(used):
+    before = (used / "config/subscriptionGroup.json").read_bytes()
+    result = run("group", "delete", "g", "--remove-offsets", "-n", "-o", "json")
+    assert (result.code, "applied" in result.json()[0]) == (0, False)
+    assert (used / "config/subscriptionGroup.json").read_bytes() == before
+    assert len(run("offset", "list", "--no-headers", "--where", "topic = t").lines) == 4
+
+
+@contextmanager
+def member(group):
+    with start("consume", "t", "-g", group) as process:
+        try:
+            assert process.stdout.readline() == b"x\n"
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def test_a_group_that_lives_is_not_deleted(used):
+    with member("live") as process:
+        result = run("group", "delete", "live", "--confirm", "live", "-o", "json")
+        assert (result.code, result.raw) == (7, b"")
+        assert f"@{process.pid}#" in result.err
+        assert settings(used, "live") is not None
+        assert run("group", "delete", "g", "--confirm", "g").code == 0
+        refused = run("group", "delete", "g", "--remove-topics", "--confirm", "g")
+        assert refused.code == 7
+        assert f"process {process.pid} has" in refused.err
+
+
+def test_a_foreign_store_loses_the_one_group_and_nothing_else(tmp_path):
+    root = golden.extract("basic-4.9", tmp_path)
+    before = json.loads((root / "config/subscriptionGroup.json").read_text())
+    known = before["subscriptionGroupTable"]
+    own = {
+        row["group"]
+        for row in run("group", "list", "-o", "json", "-S", root).json()
+        if row["kind"] == "normal"
+    } & set(known)
+    name = sorted(own)[0]
+    assert run("group", "delete", name, "--confirm", name, "-S", root).code == 0
+    after = json.loads((root / "config/subscriptionGroup.json").read_text())
+    assert set(known) - set(after["subscriptionGroupTable"]) == {name}
+    assert after["dataVersion"]["counter"] == before["dataVersion"]["counter"] + 1
