@@ -113,6 +113,7 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
         (broker.InvalidNameError, exit_codes.USAGE),
         (broker.MessageIllegalError, exit_codes.USAGE),
         (broker.SubscriptionParseError, exit_codes.USAGE),
+        (broker.OffsetChangedError, exit_codes.CHANGED),
         (broker.TopicNotExistError, exit_codes.NOT_FOUND),
         (broker.SubscriptionGroupNotExistError, exit_codes.NOT_FOUND),
         (broker.ServiceNotAvailableError, exit_codes.NOT_WRITABLE),

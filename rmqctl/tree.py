@@ -27,6 +27,9 @@ class Noun(NamedTuple):
 TREE: Final[Mapping[str, Leaf | Noun]] = {
     "produce": Leaf("produce", "produce", "Send messages: lines, files, JSON"),
     "consume": Leaf("consume", "consume", "Read messages: all, some, or as a group"),
+    "resetOffsetByTime": Leaf(
+        "reset_by_time", "reset_offset_by_time", "Move a group to a time, as mqadmin does"
+    ),
     "topic": Noun(
         "Topics: what is sent to and read from, divided into queues.",
         {

@@ -20,6 +20,7 @@ def carry_out(
     apply: Callable[[], Iterable[Any]],
     *,
     question: str,
+    foot: Iterable[str] = (),
     result_type: type | None = None,
     execute_by_default: bool = False,
     confirm_name: str | None = None,
@@ -32,18 +33,22 @@ def carry_out(
     that name must be ``confirmed`` (what the command's ``--confirm`` gave) or typed. An empty plan
     is nothing to do.
 
+    ``foot`` are sentences about the plan, said below it.
+
     ``apply`` gives the result rows, of ``result_type`` (default: the plan's); they are printed as
     they come. A row whose field ``applied`` is False makes this PartlyDone (8). Programs (json,
     csv ...) get the plan or the result, never both; a terminal is shown the plan in any case.
     """
-    dry = cli.flag("dry_run") or not (execute_by_default or cli.flag("execute"))
+    dry = not will_execute(cli, execute_by_default=execute_by_default)
     for_programs = cli.view.format.for_programs
     if dry or not for_programs or not plan:
         _tell_hidden(cli, cli.rows(row_type, plan), len(plan))
+        cli.out.flush()
+    for sentence in foot:
+        cli.say(sentence)
     if dry or not plan:
         cli.say(_why_not(cli, bool(plan)))
         return False
-    cli.out.flush()
     if for_programs and _asks(cli):
         _show_on_terminal(cli, row_type, plan)
     if confirm_name is None:
@@ -54,6 +59,11 @@ def carry_out(
     if refused:
         raise PartlyDone(f"{refused} of {total} were not done; the rows say which")
     return True
+
+
+def will_execute(cli: Cli, *, execute_by_default: bool = False) -> bool:
+    """Whether this call is to do it, and not only to show what it would do."""
+    return not cli.flag("dry_run") and (execute_by_default or cli.flag("execute"))
 
 
 def refuse_beside_java(root: Path) -> Callable[[], None]:

@@ -166,6 +166,11 @@ def test_what_was_done_before_a_failure_is_shown(streams):
     assert streams.out == "name,applied\r\na,true\r\n"
 
 
+def test_the_foot_stands_below_the_plan(streams):
+    streams.carry_out(given={"output": "plain"}, foot=["2 of them"])
+    assert streams.err.getvalue().splitlines()[0] == "2 of them"
+
+
 def test_an_empty_plan_is_nothing_to_ask_about(streams):
     assert not streams.carry_out(plan=(), given={"output": "csv", "execute": True})
     assert not streams.done

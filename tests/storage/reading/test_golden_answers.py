@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -18,65 +18,9 @@ from storage.reading.tag_filter import TagFilter
 from storage.readonly import Boundary, StoreView
 from storage.results import GetMessageStatus
 from tests.support import golden
+from tests.support.golden_differences import DIFFERENCES, KEEPS_MORE, Row
 
-Row = dict[str, Any]
-
-KEEPS_MORE = (
-    "torn-bad-crc-middle-4.9",
-    "torn-bad-crc-middle-5.3",
-    "torn-no-blank-4.9",
-)
 RECOVERED = tuple(name for name in golden.names() if name.startswith(("torn-", "unclean-")))
-
-
-class Difference(NamedTuple):
-    """Rows of some stores in which our answer is another one, on purpose."""
-
-    stores: tuple[str, ...]
-    kinds: tuple[str, ...]
-    applies: Callable[[Row], bool]
-    reason: str
-
-
-DIFFERENCES = (
-    Difference(
-        ("phantom-4.9",),
-        ("bounds", "pull", "time"),
-        lambda row: row["topic"] == "GoldenFull",
-        "an all-zero queue file behind a full one is empty; 4.9 counts a bogus message in it",
-    ),
-    Difference(
-        ("retention-4.9",),
-        ("bounds", "pull"),
-        lambda row: row["topic"] == "GoldenIdle",
-        "a queue whose messages are all deleted has min = max, as in 5.3; 4.9 says 0 and hands "
-        "out another topic's bytes",
-    ),
-    Difference(
-        ("retention-5.3",),
-        ("time",),
-        lambda row: row["offset"] is None,
-        "5.3 throws BufferUnderflowException for an empty queue; we give its min = max",
-    ),
-    Difference(
-        KEEPS_MORE,
-        ("log", "bounds", "pull", "time", "query"),
-        lambda row: True,
-        "a damaged record, or a lost blank record, does not end the log where whole records follow",
-    ),
-    Difference(
-        ("torn-cq-all-missing-4.9",),
-        ("pull", "time"),
-        lambda row: True,
-        "without queue files their length is unknown, and with it where a read or search stops",
-    ),
-    Difference(
-        ("torn-no-index-4.9",),
-        ("query",),
-        lambda row: row["indexPhyOffsets"] != [],
-        "recovery rebuilds a missing index; a reader writes nothing and finds nothing by key",
-    ),
-)
 
 
 class Used:

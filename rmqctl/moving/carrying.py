@@ -1,0 +1,126 @@
+"""From steps to done: the plan as rows, the question, the write, what was read back."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rmqctl.changing.journal import change_note
+from rmqctl.changing.steps import carry_out, refuse_beside_java, will_execute
+from rmqctl.errors import Refused
+from rmqctl.moving.foot import foot
+from rmqctl.moving.plan import Step, targets_of
+from rmqctl.moving.queues import group_names
+from rmqctl.moving.write import Check, members_of, unchanged, write_moves
+from storage.configs.progress import ProgressFile
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.context import Cli
+
+
+class Form(NamedTuple):
+    """How steps are shown: rows of a plan, and of a result by step, its row, the offset right
+    before the write, and whether it was done (None: it was left alone)."""
+
+    row_type: type
+    planned: Callable[[Step], Any]
+    result_type: type
+    done: Callable[[Step, Any, int | None, bool | None], Any]
+
+
+class Carrier:
+    """Carries out one command's moves. Make it before anything is read for the plan."""
+
+    def __init__(
+        self, cli: "Cli", broker: "EmbeddedBroker", *, execute_by_default: bool = False
+    ) -> None:
+        self._cli = cli
+        self._broker = broker
+        self._by_default = execute_by_default
+        self._root = broker.view.root
+        self._java_check: Callable[[], None] = lambda: None
+        if will_execute(cli, execute_by_default=execute_by_default):
+            self._java_check = refuse_beside_java(self._root)
+        self.progress = ProgressFile(self._root).read()
+        """What the plan is to be made from."""
+
+    @property
+    def groups(self) -> set[str]:
+        """All groups that have progress anywhere."""
+        return group_names(self.progress)
+
+    def carry_out(
+        self,
+        steps: Sequence[Step],
+        form: Form,
+        *,
+        no_live: bool = False,
+        count_tags: bool | None = None,
+        check: Check = lambda _: None,
+        note: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Show, ask, do, show; gives whether anything was done.
+
+        ``no_live`` refuses (7) where consumers run. ``check`` may refuse under the lock, beside
+        the check that nobody has moved anything meanwhile. ``count_tags`` None: if it is cheap.
+        """
+        cli = self._cli
+        groups = sorted({step.stand.place.group for step in steps})
+        live = members_of(self._root, groups)
+        plan = [form.planned(step) for step in steps]
+        targets = targets_of(steps)
+        sentences = [
+            *foot(self._broker.view, steps, count_tags=count_tags),
+            *(
+                f"group {group} runs ({', '.join(clients)}): it is told, and goes on from its new "
+                "offsets within a second"
+                for group, clients in live.items()
+            ),
+        ]
+        if live and no_live:
+            raise Refused(f"group {min(live)} has running consumers, and --no-live was given")
+
+        def apply() -> list[Any]:
+            still = unchanged(steps, live)
+
+            def check_all(moves: Any) -> None:
+                check(moves)
+                still(moves)
+
+            entry = {**change_note(cli), **(note or {})}
+            moved = write_moves(self._root, targets, entry, check_all, self._java_check)
+            cli.say(f"this is change {moved.change_id}; 'rmqctl offset undo' takes it back")
+            found = ProgressFile(self._root).read()
+            rows = []
+            for step, row in zip(steps, plan, strict=True):
+                if step.wish.stays:
+                    rows.append(form.done(step, row, step.stand.offset, None))
+                    continue
+                key = step.stand.place.key
+                old, new = moved.moves[key]
+                applied = found.get(*key).generation >= new.generation
+                rows.append(form.done(step, row, old.offset, applied))
+            return rows
+
+        return carry_out(
+            cli,
+            form.row_type,
+            plan if targets else (),
+            apply,
+            question=_question(targets),
+            foot=sentences,
+            result_type=form.result_type,
+            execute_by_default=self._by_default,
+        )
+
+
+def _question(targets: Mapping[Any, int | None]) -> str:
+    groups = {place.group for place in targets}
+    topics = {place.topic for place in targets}
+    what = f"{len(targets)} queue{'s' if len(targets) != 1 else ''}"
+    of = f"of {_names(topics, 'topics')}"
+    verb = "Move" if any(offset is not None for offset in targets.values()) else "Delete"
+    return f"{verb} the progress of {_names(groups, 'groups')} in {what} {of}?"
+
+
+def _names(names: set[str], plural: str) -> str:
+    return min(names, default="") if len(names) == 1 else f"{len(names)} {plural}"

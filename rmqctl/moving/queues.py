@@ -1,0 +1,162 @@
+"""Queues whose progress is to be moved: which ones, and how the group stands in them now."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from rmqctl.errors import NotFound
+from rmqctl.text.lists import parse_queues
+from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
+from storage.configs.progress_table import ProgressTable
+from storage.model import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from storage.configs.progress import ProgressKey
+
+
+class Place(NamedTuple):
+    """One queue of a topic, as one group reads it."""
+
+    group: str
+    topic: str
+    queue_id: int
+
+    @property
+    def key(self) -> "ProgressKey":
+        """The key of its progress in storage.configs.progress."""
+        return topic_at_group(self.topic, self.group), self.queue_id
+
+    def __str__(self) -> str:
+        return f"queue {self.queue_id} of {self.topic} in group {self.group}"
+
+
+class Stand(NamedTuple):
+    """How a group stands in a queue. Offsets count messages; the end is exclusive."""
+
+    place: Place
+    offset: int | None
+    """What is committed; None for nothing."""
+    generation: int
+    """Counts deliberate moves (storage.configs.progress_table)."""
+    low: int
+    high: int
+
+
+class TopicChoice(NamedTuple):
+    """``TOPIC`` or ``TOPIC:0,2-4``; ``queues`` None stands for all of them."""
+
+    topic: str
+    queues: tuple[int, ...] | None = None
+
+
+def parse_topic_choice(text: str) -> TopicChoice:
+    """Read ``TOPIC`` or ``TOPIC:0,2-4``. ValueError for a malformed list of queues."""
+    topic, colon, queues = text.rpartition(":")
+    return TopicChoice(topic, parse_queues(queues)) if colon else TopicChoice(text)
+
+
+def chosen_places(
+    broker: "EmbeddedBroker",
+    progress: ProgressTable,
+    groups: Collection[str] | None,
+    topics: Collection[TopicChoice] | None,
+) -> list[Place]:
+    """The queues of some groups and topics, sorted; None: of all that have progress.
+
+    Of a named topic every queue counts, whether or not the group has read it yet. Retry topics
+    and dead letters count only if they are named. NotFound for an unknown topic or queue.
+    """
+    known = _topics_by_group(progress)
+    found: set[Place] = set()
+    for group in known if groups is None else groups:
+        read = known.get(group, {})
+        if topics is None:
+            choices = [TopicChoice(topic) for topic in read if _is_plain(topic)]
+        else:
+            choices = [choice for choice in topics if groups is not None or choice.topic in read]
+        for choice in choices:
+            queues = queues_of(broker, choice.topic, read.get(choice.topic, ()))
+            wanted = _wanted(choice, queues)
+            found.update(Place(group, choice.topic, queue_id) for queue_id in wanted)
+    return sorted(found)
+
+
+def queues_of(broker: "EmbeddedBroker", topic: str, also: Iterable[int] = ()) -> list[int]:
+    """All queues of a topic: as it is set up, as it has messages, and ``also`` these.
+
+    NotFound if there are none.
+    """
+    config = broker.topics().get(topic)
+    queues = {queue_id for name, queue_id in broker.view.queues() if name == topic}
+    if config is not None:
+        queues.update(range(max(config.read_queue_nums, config.write_queue_nums)))
+    queues.update(also)
+    if not queues:
+        from broker.validation import check_topic
+
+        check_topic(topic)
+        raise NotFound(f"topic {topic} does not exist in {broker.view.root}")
+    return sorted(queues)
+
+
+def stands(
+    broker: "EmbeddedBroker", progress: ProgressTable, places: Iterable[Place]
+) -> Iterator[Stand]:
+    """How groups stand in queues, by ``progress`` and the bounds as they are now."""
+    for place in places:
+        offset, generation = _progress_of(progress, place)
+        low, high = broker.view.queue_bounds(place.topic, place.queue_id)
+        yield Stand(place, offset, generation, low, high)
+
+
+def with_progress(
+    progress: ProgressTable, groups: Collection[str], topics: Collection[TopicChoice] | None
+) -> list[Place]:
+    """The queues of groups in which there is progress, of all topics if ``topics`` is None."""
+    found = []
+    for group, read in _topics_by_group(progress).items():
+        if group in groups:
+            for topic, queues in read.items():
+                found += [
+                    Place(group, topic, queue_id)
+                    for queue_id in queues
+                    if topics is None or any(_names(choice, topic, queue_id) for choice in topics)
+                ]
+    return sorted(found)
+
+
+def group_names(progress: ProgressTable) -> set[str]:
+    """All groups that have progress anywhere."""
+    return set(_topics_by_group(progress))
+
+
+def _progress_of(progress: ProgressTable, place: Place) -> tuple[int | None, int]:
+    known = progress.get(*place.key)
+    return known.offset, known.generation
+
+
+def _topics_by_group(progress: ProgressTable) -> Mapping[str, Mapping[str, list[int]]]:
+    found: dict[str, dict[str, list[int]]] = {}
+    for key, offsets in progress.offsets().items():
+        parts = split_topic_at_group(key)
+        if parts is not None and offsets:
+            found.setdefault(parts[1], {})[parts[0]] = list(offsets)
+    return found
+
+
+def _is_plain(topic: str) -> bool:
+    return not topic.startswith((RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX))
+
+
+def _names(choice: TopicChoice, topic: str, queue_id: int) -> bool:
+    return choice.topic == topic and (choice.queues is None or queue_id in choice.queues)
+
+
+def _wanted(choice: TopicChoice, queues: list[int]) -> list[int]:
+    if choice.queues is None:
+        return queues
+    for queue_id in choice.queues:
+        if queue_id not in queues:
+            has = f"it has {queues[0]} to {queues[-1]}" if len(queues) > 1 else "it has one, 0"
+            raise NotFound(f"topic {choice.topic} has no queue {queue_id}: {has}")
+    return list(choice.queues)

@@ -1,0 +1,118 @@
+"""Writing moved progress: nothing but its own file is touched, and running consumers are told.
+
+No recovery, no services: the store is not opened for writing. What is held meanwhile keeps a Java
+broker out, and everybody else who replaces a file of settings or commits.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from broker.errors import OffsetChangedError
+from broker.members.letters import groups_of
+from broker.members.notices import tell_reset
+from broker.pulling.moving import Moved, move_progress
+from rmqctl.errors import PartlyDone
+from rmqctl.moving.queues import Place
+from storage.configs.journal import Journal
+from storage.configs.progress import ProgressFile
+from storage.errors import StoreNotWritableError
+from storage.sharing.config_gate import config_gate
+from storage.sharing.stations import Stations
+
+if TYPE_CHECKING:
+    from rmqctl.moving.plan import Step
+    from storage.configs.progress import Moves
+
+Check = Callable[["Moves"], None]
+
+
+def write_moves(
+    root: Path,
+    targets: Mapping[Place, int | None],
+    note: Mapping[str, Any],
+    check: Check,
+    java_check: Callable[[], None],
+) -> Moved:
+    """Move progress of any groups, all or nothing; on the device when this returns.
+
+    Java's consumerOffset.json is brought up to date with it, and whoever runs in the groups is
+    told. Raises OffsetChangedError (6), StoreInUseError and StoreNotWritableError (5); nothing has
+    changed then. PartlyDone if only Java's file could not be written.
+    """
+    file = ProgressFile(root)
+    unwritten = ""
+    with config_gate(root):
+        java_check()
+        keys = {place.key: offset for place, offset in targets.items()}
+        moved = move_progress(file, Journal(root), keys, note, _now_ms, check)
+        try:
+            file.export()
+        except StoreNotWritableError as error:
+            unwritten = str(error)
+    tell(root, targets)
+    if unwritten:
+        raise PartlyDone(
+            f"change {moved.change_id} is done, but for a Java broker not: {unwritten}"
+        )
+    return moved
+
+
+def tell(root: Path, places: Collection[Place]) -> None:
+    """Have running consumers go on from progress that was moved."""
+    for group, topic in sorted({(place.group, place.topic) for place in places}):
+        queue_ids = sorted(p.queue_id for p in places if p[:2] == (group, topic))
+        with suppress(OSError):  # who does not hear of it notices with its next commit
+            tell_reset(root, group, topic, queue_ids)
+
+
+def unchanged(steps: "Collection[Step]", live: Collection[str]) -> Check:
+    """A check that nobody has moved what the plan was made from.
+
+    Consumers of ``live`` groups go on committing, which is no move; of others nobody should.
+    """
+
+    def check(moves: "Moves") -> None:
+        for step in steps:
+            stand = step.stand
+            if step.wish.stays:
+                continue
+            now, _ = moves[stand.place.key]
+            still = now.offset == stand.offset or stand.place.group in live
+            if now.generation != stand.generation or not still:
+                raise changed(stand.place, stand.offset, now.offset)
+
+    return check
+
+
+def changed(place: Place, seen: int | None, now: int | None) -> OffsetChangedError:
+    """The error that says that progress is not what was seen."""
+    return OffsetChangedError(
+        f"{place} was at {_word(seen)} and is at {_word(now)} now; "
+        "nothing was changed, look at the plan again"
+    )
+
+
+def members_of(root: Path, groups: Collection[str]) -> dict[str, list[str]]:
+    """The ids of the clients that run in some groups, without asking them."""
+    stations = Stations(root)
+    found: dict[str, list[str]] = {}
+    try:
+        for said in stations.living():
+            for group in groups_of(said) & set(groups):
+                clients = said.content["clients"]
+                ids = [client["id"] for client in clients if group in client["consumers"]]
+                found.setdefault(group, []).extend(ids)
+    finally:
+        stations.close()
+    return found
+
+
+def _word(offset: int | None) -> str:
+    return "no offset" if offset is None else str(offset)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
