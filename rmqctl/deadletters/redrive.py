@@ -213,7 +213,11 @@ def _attempt(
         told=told,
     )
     outcome.append(redriving)
-    yield from redriving.receipts()
+    total = len(attempt.planned)
+    progress = stack.enter_context(cli.progress("redrive", "messages", total))
+    for receipt in redriving.receipts():
+        progress.advance(1, 1)
+        yield receipt
 
 
 def _read_run(root: Path, group: str, run: str) -> tuple[Task, set[Place]]:

@@ -1,0 +1,167 @@
+"""A redrive that breaks off: nothing is sent twice, nothing and no receipt is lost."""
+
+import json
+import random
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+
+from storage.configs.redrive_runs import RedriveRuns
+from storage.model import Message
+from tests.support.cli import run, start
+from tests.support.dead_letters import bury
+
+DO = ("--execute", "--yes", "-q")
+COUNT = 120
+
+
+@pytest.fixture
+def dead(store):
+    run("topic", "create", "t", "--queues", 1)
+    for part in range(4):
+        bury(store, "g", [Message("t", b"%d" % n) for n in range(part * 30, part * 30 + 30)])
+    return store
+
+
+def copies():
+    """How often each dead letter was sent, by its offset id."""
+    found = run("consume", "t", "-e", "-o", "json", "-q").json()
+    return Counter(
+        message["properties"]["RMQCTL_REDRIVE_DEAD"]
+        for message in found
+        if "RMQCTL_REDRIVE_DEAD" in message["properties"]
+    )
+
+
+def receipts(store):
+    """The offsets that the run's receipts say were sent, in their order."""
+    runs = RedriveRuns(store)
+    (name,) = runs.names()
+    read = runs.read(name)
+    assert read is not None
+    return [entry["queue_offset"] for entry in read[1] if entry.get("applied")]
+
+
+def unhandled():
+    return run("dlq", "list", "-o", "json").json()[0]["unhandled"]
+
+
+@pytest.mark.feature(94)
+@pytest.mark.slow
+def test_a_run_that_is_killed_again_and_again_sends_everything_once(dead, tmp_path):
+    chance = random.Random(11)
+    told = tmp_path / "told.jsonl"
+    options = ["--all"]
+    for attempt in range(8):
+        before = len(told.read_bytes()) if told.exists() else 0
+        more = ("--rate", "400/s", "--receipts", told)
+        with start("dlq", "redrive", "g", *options, *more, *DO) as process:
+            wanted = before + chance.randrange(1, 9000)
+            while process.poll() is None:
+                if told.exists() and len(told.read_bytes()) >= wanted:
+                    process.kill()
+                    break
+        if RedriveRuns(dead).names():
+            options = ["--resume", "last"]
+        assert max(copies().values(), default=0) <= 1, attempt
+    done = run("dlq", "redrive", "g", *options, "--receipts", told, *DO)
+    assert done.code == 0
+    found = copies()
+    assert (len(found), set(found.values())) == (COUNT, {1})
+    assert sorted(receipts(dead)) == list(range(COUNT)), "a receipt each, none twice"
+    assert unhandled() == 0
+    lines = []
+    for line in told.read_bytes().split(b"\n"):
+        with suppress(ValueError):  # a kill may tear the last one
+            lines.append(json.loads(line))
+    assert {line["queue_offset"] for line in lines if line["applied"]} >= set(range(COUNT - 9))
+
+
+@pytest.mark.feature(94)
+def test_what_was_stored_and_has_no_receipt_is_found_in_the_log(dead):
+    run("dlq", "redrive", "g", "--all", *DO)
+    (path,) = RedriveRuns(dead).path.glob("*.jsonl")
+    lines = path.read_bytes().split(b"\n")
+    # Killed between storing the 100th and its receipt, in the middle of writing that.
+    path.write_bytes(b"\n".join(lines[:100]) + b"\n" + lines[100][:20])
+    (dead / "rmqctl" / "handled.json").unlink()
+    (name,) = RedriveRuns(dead).names()
+    plan = run("dlq", "redrive", "g", "--resume", name, "-o", "json").json()
+    assert {row["note"] for row in plan} == {"stored by an attempt that was broken off"}
+    done = run("dlq", "redrive", "g", "--resume", name, *DO, "-o", "json")
+    assert [row["applied"] for row in done.json()] == [True] * (COUNT - 99)
+    assert set(copies().values()) == {1}
+    assert sorted(receipts(dead)) == list(range(COUNT))
+    assert unhandled() == 0
+
+
+def test_a_new_run_does_not_send_what_a_killed_one_has_sent(dead):
+    run("dlq", "redrive", "g", "0", "1", *DO)
+    (path,) = RedriveRuns(dead).path.glob("*.jsonl")
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(lines[0] + b"\n")
+    (dead / "rmqctl" / "handled.json").unlink()
+    refused = run("dlq", "redrive", "g", "--all", "--execute", "--yes")
+    assert (refused.code, "handled by somebody else" in refused.err) == (6, True)
+    assert f"--resume {path.stem}" in refused.err
+    assert run("dlq", "redrive", "g", "--all", *DO).code == 0
+    assert set(copies().values()) == {1}
+    assert len(copies()) == COUNT
+
+
+@pytest.mark.feature(93)
+def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, tmp_path):
+    script = tmp_path / "picky"
+    script.write_text('#!/bin/sh\n[ -e "$(dirname "$0")/mended" ] && exec cat\nexit 3\n')
+    script.chmod(0o755)
+    stopped = run("dlq", "redrive", "g", "--all", "--pipe", script, *DO, "-o", "json")
+    assert (stopped.code, len(stopped.json())) == (8, 1)
+    assert stopped.json()[0]["note"] == "not sent: --pipe: exit code 3"
+    more = ("--stop-after-errors", 5, "-o", "json")
+    tried = run("dlq", "redrive", "g", "--resume", "last", *more, *DO)
+    assert (tried.code, len(tried.json())) == (8, 5)
+    assert copies() == {}
+    assert unhandled() == COUNT
+    (tmp_path / "mended").touch()
+    assert run("dlq", "redrive", "g", "--resume", "last", "--max", 50, *DO).code == 0
+    assert unhandled() == COUNT - 50
+    assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
+    assert (unhandled(), set(copies().values()), len(copies())) == (0, {1}, COUNT)
+
+
+@pytest.mark.feature(93)
+def test_a_rate_is_kept(dead):
+    from time import monotonic
+
+    began = monotonic()
+    run("dlq", "redrive", "g", "--all", "--max", 20, "--rate", "40/s", *DO)
+    assert monotonic() - began >= 19 / 40 - 0.05
+    assert len(copies()) == 20
+
+
+def test_a_resumed_run_takes_nothing_else_and_must_exist(dead):
+    assert run("dlq", "redrive", "g", "--resume", "R1").code == 3
+    assert run("dlq", "redrive", "g", "--resume", "last").code == 3
+    run("dlq", "redrive", "g", "0", *DO)
+    assert run("dlq", "redrive", "g", "--resume", "last", "--all").code == 2
+    assert run("dlq", "redrive", "g", "--resume", "last", "--target", "retry").code == 2
+    done = run("dlq", "redrive", "g", "--resume", "last", "--execute", "--yes")
+    assert (done.code, "nothing to change" in done.err) == (0, True)
+
+
+def test_two_at_once_are_refused(dead):
+    with RedriveRuns(dead).alone() as alone:
+        assert alone
+        refused = run("dlq", "redrive", "g", "--all", *DO)
+        assert (refused.code, refused.out.count("\n")) == (7, COUNT + 1)
+    assert copies() == {}
+
+
+def test_receipts_go_to_a_file_that_can_be_written(dead, tmp_path):
+    told = tmp_path / "told.jsonl"
+    printed = run("dlq", "redrive", "g", "0", "1", "--receipts", told, *DO, "-o", "jsonl").lines
+    assert told.read_text("utf-8").splitlines() == printed
+    nowhere = run("dlq", "redrive", "g", "2", "--receipts", tmp_path / "no" / "x", *DO)
+    assert nowhere.code != 0
+    assert len(copies()) == 2, "and nothing is sent if it can not"
