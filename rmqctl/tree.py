@@ -137,6 +137,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "rm": Leaf("context", "remove", "Remove a context"),
         },
     ),
+    "explain": Leaf("explain", "explain", "Explain a word, a code, a state, a setting"),
     "completion": Leaf("completion", "completion", "Print the completion script of a shell"),
     "version": Leaf("version", "version", "Show the versions of rmqctl and of what it runs on"),
 }
@@ -155,6 +156,6 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "audit",
         "store",
     ),
-    "The program": ("config", "context", "completion", "version"),
+    "The program": ("config", "context", "explain", "completion", "version"),
 }
 """How the root's help groups the commands."""

@@ -1,0 +1,89 @@
+"""What the source says of its own names: docstrings of members, notes of fields.
+
+The meaning of a code stands where the code is made, once. So that it can be told without importing
+half the program, the files are parsed, not run.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+"""The folder that holds our packages, installed or cloned."""
+
+
+class Meaning(NamedTuple):
+    """A name of the source and what stands below it."""
+
+    owner: str
+    """The class, nothing for the module's own names."""
+    name: str
+    value: str
+    """As the source writes it; nothing where it is no plain constant."""
+    text: str
+
+
+def meanings(module: str, owner: str = "") -> Iterator[Meaning]:
+    """The documented names of a class of a module, of all classes for ``*``, of the module for "".
+
+    A member of an enum without a docstring has the first line of its class's.
+    """
+    path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    tree = ast.parse(path.read_text("utf-8"), str(path))
+    if not owner:
+        yield from _members(tree, "")
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and owner in ("*", node.name):
+            yield from _members(node, node.name)
+
+
+def _members(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[Meaning]:
+    told = ""
+    if isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(base) for base in node.bases):
+        told = (ast.get_docstring(node) or "").partition("\n")[0]
+    for place, child in enumerate(node.body):
+        value: ast.expr | None
+        if isinstance(child, ast.Assign) and isinstance(child.targets[0], ast.Name):
+            name, value, note = child.targets[0].id, child.value, ""
+        elif isinstance(child, ast.AnnAssign) and isinstance(child.target, ast.Name):
+            name, value, note = child.target.id, child.value, _note(child.annotation)
+        else:
+            continue
+        text = _docstring(node.body[place + 1 : place + 2]) or note or told
+        if text and not name.startswith("_"):
+            constant = str(value.value) if isinstance(value, ast.Constant) else ""
+            yield Meaning(owner, name, constant, text.replace("``", ""))
+
+
+def _docstring(following: list[ast.stmt]) -> str:
+    """The string below an assignment, on one line."""
+    if following and isinstance(following[0], ast.Expr):
+        value = following[0].value
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return " ".join(value.value.split())
+    return ""
+
+
+def _note(annotation: ast.expr) -> str:
+    """The text of ``Annotated[int, "text"]`` and of ``Annotated[int, Wide("text")]``."""
+    if not isinstance(annotation, ast.Subscript) or ast.unparse(annotation.value) != "Annotated":
+        return ""
+    if not isinstance(annotation.slice, ast.Tuple):
+        return ""
+    note = annotation.slice.elts[1]
+    if isinstance(note, ast.Call) and note.args:
+        note = note.args[0]
+    return note.value if isinstance(note, ast.Constant) and isinstance(note.value, str) else ""
+
+
+def printed_rows() -> dict[tuple[str, str], str]:
+    """Which row type a command prints, by its module and function."""
+    found = {}
+    for path in sorted((ROOT / "rmqctl" / "commands").glob("*.py")):
+        for node in ast.parse(path.read_text("utf-8"), str(path)).body:
+            if isinstance(node, ast.FunctionDef):
+                for mark in node.decorator_list:
+                    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "prints":
+                        found[path.stem, node.name] = ast.unparse(mark.args[0])
+    return found
