@@ -49,16 +49,20 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "list": Leaf("group", "list_groups", "List all consumer groups"),
             "describe": Leaf("group", "describe", "Show everything about groups"),
             "clients": Leaf("group", "clients", "Show live members and their queues"),
-        },
-    ),
-    "message": Noun(
             "create": Leaf("group_changes", "create", "Create consumer groups"),
             "alter": Leaf("group_changes", "alter", "Change the settings of groups"),
             "delete": Leaf("group_changes", "delete", "Delete a consumer group"),
+        },
+    ),
+    "message": Noun(
         "Messages: find and show single ones.",
         {
             "get": Leaf("message", "get", "Show one message by id or place"),
+            "query": Leaf("message_lookup", "query", "Find all messages with a key or a tag"),
             "search": Leaf("message_search", "search", "Find messages by what they hold"),
+            "trace": Leaf("message_lookup", "trace", "Show what clients noted of a message"),
+            "life": Leaf("message_lookup", "life", "Show what became of a message"),
+            "decode-id": Leaf("message_lookup", "decode_id", "Show what a message id tells"),
         },
     ),
     "dlq": Noun(

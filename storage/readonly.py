@@ -20,7 +20,7 @@ from .format.unit import CQ_STORE_UNIT
 from .reading.index_reader import IndexReader
 from .reading.messages import MessageReader, no_such_queue
 from .reading.pending_keys import PendingKeys
-from .reading.query import FOREVER, KeySources, carries_key, query_message
+from .reading.query import FOREVER, KeySources, carries_key, query_message, query_offsets
 from .reading.queue_ext import ConsumeQueueExt
 from .reading.queue_reader import QueueBounds, QueueReader
 from .reading.record_reader import QueueKey, RecordReader
@@ -287,11 +287,29 @@ class StoreView:
 
         Hits of other keys with the same hash come too, as from RocketMQ's store.
         """
+        sources = self._key_sources()
+        return query_message(sources, self._records, topic, key, max_num, begin, end)
+
+    def key_offsets(self, topic: str, key: str, begin: int = 0, end: int = FOREVER) -> list[int]:
+        """Commit log offsets where messages of a topic with a key's hash may lie, ascending.
+
+        All of them, unlike a broker's answer, and unread: another key may have the hash. Times in
+        ms, compared with what the index has of them: whole seconds, rounded down.
+        """
+        found, _ = query_offsets(self._key_sources(), topic, key, FOREVER, begin, end, capped=False)
+        return sorted(set(found.offsets))
+
+    def not_indexed(self) -> list[tuple[int, int]]:
+        """Parts of the log (commit log offsets) whose keys no index file has."""
+        bounds = self.bounds
+        self._note_generation(bounds)
+        return self._index.uncovered(self.log_min_offset(), bounds.log_end())
+
+    def _key_sources(self) -> KeySources:
         bounds = self.bounds
         self._note_generation(bounds)
         pending = self._pending_keys if self.config.message_index_enable else None
-        sources = KeySources(self._index, pending, bounds, self._page is bounds)
-        return query_message(sources, self._records, topic, key, max_num, begin, end)
+        return KeySources(self._index, pending, bounds, self._page is bounds)
 
     def find_unique(self, topic: str, msg_id: str) -> list[MessageExt]:
         """All messages of a topic with a unique id (or key), oldest first: retries keep theirs."""

@@ -68,7 +68,8 @@ def search(
 
         query = build_query(cli, view, pattern, topic, fields)
         start = position_of(resume, query, view.log_max_offset())
-        run = SearchRun(view, query, start, jobs or usable_cpus())
+        parts = None if start is None else [(start, view.log_max_offset())]
+        run = SearchRun(view, query, jobs or usable_cpus(), parts)
         if count_only:
             _count(cli, run, query)
         else:

@@ -1,11 +1,13 @@
 """The row of a stored message, as ``consume`` and the ``message`` commands print it."""
 
 import base64
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from rmqctl.output.fields import OmitNull, Wide
 
 if TYPE_CHECKING:
+    from rmqctl.context import Cli
     from storage.model import MessageExt
 
 
@@ -64,6 +66,19 @@ def message_row(message: "MessageExt", body_form: str = "text") -> MessageRow:
         message.store_host,
         message.prepared_transaction_offset,
     )
+
+
+def readable_rows(cli: "Cli", messages: "Iterable[MessageExt]") -> Iterator[MessageRow]:
+    """The rows of messages; those whose bodies can not be inflated are named and left out."""
+    from storage.format.errors import BodyError
+
+    for message in messages:
+        try:
+            yield message_row(message)
+        except BodyError as error:
+            cli.warn(
+                f"message {message.msg_id} at log position {message.commitlog_offset}: {error}"
+            )
 
 
 def body_texts(body: bytes, form: str) -> tuple[str | None, str | None]:

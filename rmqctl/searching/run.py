@@ -2,7 +2,7 @@
 
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.errors import UsageProblem
@@ -10,7 +10,7 @@ from rmqctl.searching.pieces import Piece, PieceSearch, cut
 from rmqctl.searching.query import Query
 from rmqctl.searching.workers import in_order
 from storage.files.read_files import StoreFiles
-from storage.format.record import RecordError, read_head
+from storage.format.record import CheckKind, check_record, read_head
 from storage.reading.record_finder import RecordFinder
 
 if TYPE_CHECKING:
@@ -56,21 +56,37 @@ class Token(NamedTuple):
 
 
 class SearchRun:
-    """Goes through the log of a store, from ``start`` to the end that it had at the beginning."""
+    """Goes through the log of a store, to the end that it had at the beginning.
 
-    def __init__(self, view: "StoreView", query: Query, start: int | None, jobs: int) -> None:
+    ``ranges`` are the parts of it to go through, ascending commit log offsets; None is all.
+    """
+
+    def __init__(
+        self,
+        view: "StoreView",
+        query: Query,
+        jobs: int,
+        ranges: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
         self._query = query
         self._log = StoreFiles(view.root, view.config).log
         self._unit_of = view.unit
         self._max_record = view.config.max_message_size + _RECORD_EXTRA
         self._end = view.log_max_offset()
-        self._start = max(view.log_min_offset(), start or 0)
+        if ranges is None:
+            ranges = [(view.log_min_offset(), self._end)]
+        self._start = max(view.log_min_offset(), ranges[0][0] if ranges else 0)
         self._long_topics = any(
             len(topic.encode("utf-8", "surrogateescape")) > _LONG_TOPIC
             for topic, _ in view.queues()
         )
-        pieces = [piece for first in self._files() for piece in self._pieces(first)]
-        self._pieces_left = pieces
+        pieces = [
+            piece
+            for first in self._files()
+            for start, end in ranges
+            for piece in self._pieces_of(first, start, end)
+        ]
+        self._pieces = pieces
         self.total_bytes = sum(piece.end - piece.start for piece in pieces)
         self.jobs = 1 if self.total_bytes < _FORK_FROM_BYTES else jobs
 
@@ -86,7 +102,7 @@ class SearchRun:
 
     def hits(self, progress: "Progress") -> Iterator[Hits]:
         """Search, piece by piece, in the order of the log."""
-        for piece, data in in_order(self._pieces_left, self._work(), self.jobs):
+        for piece, data in in_order(self._pieces, self._work(), self.jobs):
             count = int.from_bytes(data[:8], "big")
             offsets, damaged = array("q"), array("q")
             offsets.frombytes(data[8 : 8 + 8 * count])
@@ -118,15 +134,16 @@ class SearchRun:
         ]
 
     def _first_timestamp(self, first: int) -> int | None:
-        file = self._log.at(first)
-        try:
-            return None if file is None else read_head(file.view, 0).store_timestamp
-        except RecordError:
+        """Store time of a file's first record, None if none can be told: the file made ahead."""
+        file = self._log.at(first) if first < self._end else None
+        if file is None or check_record(file.view, 0, file.length).kind is not CheckKind.MESSAGE:
             return None
+        return read_head(file.view, 0).store_timestamp
 
-    def _pieces(self, first: int) -> list[Piece]:
+    def _pieces_of(self, first: int, start: int, end: int) -> list[Piece]:
         size = self._log.file_size
-        return cut(max(first, self._start), min(first + size, self._end), size, _PIECE_BYTES)
+        begin = max(first, start, self._start)
+        return cut(begin, min(first + size, end, self._end), size, _PIECE_BYTES)
 
 
 def usable_cpus() -> int:

@@ -76,15 +76,18 @@ class IndexReader:
         below: int | None = None,
         pending: PendingHits = NO_HITS,
         follow_slots: bool = False,
+        capped: bool = True,
     ) -> QueryOffsetResult:
         """Find records of a topic by key hash and store time in ``begin`` .. ``end`` (ms).
 
         Times of index entries are whole seconds from the file's first one, rounded down. At most
-        ``max_msgs_num_batch`` hits. Entries of records from the log offset ``below`` on do not
-        count: ``pending`` has these. ``follow_slots``: rmqctl's writers have the store, so what a
-        slot names is whole, whatever the header says that they write last.
+        ``max_msgs_num_batch`` hits where ``capped``, as a broker gives. Entries of records from
+        the log offset ``below`` on do not count: ``pending`` has these. ``follow_slots``: rmqctl's
+        writers have the store, so what a slot names is whole, whatever the header says that they
+        write last.
         """
-        max_num = min(max_num, self._max_hits)
+        if capped:
+            max_num = min(max_num, self._max_hits)
         names = self.names()
         newest = (self.header(names[-1]) if names else None) or IndexHeader()
         phy_offset, timestamp = pending.last
@@ -103,6 +106,22 @@ class IndexReader:
             if header.begin_timestamp < begin:
                 break
         return QueryOffsetResult(hits, timestamp, phy_offset)
+
+    def uncovered(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Parts of a range of the log whose keys are in no file.
+
+        Before the first file, behind the last one, and between files where one is gone: a 4.9
+        broker that starts after a crash deletes the newest and puts only some of its keys again.
+        """
+        gaps = []
+        for name in self.names():
+            header = self.header(name)
+            if header is None or header.index_count <= 1:
+                continue
+            if start < min(header.begin_phy_offset, end):
+                gaps.append((start, min(header.begin_phy_offset, end)))
+            start = max(start, header.end_phy_offset)
+        return [*gaps, (start, end)] if start < end else gaps
 
     def _walk_chain(
         self, name: str, header: IndexHeader, chain: _Chain, max_num: int, hits: list[int]

@@ -11,7 +11,7 @@ from .pending_keys import NO_HITS
 
 if TYPE_CHECKING:
     from .bounds import Bounds
-    from .index_reader import IndexReader
+    from .index_reader import IndexReader, QueryOffsetResult
     from .pending_keys import PendingKeys
     from .record_reader import RecordReader
 
@@ -44,6 +44,33 @@ def query_message(
     Times in ms, both ends included. Hash collisions are not filtered, as in RocketMQ. Hits that
     can not be read are left out.
     """
+    found, log_end = query_offsets(sources, topic, key, max_num, begin, end)
+    if not found.offsets:
+        return QueryMessageResult([], [], 0, 0)
+    read = (records.look(offset, log_end) for offset in sorted(found.offsets))
+    messages = [message for message in read if message is not None]
+    return QueryMessageResult(
+        messages,
+        found.offsets,
+        found.index_last_update_timestamp,
+        found.index_last_update_phyoffset,
+    )
+
+
+def query_offsets(
+    sources: KeySources,
+    topic: str,
+    key: str,
+    max_num: int,
+    begin: int,
+    end: int,
+    *,
+    capped: bool = True,
+) -> tuple[QueryOffsetResult, int]:
+    """Where the records of these messages may lie, newest first, and the log's end at that time.
+
+    ``capped``: a broker's own limit holds, too.
+    """
     index, pending, bounds, follow_slots = sources
     # In this order: what is put into the index from now on is in the log below this end.
     keys_from = None if pending is None else bounds.keys_from()
@@ -60,17 +87,9 @@ def query_message(
         below=keys_from,
         pending=hits,
         follow_slots=follow_slots,
+        capped=capped,
     )
-    if not found.offsets:
-        return QueryMessageResult([], [], 0, 0)
-    read = (records.look(offset, log_end) for offset in sorted(found.offsets))
-    messages = [message for message in read if message is not None]
-    return QueryMessageResult(
-        messages,
-        found.offsets,
-        found.index_last_update_timestamp,
-        found.index_last_update_phyoffset,
-    )
+    return found, log_end
 
 
 def carries_key(message: MessageExt, topic: str, key: str) -> bool:
