@@ -10,9 +10,9 @@ In this order:
     no progress, or beyond the end: see ``judge``                   UNKNOWN, WARN
     the same offset for a minute in which something was unread      STALL with members, else STOP
     below where it was within the looks                             REWIND
-    looks of less than a minute, or fewer than three                UNKNOWN
-    moves, but never got nearer to the end                          WARN
-    else                                                            OK
+    got nearer to the end between two looks                         OK
+    looks of less than a minute, or fewer than two steps seen       UNKNOWN
+    else: it moves, but never got nearer to the end                 WARN
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Final, NamedTuple
 
 PATIENCE_MS: Final = 60_000
 """Consumers write their progress each 5 s: what lasts for a minute is no accident."""
-LEAST_LOOKS: Final = 3
-"""Looks, the present one included, without which a trend is not judged."""
+LEAST_STEPS: Final = 2
+"""Movements without which a trend is not judged."""
 
 
 class Health(StrEnum):
@@ -97,9 +97,12 @@ def judge(
         return Health.STALL if members else Health.STOP
     if any((look.committed_offset or 0) > now.committed_offset for look in looks):
         return Health.REWIND
-    if len(looks) < LEAST_LOOKS or now.at - looks[0].at < PATIENCE_MS:
+    if _came_nearer(looks):
+        return Health.OK
+    steps = len({look.committed_offset for look in looks}) - 1
+    if steps < LEAST_STEPS or now.at - looks[0].at < PATIENCE_MS:
         return Health.UNKNOWN
-    return Health.OK if _came_nearer(looks) else Health.WARN
+    return Health.WARN
 
 
 def worst(words: Iterable[Health]) -> Health:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from broker.delaying.schedule import ScheduleMessageService
     from broker.members.manager import MemberManager
     from broker.pulling.progress import ConsumerOffsetManager
+    from broker.pulling.sampling import ProgressSampler
     from broker.sending.message_builder import MessageBuilder
     from broker.tables.topics import TopicManager
     from broker.transactions.check import TransactionCheckService
@@ -98,7 +99,7 @@ class ServicesRole:
         delayed, checks = self.delayed, self.transaction_checks
         if deliver and delayed is not None and checks is not None:
             self._topics.write_system_topics()
-            own.append(delayed.offsets)
+            own += [delayed.offsets, self._sampler(store)]
             threads += [
                 TimedServiceThread(
                     [delayed],
@@ -115,6 +116,18 @@ class ServicesRole:
         for thread in self._service_threads:
             thread.start()
         store.start_services()
+
+    def _sampler(self, store: MessageStore) -> ProgressSampler:
+        from broker.pulling.sampling import ProgressSampler
+        from storage.configs.progress import ProgressFile
+        from storage.configs.progress_samples import ProgressSamples
+
+        return ProgressSampler(
+            ProgressFile(store.root),
+            ProgressSamples(store.root),
+            lambda: store.view,
+            lambda: self.elected,
+        )
 
     @property
     def elected(self) -> bool:

@@ -8,9 +8,12 @@ from analytics.health import Look, judge
 from analytics.rates import RATE_WINDOW_MS, StoredSince
 from analytics.retention import LogFile, due_of, log_files
 from analytics.totals import QueueLag
+from analytics.trend import TREND_WINDOW_MS, looks, rates
 from analytics.unread import Unread, bytes_behind
 from rmqctl.lag.choosing import Choice, Readers, readers
 from rmqctl.lag.retention import rules_of
+from storage.configs.consumer_offsets import topic_at_group
+from storage.configs.progress_samples import ProgressSamples, SampleHistory
 from storage.model import dlq_topic, retry_topic
 
 if TYPE_CHECKING:
@@ -49,18 +52,24 @@ class _Queue(NamedTuple):
     """From when on they may be deleted."""
 
 
-def look(broker: "EmbeddedBroker", as_of: int, choice: Choice) -> StoreLook:
+def look(
+    broker: "EmbeddedBroker", as_of: int, choice: Choice, history: SampleHistory | None = None
+) -> StoreLook:
     """Look at the store now. Progress is read before the ends of queues: no lag is negative.
 
+    ``history`` is what earlier looks told; None: the samples that the store keeps.
     Raises what :func:`rmqctl.lag.choosing.readers` raises.
     """
+    if history is None:
+        history = ProgressSamples(broker.view.root).read(as_of - TREND_WINDOW_MS)
     chosen = readers(broker, choice)
     queues = _read_queues(broker, as_of, chosen)
     depths = _Depths(broker)
     standings = []
     for (group, topic), offsets in chosen.offsets.items():
+        standing = _Group(group, topic, group in chosen.alive, as_of, history)
         rows = [
-            _stand(queue_id, queues[topic, queue_id], offsets.get(queue_id), as_of)
+            standing.in_queue(queue_id, queues[topic, queue_id], offsets.get(queue_id))
             for queue_id in _read_by(broker, topic, offsets)
         ]
         standings.append(Standing(group, topic, rows, depths.retry(group), depths.dead(group)))
@@ -112,26 +121,42 @@ def _read_queue(
     )
 
 
-def _stand(queue_id: int, queue: _Queue, committed: int | None, as_of: int) -> QueueLag:
-    what = Unread(queue.min_offset, committed, queue.max_offset)
-    first = what.first_unread
-    lag_bytes = None if what.lag is None else 0
-    stored = risk = None
-    if first is not None:
-        lag_bytes = queue.bytes_behind[first]
-        stored = queue.stored[first]
-        risk = queue.due.get(first)
-    looks = [Look(as_of, committed, queue.max_offset)]
-    return QueueLag(
-        queue_id,
-        what,
-        lag_bytes,
-        stored,
-        queue.rate_in,
-        None,
-        judge(looks, queue.min_offset, stored, members=False),
-        risk,
-    )
+class _Group:
+    """A group in a topic, with what earlier looks told of it."""
+
+    def __init__(
+        self, group: str, topic: str, has_members: bool, as_of: int, history: SampleHistory
+    ) -> None:
+        self._key = topic_at_group(topic, group)
+        self._topic = topic
+        self._has_members = has_members
+        self._as_of = as_of
+        self._history = history
+
+    def in_queue(self, queue_id: int, queue: _Queue, committed: int | None) -> QueueLag:
+        """How it stands in a queue."""
+        what = Unread(queue.min_offset, committed, queue.max_offset)
+        first = what.first_unread
+        lag_bytes = None if what.lag is None else 0
+        stored = risk = None
+        if first is not None:
+            lag_bytes = queue.bytes_behind[first]
+            stored = queue.stored[first]
+            risk = queue.due.get(first)
+        now = Look(self._as_of, committed, queue.max_offset)
+        changes = self._history.committed(self._key, queue_id)
+        ends = self._history.ends(self._topic, queue_id)
+        rate_in, rate_out = rates(changes, ends, self._history.watched, now)
+        return QueueLag(
+            queue_id,
+            what,
+            lag_bytes,
+            stored,
+            queue.rate_in if rate_in is None else rate_in,
+            rate_out,
+            judge(looks(changes, ends, now), queue.min_offset, stored, members=self._has_members),
+            risk,
+        )
 
 
 class _Depths:

@@ -9,9 +9,12 @@ Lag = Annotated[int | None, "messages that it has not read, deleted ones include
 LagBytes = Annotated[int | None, "bytes in the log of those that are still there"]
 Oldest = Annotated[int | None, "when the oldest of those was stored"]
 Age = Annotated[int | None, "how long ago that was"]
-RateIn = Annotated[float | None, "messages stored a second, over the last 5 minutes"]
+RateIn = Annotated[
+    float | None, "messages stored a second, over the last 5 minutes, or as far back as rate_out"
+]
 RateOut = Annotated[
-    float | None, "messages read a second, over the last 5 minutes; null after one look only"
+    float | None,
+    "messages read a second, over the last 5 minutes or what is known of them; null: one look",
 ]
 Drain = Annotated[int | None, "until all is read at these rates; null if unknown or never"]
 Status = Annotated[str, "OK, UNKNOWN, WARN, REWIND, STALL or STOP (rmqctl explain STALL)"]
