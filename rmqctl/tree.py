@@ -90,6 +90,8 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         {
             "inspect": Leaf("offset", "inspect", "Show where groups stand, with ages and messages"),
             "history": Leaf("offset", "history", "Show who has moved the progress of groups"),
+            "diff": Leaf("offset_files", "diff", "Compare two groups, files, stores or times"),
+            "export": Leaf("offset_files", "export", "Print offsets as CSV or JSON to keep"),
             "list": Leaf("offset", "list_offsets", "List what all groups have committed"),
         },
     ),

@@ -1,6 +1,6 @@
 """Everything about the progress of groups, queue by queue."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.unread import Unread, last_consumed_timestamp, oldest_unread_timestamp, unread
@@ -39,8 +39,7 @@ def places(broker: "EmbeddedBroker", table: "Offsets", chosen: Chosen) -> list[P
     group without progress anywhere and for a named topic that is unknown.
     """
     topics = broker.topics()
-    _check_groups(broker, table, chosen.groups)
-    _check_topics(broker, table, topics, chosen.topics)
+    check_known(broker, table, chosen.groups, chosen.topics)
     wanted = set(table)
     if chosen.groups and chosen.topics:
         wanted |= {(group, topic) for group in chosen.groups for topic in chosen.topics}
@@ -137,23 +136,18 @@ def _queues_of(
     return [queue_id for name, queue_id in broker.view.queues() if name == topic]
 
 
-def _check_groups(
+def check_known(
     broker: "EmbeddedBroker",
-    table: Mapping[tuple[str, str], object],
+    table: "Offsets",
     groups: Collection[str] | None,
+    topics: Collection[str] | None,
 ) -> None:
+    """NotFound for a group without progress and for a topic that does not exist."""
     for group in groups or ():
         if not any(group == name for name, _ in table):
             check_group(group)
             raise NotFound(f"group {group} has no progress in {broker.view.root}")
-
-
-def _check_topics(
-    broker: "EmbeddedBroker",
-    table: Mapping[tuple[str, str], object],
-    known: Mapping[str, object],
-    topics: Collection[str] | None,
-) -> None:
+    known = broker.topics()
     for topic in topics or ():
         if topic not in known and not any(topic == name for _, name in table):
             check_topic(topic)
