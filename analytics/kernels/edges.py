@@ -1,0 +1,70 @@
+"""Where minutes begin in the log.
+
+Store times never go back along the log: the broker stamps records under the lock that it appends
+them under. So one look at a record tells on which side of each edge *all* records before it, or
+behind it, lie, whatever their queues. The first queue costs a binary search for each edge, all of
+them at once; the others look at the few records that lie between what is known already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FAR: Final = np.iinfo(np.int64).max
+
+TimesOf: TypeAlias = "Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]"
+"""Store times (ms) of records by their places and sizes, -1 where one can not be read."""
+
+
+class DisorderError(Exception):
+    """A record can not be read, or store times go back: only looking at every record helps."""
+
+
+class Edges:
+    """Times (ms, ascending) and what is known of where in one log they lie.
+
+    It grows with each queue that it is asked about; no threads.
+    """
+
+    def __init__(self, times: NDArray[np.int64]) -> None:
+        self.times = times
+        self._older = np.full(len(times), -1, np.int64)  # up to here stored before the edge
+        self._newer = np.full(len(times), _FAR, np.int64)  # from here on not
+        self.looks = 0
+        """Records that were looked at."""
+
+    def positions(
+        self, places: NDArray[np.int64], sizes: NDArray[np.int64], times_of: TimesOf
+    ) -> NDArray[np.int64]:
+        """For each edge: how many of the records at ``places`` (ascending) were stored before it.
+
+        Raises DisorderError.
+        """
+        low = np.searchsorted(places, self._older, "right")
+        high = np.searchsorted(places, self._newer, "left")
+        while (unsure := np.flatnonzero(low < high)).size:
+            probes = np.unique((low[unsure] + high[unsure]) >> 1)
+            self._learn(places[probes], times_of(places[probes], sizes[probes]))
+            low = np.maximum(low, np.searchsorted(places, self._older, "right"))
+            high = np.minimum(high, np.searchsorted(places, self._newer, "left"))
+        return low
+
+    def _learn(self, places: NDArray[np.int64], stored: NDArray[np.int64]) -> None:
+        """Take in that records (ascending) were stored at these times."""
+        self.looks += len(places)
+        if (stored < 0).any() or (np.diff(stored) < 0).any():
+            raise DisorderError
+        # How many of the records were stored before each edge.
+        before = np.searchsorted(stored, self.times, "left")
+        some = before > 0
+        self._older[some] = np.maximum(self._older[some], places[before[some] - 1])
+        rest = before < len(places)
+        self._newer[rest] = np.minimum(self._newer[rest], places[before[rest]])
+        if (self._older >= self._newer).any():
+            raise DisorderError

@@ -1,0 +1,215 @@
+"""What is unread of one queue, by segment, minute and tag: rows that can be added up.
+
+All groups are counted in one pass. A queue's *cuts* are the distinct offsets from which somebody
+has not read; segment ``i`` lies between cut ``i`` and the next one, the last segment ends at the
+end of the queue. What a group at cut ``i`` has not read is the sum of the segments from ``i`` on,
+so the cost does not depend on how many groups there are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from .edges import DisorderError, Edges
+from .units import read_units
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from storage.readonly import StoreView
+
+    from .edges import TimesOf
+    from .units import Units
+
+MINUTE_MS: Final = 60_000
+UNKNOWN_MINUTE: Final = -1
+"""The minute of messages whose store time can not be read."""
+CHUNK: Final = 1 << 20
+"""Units that are looked at together: about 100 MB of memory at most."""
+
+
+class QueueTask(NamedTuple):
+    """A part of a queue to be counted: the messages [first, behind), which have one ``queue``
+    number in the plan and the ``cuts`` of the whole queue (ascending, the first at or before
+    ``first``)."""
+
+    queue: int
+    topic: str
+    queue_id: int
+    cuts: tuple[int, ...]
+    first: int
+    behind: int
+
+
+class Cells(NamedTuple):
+    """Counted messages, column by column; ``key`` is a minute (since 1970) or a tag's hash."""
+
+    queue: NDArray[np.int32]
+    segment: NDArray[np.int32]
+    key: NDArray[np.int64]
+    messages: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """How many rows there are (not columns)."""
+        return len(self.key)
+
+
+NO_CELLS: Final = Cells(
+    np.zeros(0, np.int32),
+    np.zeros(0, np.int32),
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int64),
+)
+
+
+class Partials(NamedTuple):
+    """What a task found. ``disorder`` says that every record had to be looked at."""
+
+    minutes: Cells
+    tags: Cells
+    unreadable: int
+    """Messages whose units are missing: they are in the counts, but have no bytes and no time."""
+    disorder: bool
+
+
+def count_unread(
+    view: StoreView, task: QueueTask, edges: Edges, times_of: TimesOf, *, exact: bool = False
+) -> Partials:
+    """Count one task. ``edges`` are minutes' beginnings that lie around all times of the backlog.
+
+    With ``exact`` every record's time is read, as is done anyway where the order of store times
+    turns out not to be what the log promises.
+    """
+    minutes: list[Cells] = []
+    tags: list[Cells] = []
+    unreadable = 0
+    disorder = False
+    for first in range(task.first, task.behind, CHUNK):
+        behind = min(first + CHUNK, task.behind)
+        units = read_units(view, task.topic, task.queue_id, first, behind)
+        unreadable += int((units.sizes == 0).sum())
+        segments = _segments(task.cuts, first, behind)
+        found: Cells | None = None
+        if not exact:
+            try:
+                found = _by_edges(task.queue, units, segments, edges, times_of)
+            except DisorderError:
+                disorder = True
+        if found is None:
+            found = _by_records(task.queue, units, segments, times_of)
+        minutes.append(found)
+        tags.append(_by_tag(task.queue, units, segments))
+    return Partials(add_up(minutes), add_up(tags), unreadable, disorder)
+
+
+def add_up(parts: Sequence[Cells]) -> Cells:
+    """Add cells of the same queue, segment and key; sorted by these."""
+    if not any(map(len, parts)):
+        return NO_CELLS
+    queue = np.concatenate([part.queue for part in parts])
+    segment = np.concatenate([part.segment for part in parts])
+    key = np.concatenate([part.key for part in parts])
+    order = np.lexsort((key, segment, queue))
+    queue, segment, key = queue[order], segment[order], key[order]
+    changes = (np.diff(queue) != 0) | (np.diff(segment) != 0) | (np.diff(key) != 0)
+    starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
+    messages = np.concatenate([part.messages for part in parts])[order]
+    sizes = np.concatenate([part.bytes for part in parts])[order]
+    return Cells(
+        queue[starts],
+        segment[starts],
+        key[starts],
+        np.add.reduceat(messages, starts),
+        np.add.reduceat(sizes, starts),
+    )
+
+
+def _segments(cuts: tuple[int, ...], first: int, behind: int) -> NDArray[np.int64]:
+    """Where in the units [first, behind) each segment begins, clipped; one for each cut."""
+    return np.clip(np.array(cuts, np.int64), first, behind) - first
+
+
+def _cells(
+    queue: int,
+    segment: NDArray[np.int64],
+    key: NDArray[np.int64],
+    messages: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> Cells:
+    some = messages > 0
+    return Cells(
+        np.full(int(some.sum()), queue, np.int32),
+        segment[some].astype(np.int32),
+        key[some],
+        messages[some],
+        sizes[some],
+    )
+
+
+def _by_edges(
+    queue: int, units: Units, segments: NDArray[np.int64], edges: Edges, times_of: TimesOf
+) -> Cells:
+    """By minute without looking at each record: minutes end where edges lie."""
+    known = np.flatnonzero(units.sizes)
+    if len(known) != len(units):
+        raise DisorderError  # no promise holds for units that are not there
+    at = edges.positions(units.places, units.sizes, times_of)
+    # Between two neighbours of these all units have one segment and one minute.
+    bounds = np.unique(np.concatenate((segments, at, [len(units)])))
+    starts, ends = bounds[:-1], bounds[1:]
+    segment = np.searchsorted(segments, starts, "right") - 1
+    minute = np.searchsorted(at, starts, "right") - 1
+    if (minute < 0).any():
+        raise DisorderError  # older than the first edge
+    total = np.concatenate(([0], np.cumsum(units.sizes)))
+    return _cells(
+        queue,
+        segment,
+        edges.times[minute] // MINUTE_MS,
+        ends - starts,
+        total[ends] - total[starts],
+    )
+
+
+def _by_records(queue: int, units: Units, segments: NDArray[np.int64], times_of: TimesOf) -> Cells:
+    """By minute with a look at each record."""
+    stored = times_of(units.places, units.sizes)
+    minute = np.where(stored < 0, UNKNOWN_MINUTE, stored // MINUTE_MS)
+    return _by_key(queue, units, segments, minute)
+
+
+def _by_tag(queue: int, units: Units, segments: NDArray[np.int64]) -> Cells:
+    return _by_key(queue, units, segments, units.tags)
+
+
+def _by_key(
+    queue: int, units: Units, segments: NDArray[np.int64], keys: NDArray[np.int64]
+) -> Cells:
+    """Count by segment and by a key of each unit."""
+    names = _distinct(keys)
+    code = np.searchsorted(names, keys)
+    segment = np.searchsorted(segments, np.arange(len(units)), "right") - 1
+    cell = segment * len(names) + code
+    width = len(segments) * len(names)
+    messages = np.bincount(cell, minlength=width)
+    sizes = np.bincount(cell, units.sizes, minlength=width).astype(np.int64)  # exact below 2^53
+    where = np.arange(width)
+    return _cells(queue, where // len(names), names[where % len(names)], messages, sizes)
+
+
+def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different values, sorted. They are few as a rule, and sorting all keys costs more than
+    everything else together."""
+    names = np.unique(keys[:1024])
+    rest = keys[1024:]
+    while rest.size:
+        at = np.minimum(np.searchsorted(names, rest), len(names) - 1)
+        rest = rest[names[at] != rest]
+        names = np.union1d(names, rest[:4096])
+    return names

@@ -1,0 +1,61 @@
+"""Units of a queue as columns: where each record lies, how long it is, the hash of its tag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from storage.readonly import StoreView
+
+_UNIT: Final = np.dtype([("place", ">i8"), ("size", ">i4"), ("tag", ">i8")])
+
+
+class Units(NamedTuple):
+    """Units of consecutive queue offsets, from ``first`` on.
+
+    ``places`` are commit log offsets, ascending; ``sizes`` bytes of the records; ``tags`` what the
+    queue keeps of the tag. A unit whose file is missing, or which names no record, has size 0, the
+    place of the one before it (-1 without any) and tag 0.
+    """
+
+    first: int
+    places: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    tags: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """How many units there are (not columns)."""
+        return len(self.places)
+
+
+def read_units(view: StoreView, topic: str, queue_id: int, first: int, behind: int) -> Units:
+    """Read the units [first, behind), which lie within the queue's bounds; 24 bytes of memory each.
+
+    Whatever is missing is marked: the answer has ``behind - first`` units.
+    """
+    count = behind - first
+    places = np.full(count, -1, np.int64)
+    sizes = np.zeros(count, np.int64)
+    tags = np.zeros(count, np.int64)
+    per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
+    at = first
+    while at < behind:
+        found = view.unit_view(topic, queue_id, at, behind)
+        if found is None:
+            at += per_file - at % per_file
+            continue
+        table = np.frombuffer(found, _UNIT)
+        here = slice(at - first, at - first + len(table))
+        places[here], sizes[here], tags[here] = table["place"], table["size"], table["tag"]
+        at += len(table)
+    bad = (sizes <= 0) | (sizes == PRE_BLANK_SIZE)
+    if bad.any():
+        places[bad], sizes[bad], tags[bad] = -1, 0, 0
+        np.maximum.accumulate(places, out=places)
+    return Units(first, places, sizes, tags)
