@@ -36,6 +36,9 @@ def redrive(
             "retry; or a topic",
         ),
     ] = None,
+    edit: Annotated[
+        bool, typer.Option("--edit", help="Change the one message in $VISUAL or $EDITOR, as JSON")
+    ] = False,
     set_property: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,6 +90,7 @@ def redrive(
     Look first, then do:       rmqctl dlq redrive readers --all
                                rmqctl dlq redrive readers --all --execute
     Slowly, only one kind:     rmqctl dlq redrive readers --tag invoice --rate 50/s --execute
+    Mend one by hand:          rmqctl dlq redrive readers 17 --edit --execute
     After it broke off:        rmqctl dlq redrive readers --resume last --execute
     """
     cli = context_of(ctx)
@@ -102,13 +106,15 @@ def redrive(
     choice = Choice(ids or [], everything, message_filter(cli))
     if resume is not None:
         others = (target, set_property, set_body, pipe, max_redrives, ids)
-        if everything or choice.is_filtered or any(option is not None for option in others):
+        if everything or edit or choice.is_filtered or any(option is not None for option in others):
             raise UsageProblem("--resume goes on with what the run was to do: name nothing else")
         go_on(cli, group, resume, limits, receipts)
         return
     choice.check()
     rewriting = _rewriting(cli, set_property, set_body, pipe)
-    begin(cli, group, choice, target or TO_ORIGIN, rewriting, limits, receipts)
+    if edit and rewriting.notes():
+        raise UsageProblem("--edit changes everything by hand: leave the other changes out")
+    begin(cli, group, choice, target or TO_ORIGIN, rewriting, limits, receipts, edit=edit)
 
 
 @prints(AckRow)

@@ -87,13 +87,15 @@ class Planner:
         target: str,
         rewriting: "Rewriting",
         max_redrives: int,
+        *,
+        to_be_edited: bool = False,
     ) -> None:
         self._broker = broker
         self._letters = letters
         self._target = target
         self._rewriting = rewriting
         self._max_redrives = max_redrives
-        self._notes = rewriting.notes()
+        self._notes = ["to be edited"] if to_be_edited else rewriting.notes()
         self._known: dict[str, str | None] = {}
         if target not in (TO_ORIGIN, TO_RETRY):
             check_topic(target)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.changing.journal import change_note
-from rmqctl.changing.steps import carry_out, refuse_beside_java
-from rmqctl.errors import CliError, NotFound, Refused
+from rmqctl.changing.steps import carry_out, refuse_beside_java, will_execute
+from rmqctl.errors import CliError, NotFound, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED
 from rmqctl.opening import open_for_reading, open_for_writing
 from rmqctl.rows.deadletters import RedriveReceipt, RedriveRow
@@ -16,8 +16,10 @@ from storage.configs.journal import Journal
 from storage.configs.redrive_runs import RedriveRuns
 from storage.model import dlq_topic
 
+from .editing import edited
 from .letters import DeadLetters
 from .planning import Choice, Place, Planned, Planner, other_readers
+from .rewriting import Rewriting
 from .run import (
     ALREADY,
     Redriving,
@@ -35,7 +37,6 @@ from .run import (
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
     from rmqctl.context import Cli
-    from rmqctl.deadletters.rewriting import Rewriting
 
 LAST: Final = "last"
 """``--resume last``: the newest run of the group."""
@@ -63,14 +64,16 @@ def redrive(
     group: str,
     choice: Choice,
     target: str,
-    rewriting: "Rewriting",
+    rewriting: Rewriting,
     limits: Limits,
     receipts_file: Path | None,
-    edit: "Callable[[Cli, EmbeddedBroker, Task], Rewriting] | None" = None,
+    *,
+    edit: bool = False,
 ) -> None:
     """Begin a run: show what it would do; do it with ``--execute``.
 
-    ``edit`` makes the changes of the one dead letter that is chosen, before the plan is shown.
+    With ``edit`` the one dead letter that is chosen is changed in an editor before the plan is
+    shown; a dry run opens none.
     """
     with open_for_reading(cli) as broker:
         letters = DeadLetters(broker, group)
@@ -86,9 +89,18 @@ def redrive(
             [(message.queue_id, message.queue_offset) for message in messages],
             rewriting,
         )
-        if edit is not None and cli.flag("execute") and not cli.flag("dry_run"):
-            task = task._replace(rewriting=edit(cli, broker, task))
-        planner = Planner(broker, letters, target, task.rewriting, limits.max_redrives)
+        if edit and len(messages) != 1:
+            raise UsageProblem(f"--edit takes one dead letter, and these are {len(messages)}")
+        if edit and will_execute(cli):
+            task = task._replace(rewriting=Rewriting(edited=edited(messages[0], cli.environ)))
+        planner = Planner(
+            broker,
+            letters,
+            target,
+            task.rewriting,
+            limits.max_redrives,
+            to_be_edited=edit and not will_execute(cli),
+        )
         planned = planner.plan(messages)
         if letters.unreadable:
             cli.warn(f"{letters.unreadable} dead letters can not be read; see 'rmqctl store fsck'")
@@ -135,7 +147,7 @@ def _carry_out(
     question: str,
     handled: set[Place],
 ) -> None:
-    executes = cli.flag("execute") and not cli.flag("dry_run")
+    executes = will_execute(cli)
     check = refuse_beside_java(cli.store.path) if executes else None
     outcome: list[Redriving] = []
 
