@@ -8,6 +8,7 @@ so the cost does not depend on how many groups there are.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ UNKNOWN_MINUTE: Final = -1
 """The minute of messages whose store time can not be read."""
 CHUNK: Final = 1 << 20
 """Units that are looked at together: about 100 MB of memory at most."""
+_SAMPLE: Final = 1024
 
 
 class QueueTask(NamedTuple):
@@ -192,24 +194,51 @@ def _by_key(
     queue: int, units: Units, segments: NDArray[np.int64], keys: NDArray[np.int64]
 ) -> Cells:
     """Count by segment and by a key of each unit."""
-    names = _distinct(keys)
-    code = np.searchsorted(names, keys)
-    segment = np.searchsorted(segments, np.arange(len(units)), "right") - 1
-    cell = segment * len(names) + code
-    width = len(segments) * len(names)
-    messages = np.bincount(cell, minlength=width)
-    sizes = np.bincount(cell, units.sizes, minlength=width).astype(np.int64)  # exact below 2^53
-    where = np.arange(width)
-    return _cells(queue, where // len(names), names[where % len(names)], messages, sizes)
+    names, codes = _encoded(keys)
+    bounds = [*segments.tolist(), len(units)]
+    found = []
+    for number, (start, end) in enumerate(pairwise(bounds)):
+        if start == end:
+            continue
+        here = slice(start, end)
+        if len(names) > end - start:
+            found.append(_by_sorting(queue, number, keys[here], units.sizes[here]))
+            continue
+        messages = np.bincount(codes[here], minlength=len(names))
+        sizes = np.bincount(codes[here], units.sizes[here], minlength=len(names))
+        segment = np.full(len(names), number)
+        found.append(_cells(queue, segment, names, messages, sizes.astype(np.int64)))
+    return add_up(found)
 
 
-def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The different values, sorted. They are few as a rule, and sorting all keys costs more than
-    everything else together."""
-    names = np.unique(keys[:1024])
-    rest = keys[1024:]
-    while rest.size:
-        at = np.minimum(np.searchsorted(names, rest), len(names) - 1)
-        rest = rest[names[at] != rest]
-        names = np.union1d(names, rest[:4096])
-    return names
+def _by_sorting(
+    queue: int, segment: int, keys: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> Cells:
+    """Count by key where hardly two messages have the same one."""
+    count = len(keys)
+    return add_up(
+        [
+            Cells(
+                np.full(count, queue, np.int32),
+                np.full(count, segment, np.int32),
+                keys,
+                np.ones(count, np.int64),
+                sizes,
+            )
+        ]
+    )
+
+
+def _encoded(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """The different values, sorted, and which of them each key is.
+
+    They are few as a rule, and sorting all keys costs more than everything else together.
+    """
+    names = np.unique(keys[:_SAMPLE])
+    while True:
+        codes = np.searchsorted(names, keys)
+        np.minimum(codes, len(names) - 1, out=codes)
+        new = keys[names[codes] != keys]
+        if not new.size:
+            return names, codes
+        names = np.union1d(names, new if len(names) > _SAMPLE else new[:_SAMPLE])

@@ -19,6 +19,7 @@ from analytics.kernels.partials import (
     add_up,
     count_unread,
 )
+from storage.format.java_hash import tags_code
 from storage.readonly import StoreView
 from tests.support.hand_made import START_MS, TINY, HandMade, Stored
 
@@ -47,7 +48,7 @@ def by_hand(
 
 
 def hash_of(tag: str | None) -> int:
-    return ord(tag) if tag else 0
+    return tags_code(tag) if tag else 0
 
 
 def edges_of(messages: list[Stored]) -> Edges:
@@ -137,6 +138,18 @@ def test_units_whose_file_is_missing_are_counted_without_bytes_and_time(tmp_path
     assert found.unreadable == 7
     expected = by_hand([m for m in store.messages if m not in gone], (0,), 0, "minute")
     assert counted(found.minutes) == {**expected, (0, UNKNOWN_MINUTE): (7, 0)}
+
+
+@pytest.mark.parametrize("cuts", [(0,), (0, 1, 2_990), (5, 1_500)])
+def test_every_message_may_have_a_tag_of_its_own(tmp_path: Path, cuts: tuple[int, ...]) -> None:
+    store = HandMade(CONFIG.with_(mapped_file_size_commit_log=1 << 20))
+    for number in range(3_000):
+        store.put("T", 0, tags=f"tag {number if number > 1_100 else number % 7}", step_ms=100)
+    store.write(tmp_path)
+    with StoreView.open(tmp_path) as view:
+        task = QueueTask(0, "T", 0, cuts, cuts[0], 3_000)
+        found = count_unread(view, task, edges_of(store.messages), view.store_timestamps)
+    assert counted(found.tags) == by_hand(store.messages, cuts, cuts[0], "tag")
 
 
 def test_few_records_are_looked_at(tmp_path: Path) -> None:
