@@ -149,6 +149,8 @@ def _carry_out(
 ) -> None:
     executes = will_execute(cli)
     check = refuse_beside_java(cli.store.path) if executes else None
+    if executes and not attempt.planned:
+        _settle(cli, attempt.task.group)
     outcome: list[Redriving] = []
 
     def apply() -> Iterator[RedriveReceipt]:
@@ -230,6 +232,13 @@ def _attempt(
     for receipt in redriving.receipts():
         progress.advance(1, 1)
         yield receipt
+
+
+def _settle(cli: "Cli", group: str) -> None:
+    """Mark what a killed run has sent, where nothing is left to be sent."""
+    with open_for_reading(cli) as broker, RedriveRuns(broker.view.root).alone() as alone:
+        if alone:
+            settle(broker.view, group)
 
 
 def _read_run(root: Path, group: str, run: str) -> tuple[Task, set[Place]]:

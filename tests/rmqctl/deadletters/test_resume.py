@@ -96,6 +96,17 @@ def test_what_was_stored_and_has_no_receipt_is_found_in_the_log(dead):
     assert unhandled() == 0
 
 
+def test_a_run_that_was_killed_before_its_marks_gets_them(dead):
+    run("dlq", "redrive", "g", "--all", *DO)
+    (path,) = RedriveRuns(dead).path.glob("*.jsonl")
+    path.write_bytes(b"\n".join(path.read_bytes().split(b"\n")[: COUNT + 1]) + b"\n")
+    (dead / "rmqctl" / "handled.json").unlink()
+    assert run("dlq", "redrive", "g", "--resume", "last").code == 0
+    assert unhandled() == COUNT, "a dry run writes nothing"
+    assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
+    assert (unhandled(), len(copies())) == (0, COUNT)
+
+
 def test_a_new_run_does_not_send_what_a_killed_one_has_sent(dead):
     run("dlq", "redrive", "g", "0", "1", *DO)
     (path,) = RedriveRuns(dead).path.glob("*.jsonl")
