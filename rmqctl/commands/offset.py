@@ -46,9 +46,11 @@ def list_offsets(
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
+        from rmqctl.looking.offset_source import offsets_in_force
         from rmqctl.looking.offsets import offset_rows
 
-        cli.rows(OffsetRow, offset_rows(broker, group, topic))
+        table = offsets_in_force(broker, cli.warn).table
+        cli.rows(OffsetRow, offset_rows(broker, table, group, topic))
 
 
 @prints(InspectedOffsetRow)

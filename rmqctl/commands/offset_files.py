@@ -88,8 +88,9 @@ def export(
     with open_for_reading(cli) as broker:
         from rmqctl.looking.offset_diff import export_rows
         from rmqctl.looking.offset_inspect import check_known
+        from rmqctl.looking.offset_source import offsets_in_force
 
-        table = broker.consumer_offsets()
+        table = offsets_in_force(broker, cli.warn).table
         check_known(broker, table, chosen, topic)
         rows = list(export_rows(table, chosen, topic or (), queues))
     names_groups = len(chosen) != 1

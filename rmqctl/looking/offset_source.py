@@ -41,22 +41,32 @@ def committed_offsets(
 ) -> CommittedOffsets:
     """Read the offsets. ``moves`` gives those of the journal, oldest first.
 
-    NotFound if there is no such file; CorruptFileError if it says nothing. Java's file is
-    replaced by its ``.bak`` if it is damaged, as Java does; then ``warn`` is told.
+    NotFound if there is no such file; CorruptFileError if it says nothing. For ``warn`` see
+    :func:`offsets_in_force`.
     """
     root = broker.view.root
     if source is OffsetSource.BAK:
         return CommittedOffsets(_of_bak(root), source)
     if source is OffsetSource.JOURNAL:
         return CommittedOffsets(_of_journal(root, moves()), source)
+    return offsets_in_force(broker, warn)
+
+
+def offsets_in_force(broker: "EmbeddedBroker", warn: "Callable[[str], None]") -> CommittedOffsets:
+    """Read the offsets that hold. Raises CorruptFileError.
+
+    Java's file is replaced by its ``.bak`` if it is damaged, as Java does; ``warn`` is told then.
+    """
+    root = broker.view.root
     table = broker.consumer_offsets()
-    if not (root / OURS / OFFSETS_FILE).exists():
-        file = consumer_offset_file(root)
-        if file.load().source is ConfigSource.BAK:
-            if file.path.exists():
-                warn(f"{file.path} can not be read; these offsets are from its .bak")
-            return CommittedOffsets(table, OffsetSource.BAK)
-    return CommittedOffsets(table, source)
+    if (root / OURS / OFFSETS_FILE).exists():
+        return CommittedOffsets(table, OffsetSource.FILE)
+    file = consumer_offset_file(root)
+    if file.load().source is not ConfigSource.BAK:
+        return CommittedOffsets(table, OffsetSource.FILE)
+    if file.path.exists():
+        warn(f"{file.path} can not be read; these offsets are from its .bak")
+    return CommittedOffsets(table, OffsetSource.BAK)
 
 
 def by_group(table: OffsetTable) -> Offsets:

@@ -9,16 +9,19 @@ from rmqctl.rows.offsets import OffsetRow
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
+    from rmqctl.looking.offset_source import Offsets
 
 
 def offset_rows(
-    broker: "EmbeddedBroker", groups: Collection[str] | None, topics: Collection[str] | None
+    broker: "EmbeddedBroker",
+    table: "Offsets",
+    groups: Collection[str] | None,
+    topics: Collection[str] | None,
 ) -> Iterator[OffsetRow]:
     """The progress of groups in topics, every read queue of a topic included; see :func:`places`.
 
     NotFound for a named group without progress anywhere and for a named topic that is unknown.
     """
-    table = broker.consumer_offsets()
     for group, topic, queue_id, committed in places(broker, table, Chosen(groups, topics)):
         what = unread(broker.view, topic, queue_id, committed)
         yield OffsetRow(
