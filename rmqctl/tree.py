@@ -93,6 +93,11 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "diff": Leaf("offset_files", "diff", "Compare two groups, files, stores or times"),
             "export": Leaf("offset_files", "export", "Print offsets as CSV or JSON to keep"),
             "list": Leaf("offset", "list_offsets", "List what all groups have committed"),
+            "reset": Leaf("offset_moves", "reset", "Move progress: times, ends, messages, files"),
+            "undo": Leaf("offset_moves", "undo", "Take back a change of progress"),
+            "import": Leaf("offset_moves", "import_offsets", "Set progress to what a file says"),
+            "delete": Leaf("offset_moves", "delete", "Forget the progress of groups"),
+            "orphans": Leaf("offset_moves", "orphans", "List progress that belongs to nothing"),
         },
     ),
     "lag": Noun(

@@ -129,6 +129,7 @@ def progress_entry() -> str:
 
 def journal_line() -> str:
     moved = {"group": "g1", "topic": "TopicTest", "queue_id": 1, "old": 7, "new": 3}
+    moved["generation"] = 1
     change = {"command": "offset reset", "user": "u", "host": "h", "moves": [moved], "previous": 2}
     return seal({"change_id": 4, "at_timestamp": STORED, **change}).decode()
 

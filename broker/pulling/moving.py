@@ -58,4 +58,4 @@ def _line(key: ProgressKey, move: Any) -> dict[str, Any]:
     old, new = move
     topic, group = split_topic_at_group(key[0]) or (key[0], "")
     line = {"group": group, "topic": topic, "queue_id": key[1]}
-    return {**line, "old": old.offset, "new": new.offset}
+    return {**line, "old": old.offset, "new": new.offset, "generation": new.generation}

@@ -12,8 +12,9 @@ and about what was changed, as far as it applies:
     what                       a setting's name, an action ("redrive", "ack") ...
     old, new                   values before and after: a number, a text, or an object of settings;
                                null where there was or is nothing
-    moves                      progress: a list of {group, topic, queue_id, old, new} with queue
-                               offsets, null for none; then the fields above are absent
+    moves                      progress: a list of {group, topic, queue_id, old, new, generation}
+                               with queue offsets, null for none, and the generation that the move
+                               began; then the fields above are absent
     previous                   with ``moves``: the change id of the move that was in force before
 
 An entry is on the device *before* what it tells of is done. Whether a move was done after all is

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rmqctl.context import Cli
-from rmqctl.errors import PartlyDone, Refused
+from rmqctl.errors import CliError, PartlyDone, Refused
 from rmqctl.output.view import Format
 
 APPLIED: Final = "applied"
@@ -21,6 +21,7 @@ def carry_out(
     *,
     question: str,
     foot: Iterable[str] = (),
+    refusal: CliError | None = None,
     result_type: type | None = None,
     execute_by_default: bool = False,
     confirm_name: str | None = None,
@@ -33,7 +34,7 @@ def carry_out(
     that name must be ``confirmed`` (what the command's ``--confirm`` gave) or typed. An empty plan
     is nothing to do.
 
-    ``foot`` are sentences about the plan, said below it.
+    ``foot`` are sentences about the plan, said below it; ``refusal`` is raised there.
 
     ``apply`` gives the result rows, of ``result_type`` (default: the plan's); they are printed as
     they come. A row whose field ``applied`` is False makes this PartlyDone (8). Programs (json,
@@ -46,6 +47,8 @@ def carry_out(
         cli.out.flush()
     for sentence in foot:
         cli.say(sentence)
+    if refusal is not None:
+        raise refusal
     if dry or not plan:
         cli.say(_why_not(cli, bool(plan)))
         return False

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqctl.changing.journal import change_note
 from rmqctl.changing.steps import carry_out, refuse_beside_java, will_execute
-from rmqctl.errors import Refused
+from rmqctl.errors import CliError, Refused
 from rmqctl.moving.foot import foot
 from rmqctl.moving.plan import Step, targets_of
 from rmqctl.moving.queues import group_names
@@ -57,11 +57,14 @@ class Carrier:
         count_tags: bool | None = None,
         check: Check = lambda _: None,
         note: Mapping[str, Any] | None = None,
+        refusal: CliError | None = None,
+        save: Callable[[Sequence[Any]], None] | None = None,
     ) -> bool:
         """Show, ask, do, show; gives whether anything was done.
 
         ``no_live`` refuses (7) where consumers run. ``check`` may refuse under the lock, beside
         the check that nobody has moved anything meanwhile. ``count_tags`` None: if it is cheap.
+        ``save`` gets the rows of the plan. ``refusal`` is raised once the plan has been shown.
         """
         cli = self._cli
         groups = sorted({step.stand.place.group for step in steps})
@@ -76,8 +79,10 @@ class Carrier:
                 for group, clients in live.items()
             ),
         ]
-        if live and no_live:
-            raise Refused(f"group {min(live)} has running consumers, and --no-live was given")
+        if save is not None:
+            save(plan)
+        if live and no_live and refusal is None:
+            refusal = Refused(f"group {min(live)} has running consumers, and --no-live was given")
 
         def apply() -> list[Any]:
             still = unchanged(steps, live)
@@ -88,7 +93,10 @@ class Carrier:
 
             entry = {**change_note(cli), **(note or {})}
             moved = write_moves(self._root, targets, entry, check_all, self._java_check)
-            cli.say(f"this is change {moved.change_id}; 'rmqctl offset undo' takes it back")
+            cli.say(
+                f"this is change {moved.change_id}; "
+                f"'rmqctl offset undo {moved.change_id} --execute' takes it back"
+            )
             found = ProgressFile(self._root).read()
             rows = []
             for step, row in zip(steps, plan, strict=True):
@@ -108,6 +116,7 @@ class Carrier:
             apply,
             question=_question(targets),
             foot=sentences,
+            refusal=refusal,
             result_type=form.result_type,
             execute_by_default=self._by_default,
         )

@@ -153,10 +153,13 @@ def _names(choice: TopicChoice, topic: str, queue_id: int) -> bool:
 
 
 def _wanted(choice: TopicChoice, queues: list[int]) -> list[int]:
-    if choice.queues is None:
-        return queues
-    for queue_id in choice.queues:
+    check_queues(choice, queues)
+    return queues if choice.queues is None else list(choice.queues)
+
+
+def check_queues(choice: TopicChoice, queues: list[int]) -> None:
+    """NotFound for a queue that a topic with these ``queues`` does not have."""
+    for queue_id in choice.queues or ():
         if queue_id not in queues:
             has = f"it has {queues[0]} to {queues[-1]}" if len(queues) > 1 else "it has one, 0"
             raise NotFound(f"topic {choice.topic} has no queue {queue_id}: {has}")
-    return list(choice.queues)

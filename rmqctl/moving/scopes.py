@@ -69,7 +69,7 @@ def shift_by(count: int) -> Scope:
     def wish(stand: Stand) -> Wish:
         if stand.offset is None:
             return _stays("it has no progress to shift")
-        return Wish(max(0, stand.offset + count))
+        return Wish(stand.offset + count)
 
     return wish
 
@@ -86,7 +86,14 @@ def to_group(progress: "ProgressTable", other: str) -> Scope:
 
 def as_planned(offsets: Mapping[Place, int | None]) -> Scope:
     """To what a plan says."""
-    return lambda stand: Wish(offsets[stand.place])
+
+    def wish(stand: Stand) -> Wish:
+        offset = offsets[stand.place]
+        if offset is None and stand.offset is None:
+            return _stays("it has no progress")
+        return Wish(offset)
+
+    return wish
 
 
 def to_messages(view: "StoreView", messages: "Sequence[MessageExt]", boundary: Boundary) -> Scope:
@@ -108,7 +115,7 @@ def clamped(wish: Wish, stand: Stand) -> Wish:
     if offset is None or wish.stays or stand.low <= offset <= stand.high:
         return wish
     if offset < stand.low:
-        return wish._replace(offset=stand.low, note=f"{offset} is deleted; cut to the first")
+        return wish._replace(offset=stand.low, note=f"{offset} is before the first; cut to it")
     return wish._replace(offset=stand.high, note=f"{offset} is beyond the end; cut to it")
 
 

@@ -95,10 +95,10 @@ def test_a_move_is_noted_in_the_journal(broker, root):
     *_, deleted, reset = Journal(root).entries()
     line = {"group": "g", "topic": "T", "queue_id": 0}
     assert deleted["command"] == "offset delete"
-    assert deleted["moves"] == [{**line, "old": 4, "new": None}]
+    assert deleted["moves"] == [{**line, "old": 4, "new": None, "generation": 1}]
     assert reset["moves"] == [
-        {**line, "old": None, "new": 1},
-        {**line, "queue_id": 1, "old": None, "new": 0},
+        {**line, "old": None, "new": 1, "generation": 2},
+        {**line, "queue_id": 1, "old": None, "new": 0, "generation": 1},
     ]
     assert (deleted["previous"], reset["previous"]) == (None, deleted["change_id"])
     assert ProgressFile(root).read().change_id == reset["change_id"]
@@ -120,7 +120,9 @@ def test_a_move_is_noted_before_it_is_done(broker, root, monkeypatch):
     broker.progress.move("g", {("T", 0): 1})
     [(file, entries)] = at_writing
     assert file == before
-    assert entries[-1]["moves"] == [{"group": "g", "topic": "T", "queue_id": 0, "old": 4, "new": 1}]
+    assert entries[-1]["moves"] == [
+        {"group": "g", "topic": "T", "queue_id": 0, "old": 4, "new": 1, "generation": 1}
+    ]
 
 
 def test_a_move_that_can_not_be_noted_is_not_done(broker, root):
@@ -244,7 +246,8 @@ def test_progress_behind_the_end_of_its_queue_is_moved_back_to_the_end(open_brok
     )
     *_, entry = Journal(broker.view.root).entries()
     assert entry["command"] == "correct offset"
-    assert entry["moves"] == [{"group": "g", "topic": "T", "queue_id": 0, "old": 50, "new": 5}]
+    [move] = entry["moves"]
+    assert move == {"group": "g", "topic": "T", "queue_id": 0, "old": 50, "new": 5, "generation": 1}
     assert broker.correct_consumer_offset("g", "T", 0) == moved, "what lies in the queue stays"
     assert [*Journal(broker.view.root).entries()][-1] == entry, "and needs no note"
     assert broker.correct_consumer_offset("other", "T", 0) == OffsetQuery(None, 0, stored=False)

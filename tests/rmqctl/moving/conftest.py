@@ -45,3 +45,16 @@ def offsets(orders):
         }
 
     return read
+
+
+@pytest.fixture
+def aged():
+    """Fill topic T of a store: time to body."""
+
+    def put(root, bodies):
+        lines = ({"at": at, "topic": "T", "queue": 0, "body": body} for at, body in bodies.items())
+        with EmbeddedBroker.open(root) as broker:
+            broker.update_topic(TopicConfig("T", 1, 1))
+        fill(root, map(json.dumps, lines))
+
+    return put

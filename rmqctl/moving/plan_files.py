@@ -1,0 +1,146 @@
+"""Plans on disk: what ``offset reset --export`` writes, and ``--expect`` compares with.
+
+CSV or JSON by the file's ending, with the fields of a plan's row. What a plan's file means as
+*wishes* (``--from-file``) is read by rmqctl.looking.offset_files, as any file of offsets.
+"""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from broker.errors import OffsetChangedError
+from rmqctl.errors import CliError, NotFound, UsageProblem
+from rmqctl.exit_codes import NOT_WRITABLE
+from rmqctl.looking.offset_files import read_offset_file
+from rmqctl.moving.plan import Step
+from rmqctl.moving.queues import Place, TopicChoice
+from rmqctl.moving.write import Check, changed
+from rmqctl.output.values import exact, plain
+from rmqctl.rows.moves import PlannedMove
+
+if TYPE_CHECKING:
+    from storage.configs.progress import Moves
+
+_NEEDED = ("group", "topic", "queue_id", "old_offset")
+
+
+def check_ending(path: Path) -> None:
+    """UsageProblem for a name that says neither CSV nor JSON."""
+    if path.suffix.lower() not in {".csv", ".json"}:
+        raise UsageProblem(f"--export: {path} ends neither in .csv nor in .json")
+
+
+def write_plan(path: Path, rows: Sequence[PlannedMove]) -> None:
+    """Write a plan, in one step and onto the device. CliError (5) if that fails."""
+    if path.suffix.lower() == ".json":
+        text = json.dumps([plain(row) for row in rows], ensure_ascii=False, indent=1) + "\n"
+    else:
+        out = io.StringIO()
+        writer = csv.writer(out)
+        writer.writerow(PlannedMove._fields)
+        writer.writerows([exact(value) for value in row] for row in rows)
+        text = out.getvalue()
+    staged = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with staged.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        staged.replace(path)
+    except OSError as error:
+        staged.unlink(missing_ok=True)
+        raise CliError(f"{path} can not be written: {error.strerror}", NOT_WRITABLE) from error
+
+
+def read_wishes(
+    path: Path, groups: Sequence[str] | None, topics: Iterable[TopicChoice] | None
+) -> dict[Place, int | None]:
+    """Where a file wants queues to go, narrowed to some groups and topics; None: all of the file.
+
+    Lines that name no group count for each of ``groups``. UsageProblem if there are none then.
+    """
+    wishes: dict[Place, int | None] = {}
+    choices = None if topics is None else list(topics)
+    for line in read_offset_file(path):
+        if line.group is None and not groups:
+            raise UsageProblem(f"{path} names no groups; say whose progress it is with --group")
+        if choices is not None and not any(
+            line.topic == choice.topic and (choice.queues is None or line.queue_id in choice.queues)
+            for choice in choices
+        ):
+            continue
+        for group in [line.group] if line.group is not None else groups or ():
+            if not groups or group in groups:
+                wishes[Place(group, line.topic, line.queue_id)] = line.offset
+    return wishes
+
+
+def expectation(text: str, steps: Sequence[Step]) -> Mapping[Place, int | None]:
+    """What ``--expect`` says: the offset of the one queue of the plan, or a plan's file.
+
+    UsageProblem for a number with several queues. OffsetChangedError (6) if the plan has a queue
+    that the file does not name.
+    """
+    places = [step.stand.place for step in steps if not step.wish.stays]
+    if text.isascii() and text.isdigit():
+        if len(places) != 1:
+            raise UsageProblem(
+                f"--expect: {text} is the offset of one queue, and this moves {len(places)}; "
+                "name one (--topic TOPIC:0), or give a plan that --export wrote"
+            )
+        return {places[0]: int(text)}
+    expected = _read_expected(Path(text))
+    for place in places:
+        if place not in expected:
+            raise OffsetChangedError(f"{place} is not part of the plan {text}; nothing was changed")
+    return expected
+
+
+def check_expected(expected: Mapping[Place, int | None], steps: Sequence[Step]) -> None:
+    """Compare with the plan that was just made, before anything is asked. OffsetChangedError."""
+    for step in steps:
+        place = step.stand.place
+        if place in expected and expected[place] != step.stand.offset:
+            raise changed(place, expected[place], step.stand.offset)
+
+
+def expects(expected: Mapping[Place, int | None]) -> Check:
+    """The same check for the moment of the write."""
+
+    def check(moves: "Moves") -> None:
+        for place, offset in expected.items():
+            if place.key in moves and moves[place.key][0].offset != offset:
+                raise changed(place, offset, moves[place.key][0].offset)
+
+    return check
+
+
+def _read_expected(path: Path) -> dict[Place, int | None]:
+    try:
+        text = path.read_text("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        raise NotFound(f"there is no plan {path}") from None
+    except OSError as error:
+        raise CliError(f"{path} can not be read: {error.strerror}", NOT_WRITABLE) from error
+    try:
+        rows: Any
+        if text.lstrip().startswith("["):
+            rows = json.loads(text)
+        else:
+            rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        return {
+            Place(row["group"], row["topic"], int(row["queue_id"])): _offset(row["old_offset"])
+            for row in rows
+        }
+    except (ValueError, TypeError, KeyError, csv.Error):
+        raise UsageProblem(
+            f"--expect: {path} is no plan that --export wrote (fields {', '.join(_NEEDED)})"
+        ) from None
+
+
+def _offset(value: Any) -> int | None:
+    return None if value in (None, "") else int(value)

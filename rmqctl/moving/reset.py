@@ -1,0 +1,247 @@
+"""``offset reset``: what its options ask for, and how that becomes a plan."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.validation import check_group
+from rmqctl.errors import CliError, NotFound, Refused, UsageProblem
+from rmqctl.moving import scopes
+from rmqctl.moving.boundaries import parse_boundary
+from rmqctl.moving.carrying import Carrier, Form
+from rmqctl.moving.plan import Describer, Step, steps_of
+from rmqctl.moving.plan_files import (
+    check_ending,
+    check_expected,
+    expectation,
+    expects,
+    read_wishes,
+    write_plan,
+)
+from rmqctl.moving.queues import (
+    Place,
+    TopicChoice,
+    check_queues,
+    chosen_places,
+    parse_topic_choice,
+    queues_of,
+    stands,
+)
+from rmqctl.moving.scopes import Scope
+from rmqctl.rows.moves import DoneMove, PlannedMove
+from rmqctl.text.durations import parse_duration
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.context import Cli
+    from storage.model import MessageExt
+    from storage.reading.timesearch import Boundary
+
+SCOPES: Final = (
+    *("--to-datetime", "--by-duration", "--to-earliest", "--to-latest", "--to-current"),
+    *("--to-offset", "--shift-by", "--to-group", "--from-file", "--to-message"),
+)
+
+
+class Whose(NamedTuple):
+    """Which groups and topics are meant; None stands for all."""
+
+    groups: list[str] | None
+    topics: list[TopicChoice] | None
+
+    @classmethod
+    def parse(
+        cls,
+        cli: "Cli",
+        groups: Sequence[str] | None,
+        topics: Sequence[str] | None,
+        *,
+        all_groups: bool,
+        all_topics: bool,
+        from_file: bool = False,
+    ) -> "Whose":
+        """Read the options. UsageProblem unless each of both is said in exactly one way; a file
+        may say it instead."""
+        if bool(groups) + all_groups != 1 and not (from_file and not (groups or all_groups)):
+            raise UsageProblem("name groups with --group, or take all with --all-groups")
+        if bool(topics) + all_topics != 1 and not (from_file and not (topics or all_topics)):
+            raise UsageProblem("name topics with --topic, or take all with --all-topics")
+        for group in groups or ():
+            check_group(group)
+        choices = [cli.parsed("--topic", parse_topic_choice, topic) for topic in topics or ()]
+        return cls([*dict.fromkeys(groups)] if groups else None, choices or None)
+
+
+class HowMuch(NamedTuple):
+    """What is allowed, and what is shown."""
+
+    no_forward: bool = False
+    no_backward: bool = False
+    clamp: bool = True
+    no_live: bool = False
+    full: bool | None = None
+    """The preview: None counts tags only if that is cheap."""
+    export: Path | None = None
+    expect: str | None = None
+
+
+def carry_out_reset(
+    cli: "Cli",
+    broker: "EmbeddedBroker",
+    whose: Whose,
+    scope_name: str,
+    scope_value: str | None,
+    boundary: "Boundary",
+    how: HowMuch,
+    *,
+    execute_by_default: bool = False,
+) -> None:
+    """Plan, show, ask, do. Raises what the exit codes of the contract stand for."""
+    if how.export is not None:
+        check_ending(how.export)
+    carrier = Carrier(cli, broker, execute_by_default=execute_by_default)
+    for group in whose.groups or ():
+        if group not in carrier.groups:
+            cli.warn(f"group {group} has no progress anywhere yet: it gets its first")
+    places, scope = _planned(cli, broker, carrier, whose, scope_name, scope_value, boundary)
+    if not places:
+        raise NotFound(f"no progress in {broker.view.root} is meant by that")
+    steps = steps_of(stands(broker, carrier.progress, places), scope, clamp=how.clamp)
+    expected: Mapping[Place, int | None] = {}
+    if how.expect is not None:
+        expected = expectation(how.expect, steps)
+        check_expected(expected, steps)
+    describe = Describer(broker.view, broker.name, cli.now_ms, full=how.full is not False)
+    form = Form(PlannedMove, describe.planned, DoneMove, describe.done)
+    refusal = _refusal(steps, how)
+    carrier.carry_out(
+        steps,
+        form,
+        no_live=how.no_live,
+        count_tags=how.full,
+        check=expects(expected),
+        refusal=refusal,
+        save=None if how.export is None else _saver(cli, how.export),
+    )
+
+
+def _saver(cli: "Cli", path: Path) -> "Callable[[Sequence[PlannedMove]], None]":
+    def save(rows: Sequence[PlannedMove]) -> None:
+        write_plan(path, rows)
+        cli.say(
+            f"wrote the plan; 'rmqctl offset reset --from-file {path} --expect {path} --execute' "
+            "carries it out if nobody has moved anything by then"
+        )
+
+    return save
+
+
+def _planned(
+    cli: "Cli",
+    broker: "EmbeddedBroker",
+    carrier: Carrier,
+    whose: Whose,
+    name: str,
+    value: str | None,
+    boundary: "Boundary",
+) -> tuple[list[Place], Scope]:
+    """The queues that are meant, and where they go."""
+    progress, view = carrier.progress, broker.view
+    if name == "--from-file":
+        wishes = read_wishes(Path(value or ""), whose.groups, whose.topics)
+        _check_queues(broker, wishes)
+        return sorted(wishes), scopes.as_planned(wishes)
+    messages: Sequence[MessageExt] = ()
+    if name == "--to-message":
+        messages = _messages(cli, broker, value or "", whose.topics)
+        if whose.topics is None:
+            whose = whose._replace(topics=[TopicChoice(m.topic) for m in messages])
+    places = chosen_places(broker, progress, whose.groups, whose.topics)
+    match name:
+        case "--to-datetime":
+            scope = scopes.to_time(view, cli.time(name, value or ""), boundary)
+        case "--by-duration":
+            back = cli.parsed(name, parse_duration, value or "")
+            scope = scopes.to_time(view, cli.now_ms - back, boundary)
+        case "--to-earliest":
+            scope = scopes.to_earliest
+        case "--to-latest":
+            scope = scopes.to_latest
+        case "--to-current":
+            scope = scopes.to_current
+        case "--to-offset":
+            scope = scopes.to_offset(cli.parsed(name, _offset, value or ""))
+        case "--shift-by":
+            scope = scopes.shift_by(cli.parsed(name, _shift, value or ""))
+        case "--to-group":
+            other = value or ""
+            check_group(other)
+            if other not in carrier.groups:
+                raise NotFound(f"group {other} has no progress in {view.root}")
+            scope = scopes.to_group(progress, other)
+        case _:
+            scope = scopes.to_messages(view, messages, boundary)
+    return places, scope
+
+
+def _messages(
+    cli: "Cli", broker: "EmbeddedBroker", message_id: str, topics: "list[TopicChoice] | None"
+) -> "list[MessageExt]":
+    """The first message with an id in each topic that is meant. NotFound if a topic has none."""
+    from rmqctl.looking.messages import with_id
+
+    first: dict[str, MessageExt] = {}
+    for message in with_id(cli, broker, message_id, None):
+        first.setdefault(message.topic, message)
+    if topics is None:
+        return list(first.values())
+    for choice in topics:
+        if choice.topic not in first:
+            raise NotFound(f"topic {choice.topic} has no message with the id {message_id}")
+    return [first[choice.topic] for choice in topics]
+
+
+def _check_queues(broker: "EmbeddedBroker", wishes: Mapping[Place, int | None]) -> None:
+    """NotFound for a queue of a file that does not exist."""
+    by_topic: dict[str, set[int]] = {}
+    for place in wishes:
+        check_group(place.group)
+        by_topic.setdefault(place.topic, set()).add(place.queue_id)
+    for topic, queues in by_topic.items():
+        check_queues(TopicChoice(topic, tuple(sorted(queues))), queues_of(broker, topic))
+
+
+def _refusal(steps: Sequence[Step], how: HowMuch) -> CliError | None:
+    """What the options forbid about a plan."""
+    for step in steps:
+        place, low, high = step.stand.place, step.stand.low, step.stand.high
+        distance, target = step.distance or 0, step.target
+        if how.no_forward and distance > 0:
+            return Refused(f"{place} would go forward by {distance}, and --no-forward was given")
+        if how.no_backward and distance < 0:
+            return Refused(f"{place} would go back by {-distance}, and --no-backward was given")
+        outside = target is not None and not low <= target <= high
+        if not how.clamp and outside and not step.wish.stays:
+            return Refused(
+                f"{place} has messages {low} to {high - 1}, so {target} is outside of it, and "
+                "--no-clamp was given"
+            )
+    return None
+
+
+def _offset(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r} is not an offset (a number from 0 on)")
+    return int(text)
+
+
+def _shift(text: str) -> int:
+    digits = text.removeprefix("+").removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or text.startswith("+-"):
+        raise ValueError(f"{text!r} is not a number of messages (such as -100 or +5)")
+    return int(text)
+
+
+def parse_rule(cli: "Cli", text: str) -> "Boundary":
+    """The value of --boundary."""
+    return cli.parsed("--boundary", parse_boundary, text)

@@ -1,0 +1,225 @@
+"""offset reset: every place to go to, what the plan says of it, and what is refused."""
+
+import pytest
+
+from broker.embedded import EmbeddedBroker
+from broker.port.progress import OffsetCommit
+from storage.model import Message
+from tests.support.cli import run
+from tests.support.java_lock import java_lock
+
+START = 1_767_225_600_000
+MINUTE = 60_000
+
+
+def reset(*options):
+    return run("offset", "reset", "-g", "g", "-t", "orders", *options)
+
+
+def message_id(root, queue_id, offset):
+    with EmbeddedBroker.open(root, read_only=True) as broker:
+        [message] = broker.view.get_message("orders", queue_id, offset, 1).messages
+        return message.msg_id
+
+
+TIME = str(START + 3 * MINUTE + 20_000)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param(["--to-datetime", TIME], {0: 4, 1: 4}, marks=pytest.mark.feature(61)),
+        (["--to-datetime", TIME, "--boundary", "upper"], {0: 3, 1: 3}),
+        (["--to-datetime", TIME, "--boundary", "nearest49"], {0: 3, 1: 3}),
+        (["--to-datetime", "2099-01-01"], {0: 10, 1: 5}),
+        (["--to-datetime", "1970-01-01"], {0: 0, 1: 0}),
+        pytest.param(["--to-earliest"], {0: 0, 1: 0}, marks=pytest.mark.feature(63)),
+        pytest.param(["--to-latest"], {0: 10, 1: 5}, marks=pytest.mark.feature(63)),
+        (["--to-current"], {0: 5, 1: None}),
+        pytest.param(["--to-offset", "2"], {0: 2, 1: 2}, marks=pytest.mark.feature(64)),
+        (["--to-offset", "0"], {0: 0, 1: 0}),
+        (["--to-offset", "7"], {0: 7, 1: 5}),
+        pytest.param(["--shift-by", "-2"], {0: 3, 1: None}, marks=pytest.mark.feature(65)),
+        pytest.param(["--shift-by", "+2"], {0: 7, 1: None}, marks=pytest.mark.feature(65)),
+        (["--shift-by", "-9"], {0: 0, 1: None}),
+        (["--shift-by", "99"], {0: 10, 1: None}),
+    ],
+)
+def test_every_queue_goes_where_it_was_told(orders, offsets, options, expected):
+    assert reset(*options).code == 0
+    assert offsets() == {0: 5, 1: None}, "without --execute it only shows"
+    result = reset(*options, "--execute", "--yes", "-o", "json")
+    assert result.code == 0, result.err
+    assert offsets() == expected
+    assert {row["queue_id"]: row["new_offset"] for row in result.json()} == expected
+    assert [row["applied"] for row in result.json() if row["new_offset"] is None] in ([], [None])
+    assert all(row["applied"] for row in result.json() if row["new_offset"] is not None)
+
+
+@pytest.mark.feature(62)
+def test_back_by_a_duration(store, aged):
+    aged(store, {"-26h": "old", "-25h": "old", "-2h": "young"})
+    result = run("offset", "reset", "-g", "new", "-t", "T", "--by-duration", "1d", "-o", "json")
+    [row] = result.json()
+    assert row["new_offset"] == 2
+    assert 7_200_000 <= row["age_new_ms"] < 7_300_000
+
+
+@pytest.mark.feature(68)
+def test_one_queue_only(orders, offsets):
+    result = run(
+        *("offset", "reset", "-g", "g", "-t", "orders:1", "--to-latest", "--execute", "--yes")
+    )
+    assert result.code == 0, result.err
+    assert offsets() == {0: 5, 1: 5}
+
+
+@pytest.mark.feature(73)
+def test_to_a_message_and_what_was_stored_from_then_on(orders, offsets):
+    result = reset("--to-message", message_id(orders, 0, 2), "--execute", "--yes")
+    assert result.code == 0, result.err
+    assert offsets() == {0: 2, 1: 2}
+    unknown = reset("--to-message", "7F" * 16)
+    assert unknown.code == 3
+
+
+@pytest.mark.feature(71, 72, 73)
+def test_the_plan_tells_what_it_would_mean(orders):
+    result = reset("--to-datetime", TIME, "-o", "json")
+    assert result.code == 0
+    row, other = result.json()
+    with EmbeddedBroker.open(orders, read_only=True) as broker:
+        found = broker.view.get_message("orders", 0, 4, 1).messages[0]
+    assert row["age_new_ms"] == row["age_old_ms"] + MINUTE > 0
+    del row["age_new_ms"], row["age_old_ms"]
+    assert row == {
+        "group": "g",
+        "topic": "orders",
+        "broker": "broker-a",
+        "queue_id": 0,
+        "old_offset": 5,
+        "new_offset": 4,
+        "move": -1,
+        "lands_on_timestamp": START + 4 * MINUTE,
+        "lag_old": 5,
+        "lag_new": 6,
+        "bytes": found.store_size,
+        "lands_on_key": "k4",
+        "lands_on_msg_id": found.msg_id,
+        "lower": 4,
+        "upper": 3,
+        "nearest49": 3,
+    }
+    assert (other["old_offset"], other["move"], other["lag_old"], other["lag_new"]) == (
+        None,
+        None,
+        None,
+        1,
+    )
+    assert "2 queues: 1 go back, 1 messages" in result.err
+    assert "read again, by tag: a 1" in result.err
+    assert "add --execute to do it" in result.err
+
+
+def test_a_short_preview_looks_at_no_messages(orders):
+    [row, _] = reset("--to-earliest", "--preview", "short", "-o", "json").json()
+    assert (row["new_offset"], row["bytes"], row["lands_on_msg_id"]) == (0, None, None)
+    assert "by tag" not in reset("--to-earliest", "--preview", "short").err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--to-latest", "--no-forward"], "queue 0 of orders in group g would go forward by 5"),
+        (["--to-earliest", "--no-backward"], "would go back by 5"),
+        (["--to-offset", "7", "--no-clamp"], "queue 1 of orders in group g has messages 0 to 4"),
+        (["--shift-by", "-6", "--no-clamp"], "-1 is outside"),
+    ],
+)
+def test_what_the_options_forbid_is_refused_below_the_plan(orders, offsets, options, words):
+    result = reset(*options, "--execute", "--yes", "-o", "plain")
+    assert result.code == 7
+    assert words in result.err
+    assert len(result.lines) == 3, "the plan is shown"
+    assert offsets() == {0: 5, 1: None}
+
+
+def test_what_is_cut_is_said(orders):
+    rows = reset("--to-offset", "7", "-o", "json").json()
+    assert [row.get("note") for row in rows] == [None, "7 is beyond the end; cut to it"]
+
+
+@pytest.mark.feature(66)
+def test_where_another_group_is(orders, offsets):
+    with EmbeddedBroker.open(orders) as broker:
+        broker.update_consumer_offsets("h", [OffsetCommit("orders", 1, 3)])
+    result = reset("--to-group", "h", "--execute", "--yes", "-o", "json")
+    assert result.code == 0, result.err
+    assert offsets() == {0: 5, 1: 3}
+    assert result.json()[0]["note"] == "h has no progress"
+    assert reset("--to-group", "nobody").code == 3
+
+
+@pytest.mark.feature(69, 70)
+def test_many_groups_and_topics_in_one_change(orders, offsets):
+    with EmbeddedBroker.open(orders) as broker:
+        broker.send(Message("other", b"x"), 0)
+        broker.update_consumer_offsets("h", [OffsetCommit("orders", 1, 3)])
+        broker.update_consumer_offsets("g", [OffsetCommit("other", 0, 1)])
+        broker.update_consumer_offsets("g", [OffsetCommit("%RETRY%g", 0, 1)])
+    everything = ("--to-earliest", "--execute", "--yes", "-o", "json")
+    result = run("offset", "reset", "-g", "g", "--all-topics", *everything)
+    assert {row["topic"] for row in result.json()} == {"orders", "other"}, "no retry topic"
+    assert offsets("g", "other")[0] == 0
+    result = run("offset", "reset", "--all-groups", "-t", "orders", *everything)
+    assert {row["group"] for row in result.json()} == {"g", "h"}
+    assert offsets("g") == offsets("h") == {0: 0, 1: 0}
+    result = run("offset", "reset", "-g", "g", "-g", "h", "-t", "orders:0", *everything)
+    assert len(result.json()) == 2
+    assert len({row["change_id"] for row in run("offset", "history", "-o", "json").json()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--to-latest"], "name groups"),
+        (["-g", "g", "--to-latest"], "name topics"),
+        (["-g", "g", "--all-groups", "-t", "orders", "--to-latest"], "name groups"),
+        (["-g", "g", "-t", "orders"], "say where to"),
+        (["-g", "g", "-t", "orders", "--to-latest", "--to-earliest"], "do not go together"),
+        (["-g", "g", "-t", "orders:x", "--to-latest"], "is not a list of queues"),
+        (["-g", "g", "-t", "orders", "--to-offset", "-1"], "is not an offset"),
+        (["-g", "g", "-t", "orders", "--shift-by", "few"], "is not a number of messages"),
+        (["-g", "g", "-t", "orders", "--by-duration", "1"], "has no unit"),
+        (["-g", "g", "-t", "orders", "--to-datetime", "soon"], "is not a time"),
+        (["-g", "g", "-t", "orders", "--to-latest", "--preview", "big"], "full, short"),
+        (["-g", "g", "-t", "orders", "--to-latest", "--export", "plan.txt"], ".csv"),
+    ],
+)
+def test_nothing_defaults_to_now_or_all(orders, options, words):
+    result = run("offset", "reset", *options, "--execute", "--yes")
+    assert result.code == 2
+    assert words in result.err
+    assert result.out == ""
+
+
+@pytest.mark.parametrize("where", [["-t", "nowhere"], ["-t", "orders:2"]])
+def test_what_is_not_there_is_named(orders, where):
+    result = run("offset", "reset", "-g", "g", *where, "--to-latest")
+    assert result.code == 3
+    assert where[1].split(":")[0] in result.err
+
+
+def test_beside_a_java_broker_it_only_looks(orders, offsets):
+    with java_lock(orders):
+        assert reset("--to-latest", "--execute", "--yes").code == 5
+        assert reset("--to-latest").code == 0
+    assert offsets() == {0: 5, 1: None}
+
+
+def test_a_full_journal_stops_it(orders, offsets, monkeypatch):
+    (orders / "rmqctl/journal").rename(orders / "rmqctl/elsewhere")
+    (orders / "rmqctl/journal").write_bytes(b"")
+    result = reset("--to-latest", "--execute", "--yes")
+    assert result.code == 5
+    assert offsets() == {0: 5, 1: None}
