@@ -81,6 +81,7 @@ def _end(cli: Cli, error: BaseException) -> int:
     if sentence:
         hint = f"; see '{_help_of(cli, error)}'" if code == exit_codes.USAGE else ""
         print(f"rmqctl: {_one_line(sentence)}{hint}", file=sys.stderr)
+        code = code if cli.failure_code is None else cli.failure_code
     return _flushed(cli, code)
 
 

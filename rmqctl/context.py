@@ -44,6 +44,8 @@ class Cli:
         self.environ = os.environ if environ is None else environ
         self.given: dict[str, Any] = {}
         self.command_path = "rmqctl"
+        self.failure_code: int | None = None
+        """The exit code of every failure, for a command that has to speak another language."""
         self._started = time.time_ns() // 1_000_000
 
     # What the options said
@@ -300,6 +302,16 @@ def context_of(ctx: Any) -> Cli:
     cli = ctx.obj
     assert isinstance(cli, Cli)
     return cli
+
+
+def fails_with(code: int) -> Callable[[F], F]:
+    """Mark a command function that ends with one exit code whatever goes wrong."""
+
+    def mark(function: F) -> F:
+        function.failure_code = code  # type: ignore[attr-defined]
+        return function
+
+    return mark
 
 
 def prints(row_type: type) -> Callable[[F], F]:

@@ -33,6 +33,8 @@ class Command(TyperCommand):
     row_type: type | None = None
     """What the command prints; ``-o help`` lists its fields."""
 
+    failure_code: int | None = None
+    """See Cli.failure_code."""
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.add(global_options())
@@ -43,6 +45,12 @@ class Command(TyperCommand):
         self.params += [option for option in options if not own & set(option.opts)]
 
     def invoke(self, ctx: Any) -> Any:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options; from here on a failure is this command's."""
+        if not ctx.resilient_parsing:
+            ctx.obj.failure_code = self.failure_code
+        return super().parse_args(ctx, args)
+
         """Run the command; an integer that it returns is the exit code."""
         ctx.obj.begin(ctx.command_path)
         return super().invoke(ctx)
@@ -157,6 +165,7 @@ def build(name: str, entry: Leaf | Noun) -> TyperGroup | Command:
     command.row_type = getattr(function, "row_type", None)
     command.add(options_of(getattr(function, "more_options", ())))
     return command
+    command.failure_code = getattr(function, "failure_code", None)
 
 
 def root() -> LazyGroup:

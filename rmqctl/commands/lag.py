@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from rmqctl.context import context_of, prints
+from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
 from rmqctl.opening import open_for_reading
 from rmqctl.rows.lag import LagQueueRow, LagRow, LagTopicRow
 
@@ -18,28 +19,14 @@ class By(StrEnum):
     GROUP = "group"
 
 
-_Groups = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
-_MoreGroups = Annotated[
-    list[str] | None,
-    typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
-]
-_Topics = Annotated[
-    list[str] | None,
-    typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
-]
-_IncludeRetry = Annotated[
-    bool, typer.Option("--include-retry", help="The groups' retry topics as rows, too")
-]
-
-
 @prints(LagRow)
 def show(
     ctx: typer.Context,
-    groups: _Groups = None,
-    group: _MoreGroups = None,
-    topic: _Topics = None,
+    groups: Groups = None,
+    group: MoreGroups = None,
+    topic: Topics = None,
     by: Annotated[By, typer.Option("--by", help="What a row is about")] = By.GROUP,
-    include_retry: _IncludeRetry = False,
+    include_retry: IncludeRetry = False,
 ) -> None:
     """Show how far groups are behind: messages, bytes, age, rates, and one word for how they do.
 
@@ -55,8 +42,7 @@ def show(
         from rmqctl.lag.choosing import Choice
         from rmqctl.lag.looking import look
 
-        names = [*(groups or ()), *(group or ())]
-        seen = look(broker, cli.now_ms, Choice(names, topic, include_retry))
+        seen = look(broker, cli.now_ms, Choice(named(groups, group), topic, include_retry))
         match by:
             case By.GROUP:
                 cli.rows(LagRow, tables.group_rows(seen))

@@ -1,0 +1,129 @@
+"""Is it fine? Limits or health words, in the language of monitoring plug-ins. Pure."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from analytics.health import Health
+from rmqctl.output.values import escape_controls
+from rmqctl.rows.checks import CheckedGroup, CheckResult, Verdict
+from rmqctl.rows.lag import LagRow
+from rmqctl.text.durations import format_duration
+
+_BY_WORD: Final = {
+    Health.OK: Verdict.OK,
+    Health.UNKNOWN: Verdict.UNKNOWN,
+    Health.WARN: Verdict.WARNING,
+    Health.REWIND: Verdict.WARNING,
+    Health.STALL: Verdict.CRITICAL,
+    Health.STOP: Verdict.CRITICAL,
+}
+_WORSE: Final = (Verdict.OK, Verdict.UNKNOWN, Verdict.WARNING, Verdict.CRITICAL)
+_NAMED_IN_SUMMARY: Final = 3
+
+
+class Limit(NamedTuple):
+    """More than this is a warning, or critical; None: never."""
+
+    warn: int | None = None
+    crit: int | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether there is a limit at all."""
+        return self.warn is not None or self.crit is not None
+
+    def judge(self, value: int | None) -> Verdict:
+        """Judge a value; None is not known."""
+        if not self.given:
+            return Verdict.OK
+        if value is None:
+            return Verdict.UNKNOWN
+        if self.crit is not None and value > self.crit:
+            return Verdict.CRITICAL
+        return Verdict.WARNING if self.warn is not None and value > self.warn else Verdict.OK
+
+
+_NONE: Final = Limit()
+
+
+class Limits(NamedTuple):
+    """What is checked: lag in messages, age of the oldest unread in ms, dead letters.
+
+    Without any limit the health words judge.
+    """
+
+    lag: Limit = _NONE
+    age: Limit = _NONE
+    dlq: Limit = _NONE
+
+    @property
+    def given(self) -> bool:
+        """Whether there is a limit at all."""
+        return any(limit.given for limit in self)
+
+
+def check(rows: Iterable[LagRow], limits: Limits, as_of: int) -> CheckResult:
+    """Judge all groups; no group at all is UNKNOWN."""
+    groups = [_checked(row, limits) for row in rows]
+    verdict = worst(group.verdict for group in groups) if groups else Verdict.UNKNOWN
+    return CheckResult(as_of, verdict, verdict.code, _summary(groups), groups)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """CRITICAL before WARNING before UNKNOWN before OK, as monitoring systems rank them."""
+    return max(verdicts, key=_WORSE.index, default=Verdict.OK)
+
+
+def _checked(row: LagRow, limits: Limits) -> CheckedGroup:
+    if limits.given:
+        found = list(_against_limits(row, limits))
+    else:
+        verdict = _BY_WORD[Health(row.status)]
+        found = [(verdict, f"status {row.status}")]
+    return CheckedGroup(
+        row.group,
+        row.topic,
+        worst(verdict for verdict, _ in found),
+        [reason for verdict, reason in found if verdict is not Verdict.OK],
+        row.lag,
+        row.lag_bytes,
+        row.oldest_unread_age_ms,
+        row.rate_in,
+        row.rate_out,
+        row.status,
+        row.retry,
+        row.dlq,
+        row.lost,
+        row.unknown_queues,
+    )
+
+
+def _against_limits(row: LagRow, limits: Limits) -> Iterable[tuple[Verdict, str]]:
+    lag = "unknown" if row.lag is None else f"{row.lag:,} messages"
+    yield limits.lag.judge(row.lag), f"lag {lag}"
+    age = row.oldest_unread_age_ms
+    if age is None and row.lag == 0:
+        age = 0
+    yield limits.age.judge(age), f"age {'unknown' if age is None else format_duration(age)}"
+    yield limits.dlq.judge(row.dlq), f"{row.dlq:,} dead letters"
+
+
+def _summary(groups: Sequence[CheckedGroup]) -> str:
+    if not groups:
+        return "no group has any progress"
+    bad = [group for group in groups if group.verdict is not Verdict.OK]
+    if not bad:
+        lag = sum(group.lag or 0 for group in groups)
+        return f"{_count(len(groups), 'group')} in their topics, {_count(lag, 'message')} unread"
+    bad.sort(key=lambda group: -_WORSE.index(group.verdict))
+    named = [
+        f"{escape_controls(group.group)} in {escape_controls(group.topic)}: "
+        + ", ".join(group.reasons)
+        for group in bad[:_NAMED_IN_SUMMARY]
+    ]
+    more = len(bad) - len(named)
+    return "; ".join([*named, *([f"{more} more"] if more else [])])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -1,0 +1,65 @@
+"""``lag check`` as monitoring systems call it."""
+
+import pytest
+
+from tests.support.cli import run
+
+
+@pytest.fixture
+def behind(store):
+    """A group with two unread messages of a moment ago."""
+    run("produce", "t", "--queue", 0, stdin=b"a\nb\nc\n")
+    run("consume", "t", "-g", "g", "-e", "-c", 1, "-Q", 0)
+    return store
+
+
+@pytest.mark.feature(130)
+@pytest.mark.parametrize(
+    ("args", "code", "word"),
+    [
+        (["--warn-lag", 2], 0, "OK"),
+        (["--warn-lag", 1], 1, "WARNING"),
+        (["--warn-lag", 0, "--crit-lag", 1], 2, "CRITICAL"),
+        (["--crit-age", "1h", "--crit-dlq", 0], 0, "OK"),
+        (["--crit-age", "0ms"], 2, "CRITICAL"),
+        (["nobody"], 3, "UNKNOWN"),
+        (["-S", "nowhere"], 3, "UNKNOWN"),
+    ],
+)
+def test_exit_code_and_first_line_agree(behind, args, code, word):
+    result = run("lag", "check", *args)
+    assert result.code == code
+    assert result.lines[0].startswith(f"LAG {word} - ")
+
+
+@pytest.mark.feature(130)
+@pytest.mark.parametrize("args", [["--warn-lag", "x"], ["--no-such"], ["-o", "table"], ["a b"]])
+def test_a_wrong_command_line_is_no_alarm(behind, args):
+    result = run("lag", "check", *args)
+    assert (result.code, result.err.count("\n")) == (3, 1)
+
+
+def test_other_commands_keep_their_codes(behind):
+    assert run("lag", "show", "--no-such").code == 2
+    assert run("lag", "show", "nobody").code == 3
+
+
+def test_json_holds_what_was_found(behind):
+    result = run("lag", "check", "-o", "json", "--warn-lag", 1)
+    found = result.json()
+    assert (result.code, found["code"], found["verdict"]) == (1, 1, "WARNING")
+    (group,) = found["groups"]
+    assert (group["lag"], group["reasons"]) == (2, ["lag 2 messages"])
+    assert run("-o", "json", "lag", "check").json()["groups"]
+
+
+@pytest.mark.feature(131)
+def test_prometheus_gets_gauges(behind):
+    lines = run("lag", "check", "-o", "prometheus").lines
+    assert 'rmqctl_group_lag_messages{group="g",topic="t"} 2' in lines
+    assert 'rmqctl_group_status{group="g",topic="t",status="STOP"} 0' in lines
+
+
+def test_a_store_without_groups_is_unknown(store):
+    result = run("lag", "check")
+    assert (result.code, result.lines) == (3, ["LAG UNKNOWN - no group has any progress"])
