@@ -83,6 +83,8 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "browse": Leaf("retry", "browse", "Show what a group is to consume again"),
             "show": Leaf("retry", "show", "Show every attempt of a message"),
             "agenda": Leaf("retry", "agenda", "Show what is delivered when, and what is late"),
+            "now": Leaf("retry", "now", "Have waiting messages consumed again now"),
+            "dead": Leaf("retry", "dead", "Make waiting messages dead letters now"),
         },
     ),
     "offset": Noun(

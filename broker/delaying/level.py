@@ -44,7 +44,8 @@ class DelayLevel:
     """Delivers one level. For one thread at a time.
 
     ``offset`` is the queue offset to look at next. ``delivered`` is what delayOffset.json is to
-    say, None until something was delivered or loaded.
+    say, None until something was delivered or loaded. ``ended`` tells which messages were sent
+    before their time, and are passed over.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class DelayLevel:
         view: Callable[[], StoreView],
         put: Callable[..., PutMessageResult],
         now: Callable[[], int],
+        ended: Callable[[int, int, int], bool] = lambda *_: False,
     ) -> None:
         self.level = level
         self.delay_ms = delay_ms
@@ -64,6 +66,7 @@ class DelayLevel:
         self._view = view
         self._put = put
         self._now = now
+        self._ended = ended
 
     def load(self, offset: int | None) -> None:
         """Begin at a saved offset, corrected into the queue's bounds; None: at 0."""
@@ -121,7 +124,10 @@ class DelayLevel:
         return True
 
     def _read(self, offset: int, unit: Unit) -> MessageInner | None:
-        """Read a delayed message as what it becomes; None if it is gone or goes nowhere."""
+        """Read a delayed message as what it becomes; None if it is gone, or goes nowhere, or went
+        there before its time."""
+        if self._ended(self.queue_id, offset, unit[0]):
+            return None
         message = self._view().message_of_unit(SCHEDULE_TOPIC, self.queue_id, offset, unit)
         return None if message is None else message_timeup(message)
 

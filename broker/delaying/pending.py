@@ -69,9 +69,10 @@ class PendingDelayLevel(DelayLevel):
         view: Callable[[], StoreView],
         put: Callable[..., PutMessageResult],
         now: Callable[[], int],
+        ended: Callable[[int, int, int], bool] = lambda *_: False,
         executor: Executor | None = None,
     ) -> None:
-        super().__init__(level, delay_ms, view=view, put=put, now=now)
+        super().__init__(level, delay_ms, view=view, put=put, now=now, ended=ended)
         self._max_pending = config.schedule_async_deliver_max_pending_limit
         self._max_resends = config.schedule_async_deliver_max_resend_num_to_blocked
         self._executor = executor

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.configs.ended_delays import EndedDelays
 from storage.model import SCHEDULE_TOPIC
 
 from .level import CLOCK_STEP_MS, DelayLevel
@@ -55,16 +56,21 @@ class ScheduleMessageService:
     ) -> None:
         self._view = view
         self.offsets = DelayOffsets(root, config.flush_delay_offset_interval_ms, self._delivered)
+        ended = EndedDelays(root).has
         self._levels: list[DelayLevel] = []
         for level, delay_ms in enumerate(delays_ms, 1):
             if config.enable_schedule_async_deliver:
                 from .pending import PendingDelayLevel
 
                 self._levels.append(
-                    PendingDelayLevel(level, delay_ms, config, view=view, put=put, now=now)
+                    PendingDelayLevel(
+                        level, delay_ms, config, view=view, put=put, now=now, ended=ended
+                    )
                 )
             else:
-                self._levels.append(DelayLevel(level, delay_ms, view=view, put=put, now=now))
+                self._levels.append(
+                    DelayLevel(level, delay_ms, view=view, put=put, now=now, ended=ended)
+                )
         self._due: list[int] | None = None
 
     def tick(self, now_ms: int) -> int:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from broker.port.retrying import SendBackRequest
     from broker.port.sending import SendOptions, SendResult
     from broker.port.transactions import EndTransactionRequest
+    from broker.retrying.cut_short import CutShortHandler
     from broker.retrying.redrive import RedriveHandler
     from broker.retrying.send_back import SendBackHandler
     from broker.sending.message_builder import MessageBuilder
@@ -58,6 +59,16 @@ class RetryingRole:
 
         return RedriveHandler(
             self._topics, self._groups, send=self.send, writable=self._store is not None
+        )
+
+    @cached_property
+    def cutting_short(self) -> CutShortHandler:
+        """Ends the wait of delayed messages."""
+        from broker.retrying.cut_short import CutShortHandler
+        from storage.configs.ended_delays import EndedDelays
+
+        return CutShortHandler(
+            self._topics, self._builder, self._store, lambda: EndedDelays(self.view.root)
         )
 
     @cached_property

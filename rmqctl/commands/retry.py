@@ -8,7 +8,7 @@ from rmqctl.context import context_of, prints
 from rmqctl.errors import NotFound
 from rmqctl.filtering.options import filters_messages, message_filter
 from rmqctl.opening import open_for_reading
-from rmqctl.rows.retries import AgendaRow, AttemptRow, RetryRow
+from rmqctl.rows.retries import AgendaRow, AttemptRow, RetryRow, SentNowRow
 
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
 
@@ -76,3 +76,49 @@ def agenda(ctx: typer.Context) -> None:
         cli.rows(AgendaRow, rows)
         if any(row.state == "OVERDUE" for row in rows):
             cli.say("no process of rmqctl delivers; 'rmqctl broker start' does")
+
+
+_Ids = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID...]", help="Unique or offset ids of retries")
+]
+_Everything = Annotated[bool, typer.Option("--all", help="All that wait")]
+
+
+@prints(SentNowRow)
+@filters_messages
+def now(
+    ctx: typer.Context, group: _Group, ids: _Ids = None, everything: _Everything = False
+) -> None:
+    """Have waiting messages consumed again now, without waiting for their time.
+
+    The copy that waits is passed over later by rmqctl; a Java broker would deliver it, too.
+
+    One message:               rmqctl retry now readers 7F000001000ABC...
+    The failure is mended:     rmqctl retry now readers --all
+    """
+    _end_waits(ctx, group, ids, dead=False, everything=everything)
+
+
+@prints(SentNowRow)
+@filters_messages
+def dead(
+    ctx: typer.Context, group: _Group, ids: _Ids = None, everything: _Everything = False
+) -> None:
+    """Make waiting messages dead letters now, without trying them again.
+
+    They keep their last reason. The copy that waits is passed over later by rmqctl; a Java broker
+    would deliver it all the same.
+
+    One message:               rmqctl retry dead readers 7F000001000ABC...
+    Those of a bad producer:   rmqctl retry dead readers --born-host 10.0.0.7
+    """
+    _end_waits(ctx, group, ids, dead=True, everything=everything)
+
+
+def _end_waits(
+    ctx: typer.Context, group: str, ids: list[str] | None, *, dead: bool, everything: bool
+) -> None:
+    cli = context_of(ctx)
+    from rmqctl.retrying.sending_now import Which, end_waits
+
+    end_waits(cli, group, Which(ids or [], everything, message_filter(cli)), dead=dead)

@@ -41,7 +41,7 @@ class Retries:
 
         With ``consumed`` also those that the group has read past there.
         """
-        held = [one for one in self.waiting() if _takes(wanted, one)]
+        held = [one for one in self.waiting() if takes(wanted, one)]
         held.sort(key=lambda one: one.due_timestamp)
         yield from (self._waiting_row(one) for one in held)
         scan = QueueScan(self.view, self.topic, wanted)
@@ -113,7 +113,8 @@ class Retries:
         )
 
 
-def _takes(wanted: "MessageFilter", one: Waiting) -> bool:
+def takes(wanted: "MessageFilter", one: Waiting) -> bool:
+    """Whether a filter wants a message that waits; queues are those of its target."""
     message = one.message
     if wanted.queues is not None and one.queue_id not in wanted.queues:
         return False

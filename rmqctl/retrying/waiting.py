@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.delaying.level import CLOCK_STEP_MS
 from storage.configs.delay_offsets import load_delay_offsets
+from storage.configs.ended_delays import EndedDelays
 from storage.format.delay import parse_delay_levels
 from storage.format.unit import MAX_EXT_ADDR
 from storage.model import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
@@ -65,8 +67,9 @@ def waiting(view: "StoreView", level: Level) -> Iterator[Waiting]:
 
     Whoever delivers notes how far it is every 10 s only, so those at the head are looked for where
     they go. Messages that can not be read, or name no target, are passed over,
-    as delivery does.
+    as delivery does, and so are those that were sent before their time.
     """
+    ended = EndedDelays(view.root)
     delivered = True
     at = level.begin
     while at < level.max_offset:
@@ -76,7 +79,7 @@ def waiting(view: "StoreView", level: Level) -> Iterator[Waiting]:
         for offset, unit in enumerate(units, at):
             message = view.message_of_unit(SCHEDULE_TOPIC, level.queue_id, offset, unit)
             found = None if message is None else _waiting(message, level, unit[2])
-            if found is None:
+            if found is None or ended.has(level.queue_id, offset, unit[0]):
                 continue
             delivered = delivered and _lies_there(view, found)
             if not delivered:
@@ -96,11 +99,14 @@ def _waiting(message: "MessageExt", level: Level, tags_code: int) -> Waiting | N
 
 
 def _lies_there(view: "StoreView", found: Waiting) -> bool:
-    """Whether a waiting message has been delivered: its copy has the same id and attempt."""
+    """Whether a waiting message has been delivered: a copy of this attempt came when it was due.
+
+    Not any copy: a consumer that is cut off may give one message back twice.
+    """
     message = found.message
     return any(
         copy.reconsume_times == message.reconsume_times
-        and copy.store_timestamp >= message.store_timestamp
+        and copy.store_timestamp >= found.due_timestamp - CLOCK_STEP_MS
         for copy in copies(view, found.topic, message)
     )
 

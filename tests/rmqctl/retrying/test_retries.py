@@ -87,6 +87,22 @@ def test_what_was_delivered_after_the_saved_offset_does_not_wait_any_more(given_
     assert [row["level"] for row in agenda()] == [5]
 
 
+def test_a_message_that_was_given_back_twice_waits_until_both_have_come(store):
+    with EmbeddedBroker.open(store) as broker:
+        sent = broker.send(Message("t", b"x"), 0)
+        (stored,) = broker.query_unique("t", sent.msg_id)
+        clock = stored.store_timestamp
+    with EmbeddedBroker.open(store, clock=lambda: clock) as broker:
+        give_back(broker, "g", stored, level=5)
+        clock += 30_000
+        give_back(broker, "g", stored, level=5)
+        clock += 31_000
+        deliver(broker, clock)
+    for saved in (0, 1):
+        save_delay_offsets(store, {5: saved})
+        assert [row["state"] == "READY" for row in rows("g")] == [False, True]
+
+
 @pytest.mark.feature(86)
 def test_the_agenda_says_what_goes_where_and_what_is_late(given_back, store):
     with EmbeddedBroker.open(store) as broker:
