@@ -322,3 +322,9 @@ def prints(row_type: type) -> Callable[[F], F]:
         return function
 
     return mark
+
+
+def leaves_arguments(function: F) -> F:
+    """Mark a command function whose arguments are not looked at behind the first of them."""
+    function.leaves_arguments = True  # type: ignore[attr-defined]
+    return function

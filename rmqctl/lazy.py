@@ -17,6 +17,7 @@ from rmqctl.global_options import NAMES, SPECS, global_options, options_of
 from rmqctl.tree import SECTIONS, TREE, Leaf, Noun
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_RAW: dict[str, Any] = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 _ABOUT = """\
 A RocketMQ 4.9 store is a folder; rmqctl is the program that sends to it, reads it and looks after
 it, without a broker process. Not affiliated with the Apache Software Foundation."""
@@ -32,9 +33,9 @@ class Command(TyperCommand):
 
     row_type: type | None = None
     """What the command prints; ``-o help`` lists its fields."""
-
     failure_code: int | None = None
     """See Cli.failure_code."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.add(global_options())
@@ -44,13 +45,13 @@ class Command(TyperCommand):
         own = {name for parameter in self.params for name in parameter.opts}
         self.params += [option for option in options if not own & set(option.opts)]
 
-    def invoke(self, ctx: Any) -> Any:
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options; from here on a failure is this command's."""
         if not ctx.resilient_parsing:
             ctx.obj.failure_code = self.failure_code
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
         """Run the command; an integer that it returns is the exit code."""
         ctx.obj.begin(ctx.command_path)
         return super().invoke(ctx)
@@ -159,13 +160,14 @@ def build(name: str, entry: Leaf | Noun) -> TyperGroup | Command:
         return LazyGroup(name, entry.help, entry.verbs)
     function = getattr(import_module(f"rmqctl.commands.{entry.module}"), entry.function)
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name, cls=Command, context_settings=_CONTEXT)(function)
+    raw = _RAW if getattr(function, "leaves_arguments", False) else {}
+    app.command(name, cls=Command, context_settings={**_CONTEXT, **raw})(function)
     command = build_command(app)
     assert isinstance(command, Command)
     command.row_type = getattr(function, "row_type", None)
+    command.failure_code = getattr(function, "failure_code", None)
     command.add(options_of(getattr(function, "more_options", ())))
     return command
-    command.failure_code = getattr(function, "failure_code", None)
 
 
 def root() -> LazyGroup:

@@ -2,6 +2,8 @@
 
 from typing import Annotated, NamedTuple
 
+from rmqctl.output.fields import Wide
+
 
 class TermRow(NamedTuple):
     """A meaning of a term."""
@@ -20,3 +22,12 @@ class CheckRow(NamedTuple):
     status: Annotated[str, "ok, note (something optional is missing), warning or error"]
     found: Annotated[str, "what was found"]
     advice: Annotated[str, "what could be done about it; empty if nothing has to be"]
+
+
+class OldCommandRow(NamedTuple):
+    """A command of mqadmin and what stands for it."""
+
+    name: Annotated[str, "mqadmin's command"]
+    here: Annotated[str | None, "what it runs, with samples for what must be given"]
+    why_not: Annotated[str | None, "why there is nothing like it"]
+    options: Annotated[list[str], Wide("its options, but for the name server's")]

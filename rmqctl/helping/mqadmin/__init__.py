@@ -1,0 +1,1 @@
+"""mqadmin's commands (RocketMQ 4.9): their names and options, and what stands for them here."""

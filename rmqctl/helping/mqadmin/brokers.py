@@ -1,0 +1,76 @@
+"""mqadmin's commands for brokers, clusters, name servers, access and export."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from .given import Given, Lines, Old, line
+
+_WHERE: Final = "b:brokerAddr= c:clusterName="
+_NAME_SERVER: Final = "there is no name server: the store's folder is the address"
+_ONE_BROKER: Final = (
+    "a store is one broker and knows of no cluster; 'store info' and 'broker status' tell about it"
+)
+_ACCESS: Final = "there is no access control of ours: who may open the folder may do everything"
+_CLEANS: Final = (
+    "whoever writes to a store of rmqctl's deletes expired files by the way, 'broker start' those "
+    "of other stores"
+)
+
+
+def _set_config(given: Given) -> Lines:
+    return line("broker config set", (), given["k"], given["v"])
+
+
+def _metadata(given: Given) -> Lines:
+    if given.true("g") and not given.true("t"):
+        return line("group describe", ["-o", "json"])
+    return line("topic describe", ["-o", "json"])
+
+
+BROKERS: Final[Mapping[str, Old]] = {
+    "brokerStatus": Old(_WHERE, lambda given: line("broker status")),
+    "getBrokerConfig": Old(_WHERE, lambda given: line("broker config get")),
+    "updateBrokerConfig": Old(f"{_WHERE} k:key=* v:value=*", _set_config),
+    "cleanExpiredCQ": Old("b:brokerAddr= c:cluster=", _CLEANS),
+    "deleteExpiredCommitLog": Old("b:brokerAddr= c:cluster=", _CLEANS),
+    "cleanUnusedTopic": Old(
+        "b:brokerAddr= c:cluster=", "queues without a topic are deleted with 'topic delete'"
+    ),
+    "clusterList": Old("m:moreStats i:interval=", _ONE_BROKER),
+    "statsAll": Old(
+        "a:activeTopic t:topic=",
+        lambda given: line("topic stats", (), *([given["t"]] if given.get("t") else [])),
+        "a",
+    ),
+    "getNamesrvConfig": Old("", _NAME_SERVER),
+    "updateNamesrvConfig": Old("k:key=* v:value=*", _NAME_SERVER),
+    "updateKvConfig": Old("s:namespace=* k:key=* v:value=*", _NAME_SERVER),
+    "deleteKvConfig": Old("s:namespace=* k:key=*", _NAME_SERVER),
+    "wipeWritePerm": Old(
+        "b:brokerName=*", f"{_NAME_SERVER}; 'topic alter --perm 4' makes a topic read only"
+    ),
+    "addWritePerm": Old(
+        "b:brokerName=*", f"{_NAME_SERVER}; 'topic alter --perm 6' makes a topic writable"
+    ),
+    "updateAclConfig": Old(
+        f"{_WHERE} a:accessKey=* s:secretKey=* w:whiteRemoteAddress= i:defaultTopicPerm= "
+        "u:defaultGroupPerm= t:topicPerms= g:groupPerms= m:admin=",
+        _ACCESS,
+    ),
+    "deleteAclConfig": Old(f"{_WHERE} a:accessKey=*", _ACCESS),
+    "updateGlobalWhiteAddr": Old(
+        f"{_WHERE} g:globalWhiteRemoteAddresses=* p:aclFileFullPath=", _ACCESS
+    ),
+    "clusterAclConfigVersion": Old(_WHERE, _ACCESS),
+    "exportMetadata": Old(
+        "c:clusterName= b:brokerAddr= f:filePath= t:topic g:subscriptionGroup s:specialTopic",
+        _metadata,
+        "fs",
+    ),
+    "exportConfigs": Old(
+        "c:clusterName= f:filePath=", lambda given: line("broker config get", ["-o", "json"]), "f"
+    ),
+    "exportMetrics": Old(
+        "c:clusterName= f:filePath=", lambda given: line("topic stats", ["-o", "json"]), "f"
+    ),
+}

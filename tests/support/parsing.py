@@ -1,0 +1,22 @@
+"""Parsing a command line as the program does, without running it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rmqctl import lazy
+from rmqctl.context import Cli
+
+
+def parsed(words: Sequence[str]) -> list[str]:
+    """The names of the command that a line (without the program's name) is for.
+
+    Raises what the program would end with: an unknown command or option, a missing value.
+    """
+    command: Any = lazy.root()
+    names: list[str] = []
+    ctx: Any = command.make_context("rmqctl", list(words), obj=Cli())
+    while isinstance(command, lazy.LazyGroup):
+        name, command, rest = command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
+        names.append(name)
+        ctx = command.make_context(name, rest, parent=ctx)
+    return names
