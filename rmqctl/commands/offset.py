@@ -98,7 +98,7 @@ def inspect(
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
     with open_for_reading(cli) as broker:
         from rmqctl.looking.changes import Changes
-        from rmqctl.looking.offset_inspect import Chosen, inspected, places
+        from rmqctl.looking.offset_inspect import Chosen, Wanted, inspected, places
         from rmqctl.looking.offset_source import committed_offsets
 
         changes = Changes(broker.view.root)
@@ -108,10 +108,15 @@ def inspect(
             _print_around(cli, broker, places(broker, known.table, chosen), near, form)
             return
 
-        def wants(field: str) -> bool:
-            return cli.wants(InspectedOffsetRow, field)
+        def wants(*fields: str) -> bool:
+            return any(cli.wants(InspectedOffsetRow, field) for field in fields)
 
-        rows = inspected(broker, known, chosen, changes, cli.now_ms, wants)
+        wanted = Wanted(
+            wants("lag_bytes"),
+            wants("oldest_unread_msg_id"),
+            wants("changed_timestamp", "changed_by"),
+        )
+        rows = inspected(broker, known, chosen, changes, cli.now_ms, wanted)
         cli.rows(InspectedOffsetRow, rows)
 
 

@@ -1,9 +1,14 @@
 """Everything about the progress of groups, queue by queue."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from analytics.unread import Unread, last_consumed_timestamp, oldest_unread_timestamp, unread
+from analytics.unread import (
+    Unread,
+    bytes_behind,
+    last_consumed_timestamp,
+    oldest_unread_timestamp,
+)
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
 from rmqctl.rows.inspected import InspectedOffsetRow
@@ -62,48 +67,65 @@ def places(broker: "EmbeddedBroker", table: "Offsets", chosen: Chosen) -> list[P
     return found
 
 
+class Wanted(NamedTuple):
+    """Which fields are worth finding out, of those that cost more than a look."""
+
+    bytes: bool
+    """``lag_bytes``: a look at each unread unit."""
+    msg_id: bool
+    """The id of the oldest message: its record is read."""
+    changes: bool
+    """What the journal knows."""
+
+
 def inspected(
     broker: "EmbeddedBroker",
     known: "CommittedOffsets",
     chosen: Chosen,
     changes: "Changes",
     now_ms: int,
-    wants: Callable[[str], bool],
-) -> Iterator[InspectedOffsetRow]:
-    """The row of each place. Fields that cost more than a look are found out if ``wants`` says so.
+    wanted: Wanted,
+) -> list[InspectedOffsetRow]:
+    """The row of each place, by group, topic and queue; None in fields that are not wanted.
 
-    Those are ``lag_bytes`` (a look at each unread unit), the id of the oldest message, and what
-    the journal knows.
+    Found out queue by queue: many groups on one queue cost one pass over its units.
     """
-    view = broker.view
-    wants_bytes = wants("lag_bytes")
-    wants_id = wants("oldest_unread_msg_id")
-    wants_changes = wants("changed_timestamp") or wants("changed_by")
-    last_moves = changes.last_moves if wants_changes else {}
-    for group, topic, queue_id, committed in places(broker, known.table, chosen):
-        what = unread(view, topic, queue_id, committed)
-        oldest = oldest_unread_timestamp(view, topic, queue_id, what)
-        move = last_moves.get((group, topic, queue_id))
-        yield InspectedOffsetRow(
-            group,
-            topic,
-            broker.name,
-            queue_id,
-            what.min_offset,
-            committed,
-            what.max_offset,
-            what.lag,
-            None if oldest is None else max(0, now_ms - oldest),
-            last_consumed_timestamp(view, topic, queue_id, what),
-            what.state,
-            note_of(what),
-            _bytes(broker, topic, queue_id, what) if wants_bytes else None,
-            oldest,
-            _oldest_id(broker, topic, queue_id, what) if wants_id else None,
-            None if committed is None else known.source,
-            move.change.at_timestamp if move else None,
-            move.change.who if move else None,
-        )
+    queues: dict[tuple[str, int], list[Place]] = {}
+    for place in places(broker, known.table, chosen):
+        queues.setdefault((place.topic, place.queue_id), []).append(place)
+    last_moves = changes.last_moves if wanted.changes else {}
+    found = []
+    for (topic, queue_id), here in sorted(queues.items()):
+        low, high = broker.view.queue_bounds(topic, queue_id)
+        facts = {place.group: Unread(low, place.committed, high) for place in here}
+        sizes = _bytes(broker, topic, queue_id, facts.values()) if wanted.bytes else {}
+        for group, _, _, committed in here:
+            what = facts[group]
+            oldest = oldest_unread_timestamp(broker.view, topic, queue_id, what)
+            move = last_moves.get((group, topic, queue_id))
+            row = InspectedOffsetRow(
+                group,
+                topic,
+                broker.name,
+                queue_id,
+                what.min_offset,
+                committed,
+                what.max_offset,
+                what.lag,
+                None if oldest is None else max(0, now_ms - oldest),
+                last_consumed_timestamp(broker.view, topic, queue_id, what),
+                what.state,
+                note_of(what),
+                None if what.lag is None else sizes.get(what.first_unread),
+                oldest,
+                _oldest_id(broker, topic, queue_id, what) if wanted.msg_id else None,
+                None if committed is None else known.source,
+                move.change.at_timestamp if move else None,
+                move.change.who if move else None,
+            )
+            found.append(row)
+    found.sort(key=lambda row: (row.group, row.topic, row.queue_id))
+    return found
 
 
 def note_of(what: Unread) -> str | None:
@@ -113,10 +135,14 @@ def note_of(what: Unread) -> str | None:
     return f"{what.lost} deleted unread" if what.lost else None
 
 
-def _bytes(broker: "EmbeddedBroker", topic: str, queue_id: int, what: Unread) -> int | None:
-    from analytics.unread import unread_bytes
-
-    return unread_bytes(broker.view, topic, queue_id, what)
+def _bytes(
+    broker: "EmbeddedBroker", topic: str, queue_id: int, facts: Collection[Unread]
+) -> dict[int | None, int | None]:
+    """Bytes behind each first unread message; 0 behind None, where nothing is unread."""
+    firsts = [what.first_unread for what in facts if what.first_unread is not None]
+    high = max(what.max_offset for what in facts)
+    sizes = bytes_behind(broker.view, topic, queue_id, firsts, high)
+    return {None: 0, **{first: sizes[first] for first in firsts}}
 
 
 def _oldest_id(broker: "EmbeddedBroker", topic: str, queue_id: int, what: Unread) -> str | None:

@@ -58,11 +58,12 @@ def offsets_in_force(broker: "EmbeddedBroker", warn: "Callable[[str], None]") ->
     Java's file is replaced by its ``.bak`` if it is damaged, as Java does; ``warn`` is told then.
     """
     root = broker.view.root
-    table = broker.consumer_offsets()
     if (root / OURS / OFFSETS_FILE).exists():
-        return CommittedOffsets(table, OffsetSource.FILE)
+        return CommittedOffsets(broker.consumer_offsets(), OffsetSource.FILE)
     file = consumer_offset_file(root)
-    if file.load().source is not ConfigSource.BAK:
+    loaded = file.load()  # without a truth of our own it is Java's file
+    table = by_group(decode_offsets(loaded.document))
+    if loaded.source is not ConfigSource.BAK:
         return CommittedOffsets(table, OffsetSource.FILE)
     if file.path.exists():
         warn(f"{file.path} can not be read; these offsets are from its .bak")

@@ -110,6 +110,9 @@ _TOKEN: Final = re.compile(
     |(?P<end>\Z))""",
     re.VERBOSE | re.DOTALL,
 )
+_PAIR: Final = r'"?[0-9]{1,18}+"?\s*+:\s*+[0-9]{1,18}+\s*+'
+_NUMBERS: Final = re.compile(rf"\s*+((?:{_PAIR},\s*+)*+{_PAIR})\}}")
+"""The rest of an object of plain numbers: the offsets of a topic, thousands of queues perhaps."""
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _UNESCAPED: Final = {c: c for c in "\"'\\/"} | {
     "b": "\b", "t": "\t", "n": "\n", "f": "\f", "F": "\f", "r": "\r", "v": "\v",
@@ -118,6 +121,17 @@ _UNESCAPED: Final = {c: c for c in "\"'\\/"} | {
 _WORDS: Final[dict[str, JsonValue]] = {
     "true": True, "false": False, "null": None, "NaN": None, "undefined": None
 }  # fmt: skip
+
+
+def _pairs(text: str) -> JsonObject | None:
+    """Read ``0:5,1:7`` or ``"0":5,"1":7``; None if only some of the names are quoted."""
+    quotes, colons = text.count('"'), text.count(":")
+    pairs = (pair.split(":") for pair in text.split(","))
+    if not quotes:
+        return {int(key): int(value) for key, value in pairs}
+    if quotes == 2 * colons:
+        return {key.strip()[1:-1]: int(value) for key, value in pairs}
+    return None
 
 
 class _Reader:
@@ -177,6 +191,11 @@ class _Reader:
 
     def _object(self, depth: int) -> JsonObject:
         members: JsonObject = {}
+        numbers = _NUMBERS.match(self._text, self._at) if depth < MAX_DEPTH else None
+        if numbers is not None and (found := _pairs(numbers[1])) is not None:
+            self._at = numbers.end()
+            self._next()
+            return found
         self._next()
         while True:
             while self._is(","):

@@ -43,7 +43,7 @@ def files_offsets(manifest):
     return {tuple(key.rsplit("@", 1)): queues for key, queues in table.items()}
 
 
-@pytest.mark.feature(40, 41, 48, 109, 110)
+@pytest.mark.feature(41, 48, 109, 110)
 @pytest.mark.parametrize("name", golden.names())
 def test_offset_inspect_gives_the_numbers_of_mqadmin(name):
     manifest = golden.manifest(name)

@@ -138,6 +138,31 @@ def test_deep_nesting_is_refused_before_it_hurts(opening: str) -> None:
     assert loads("[" * MAX_DEPTH + "]" * MAX_DEPTH) is not None
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["0", "7", '"0"', '"7"', '"08"', "-1", "1.5", "1" * 19, '"1', '1"']),
+            st.sampled_from([":", " : ", ":\n", "::"]),
+            st.sampled_from(["0", "5", "12 ", "-3", "4L", "1e3", "9" * 18, "9" * 19, '"6"']),
+        ),
+        max_size=4,
+    ),
+    st.sampled_from([",", " ,\t", ",,"]),
+)
+def test_objects_of_plain_numbers_are_read_as_any_other(pairs: Any, comma: str) -> None:
+    text = "{" + comma.join("".join(pair) for pair in pairs) + "}"
+    # A comment in front of them has them read token by token.
+    assert _read_or_refused(text) == _read_or_refused("{/**/" + text[1:])
+
+
+def _read_or_refused(text: str) -> Any:
+    try:
+        value = loads(text)
+    except JsonError:
+        return JsonError
+    return value, [type(part) for pair in value.items() for part in pair]  # type: ignore[union-attr]
+
+
 def test_many_blanks_before_nonsense_take_no_time() -> None:
     with pytest.raises(JsonError):
         loads(" " * 100_000 + "\xa7")
