@@ -61,7 +61,7 @@ class ProducerConfig:
     send_latency_fault_enable: bool = False
     """Whether slow brokers are left alone for a while (sendLatencyFaultEnable)."""
     latency_max: tuple[int, ...] = LATENCY_MAX
-    """Latencies from which on a broker is left alone (latencyMax), and for how long:"""
+    """Latencies from which on a broker is left alone (latencyMax), and for how long."""
     not_available_duration: tuple[int, ...] = NOT_AVAILABLE_DURATION
 
     async_sender_threads: int = os.cpu_count() or 1

@@ -22,7 +22,7 @@ class Boundary(StrEnum):
     """Which message answers for a time that no message was stored at exactly."""
 
     NEAREST49 = "nearest49"
-    """4.9: the nearest one, as ConsumeQueue.getOffsetInQueueByTime finds it; see TimeSearch."""
+    """The nearest one, as 4.9 finds it (ConsumeQueue.getOffsetInQueueByTime); see TimeSearch."""
     LOWER = "lower"
     """The first message stored at or after the time; the max offset if there is none."""
     UPPER = "upper"

@@ -76,7 +76,7 @@ def test_an_unknown_term_names_the_nearest():
 def test_terms_are_sentences_and_lead_to_commands_that_exist():
     for term in all_terms():
         assert normal(term.term), term
-        assert term.text[0].isupper() or term.text.startswith("--"), term
+        assert not term.text[0].islower(), term
         assert term.text.endswith((".", ")")), term
         assert "`" not in term.text, term
         assert set(term.see) <= COMMANDS, term
