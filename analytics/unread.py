@@ -106,12 +106,6 @@ class Unread(NamedTuple):
         return first if first < self.max_offset else None
 
 
-def unread(view: StoreView, topic: str, queue_id: int, committed: int | None) -> Unread:
-    """Compare a committed offset with its queue as it is now."""
-    low, high = view.queue_bounds(topic, queue_id)
-    return Unread(low, committed, high)
-
-
 def oldest_unread_timestamp(view: StoreView, topic: str, queue_id: int, what: Unread) -> int | None:
     """Store time (ms) of the oldest message that is unread and still there.
 
@@ -130,26 +124,14 @@ def last_consumed_timestamp(view: StoreView, topic: str, queue_id: int, what: Un
     return None if committed is None else view.store_timestamp(topic, queue_id, committed - 1)
 
 
-def unread_bytes(view: StoreView, topic: str, queue_id: int, what: Unread) -> int | None:
-    """Bytes in the log of the messages that are unread and still there: ``lag_bytes``.
-
-    0 if there are none; None if ``lag`` is unknown or some units are missing or name no record.
-    """
-    if what.lag is None:
-        return None
-    first = what.first_unread
-    if first is None:
-        return 0
-    return bytes_behind(view, topic, queue_id, (first,), what.max_offset)[first]
-
-
 def bytes_behind(
     view: StoreView, topic: str, queue_id: int, offsets: Iterable[int], max_offset: int
 ) -> dict[int, int | None]:
     """Sum up record sizes from each of some offsets to ``max_offset``, in one pass over the units.
 
-    For many groups that read the same queue. All offsets lie within the bounds. None where a unit
-    in between is missing or names no record.
+    With the ``first_unread`` of each group that reads the queue these are their ``lag_bytes``
+    (0 for a group without one that has a lag). All offsets lie within the bounds. None where a
+    unit in between is missing or names no record.
     """
     found: dict[int, int | None] = {}
     total: int | None = 0

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from analytics.unread import unread
+from analytics.unread import Unread
 from rmqctl.looking.offset_inspect import Chosen, note_of, places
 from rmqctl.rows.offsets import OffsetRow
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
     from rmqctl.looking.offset_source import Offsets
+    from storage.reading.queue_reader import QueueBounds
 
 
 def offset_rows(
@@ -20,10 +21,15 @@ def offset_rows(
 ) -> Iterator[OffsetRow]:
     """The progress of groups in topics, every read queue of a topic included; see :func:`places`.
 
-    NotFound for a named group without progress anywhere and for a named topic that is unknown.
+    All rows of a queue have the bounds of one look. NotFound for a named group without progress
+    anywhere and for a named topic that is unknown.
     """
+    bounds: dict[tuple[str, int], QueueBounds] = {}
     for group, topic, queue_id, committed in places(broker, table, Chosen(groups, topics)):
-        what = unread(broker.view, topic, queue_id, committed)
+        low_high = bounds.get((topic, queue_id))
+        if low_high is None:
+            low_high = bounds[topic, queue_id] = broker.view.queue_bounds(topic, queue_id)
+        what = Unread(low_high.min_offset, committed, low_high.max_offset)
         yield OffsetRow(
             group,
             topic,

@@ -8,8 +8,6 @@ from analytics.unread import (
     bytes_behind,
     last_consumed_timestamp,
     oldest_unread_timestamp,
-    unread,
-    unread_bytes,
 )
 from storage.format.unit import CQ_STORE_UNIT_SIZE
 from storage.readonly import StoreView
@@ -27,6 +25,11 @@ def root(tmp_path):
             store.put_message(Sample(f"m{number}", "T", 1, size).inner())
             store.put_message(Sample(f"n{number}", "other", 0, 200).inner())
     return tmp_path / "s"
+
+
+def unread(view, committed):
+    low, high = view.queue_bounds("T", 1)
+    return Unread(low, committed, high)
 
 
 def sizes_of_records(view):
@@ -58,9 +61,11 @@ def test_each_place_of_an_offset_has_its_meaning(
 @pytest.mark.parametrize("committed", range(len(SIZES)))
 def test_bytes_and_times_are_those_of_the_messages_that_are_unread(root, committed):
     with StoreView.open(root, TINY) as view:
-        what = unread(view, "T", 1, committed)
+        what = unread(view, committed)
         assert tuple(what) == (0, committed, len(SIZES))
-        assert unread_bytes(view, "T", 1, what) == sum(sizes_of_records(view)[committed:])
+        assert what.first_unread == committed
+        sizes = bytes_behind(view, "T", 1, (committed,), what.max_offset)
+        assert sizes == {committed: sum(sizes_of_records(view)[committed:])}
         times = [view.store_timestamp("T", 1, offset) or 0 for offset in range(len(SIZES))]
         assert times == sorted(times)
         assert times[0] > START_MS
@@ -69,10 +74,10 @@ def test_bytes_and_times_are_those_of_the_messages_that_are_unread(root, committ
         assert last_consumed_timestamp(view, "T", 1, what) == before
 
 
-def test_who_has_read_everything_has_no_oldest_message_and_no_bytes_left(root):
+def test_who_has_read_everything_has_no_oldest_message(root):
     with StoreView.open(root, TINY) as view:
-        what = unread(view, "T", 1, len(SIZES))
-        assert unread_bytes(view, "T", 1, what) == 0
+        what = unread(view, len(SIZES))
+        assert (what.lag, what.first_unread) == (0, None)
         assert oldest_unread_timestamp(view, "T", 1, what) is None
         last = view.store_timestamp("T", 1, len(SIZES) - 1)
         assert last_consumed_timestamp(view, "T", 1, what) == last
@@ -81,8 +86,8 @@ def test_who_has_read_everything_has_no_oldest_message_and_no_bytes_left(root):
 @pytest.mark.parametrize("committed", [None, len(SIZES) + 3])
 def test_without_a_lag_nothing_is_known(root, committed):
     with StoreView.open(root, TINY) as view:
-        what = unread(view, "T", 1, committed)
-        assert unread_bytes(view, "T", 1, what) is None
+        what = unread(view, committed)
+        assert what.first_unread is None
         assert oldest_unread_timestamp(view, "T", 1, what) is None
         assert last_consumed_timestamp(view, "T", 1, what) is None
 
