@@ -14,9 +14,9 @@ class BrokerConfig:
     broker_name: str = "broker-a"
     """Part of a MessageQueue's identity (brokerName; the value of RocketMQ's own broker.conf)."""
     store_host: str = "127.0.0.1:10911"
-    """``ip:port`` stored with each message; part of its offsetMsgId (brokerIP1, listenPort)."""
+    """The address (``ip:port``) stored with each message; part of its offsetMsgId (brokerIP1, listenPort)."""
     born_host: str = "127.0.0.1:0"
-    """``ip:port`` of the producers in this process."""
+    """The address (``ip:port``) of the producers in this process."""
 
     auto_create_topic_enable: bool = True
     """Whether sending to an unknown topic creates it from TBW102 (autoCreateTopicEnable)."""
