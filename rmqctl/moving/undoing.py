@@ -51,10 +51,10 @@ def _chosen(
     broker: "EmbeddedBroker",
 ) -> dict[str, Any]:
     if change_id is None:
-        for entry in reversed(entries):
-            if MOVES in entry and entry[CHANGE_ID] in done:
-                return entry
-        raise NotFound(f"nobody has moved progress in {broker.view.root}")
+        moved = [entry for entry in entries if MOVES in entry and entry[CHANGE_ID] in done]
+        if not moved:
+            raise NotFound(f"nobody has moved progress in {broker.view.root}")
+        return moved[-1]
     by_id: dict[int, dict[str, Any]] = {entry[CHANGE_ID]: entry for entry in entries}
     if change_id not in by_id:
         raise NotFound(f"there is no change {change_id} in {broker.view.root}")

@@ -1,0 +1,117 @@
+"""kill -9 at any point of a reset: all queues as they were or all moved, and history says which."""
+
+import random
+import shutil
+import time
+
+import pytest
+
+from rmqctl import app
+from storage.configs import journal, progress
+from storage.configs.consumer_offsets import load_consumer_offsets
+from storage.configs.progress import ProgressFile
+from tests.support.cli import ROOT, run, start
+from tests.support.crash import Child
+from tests.support.every_instant import die_at
+from tests.support.watched_fs import WatchedFileSystem
+
+OLD, NEW = {0: 5, 1: None}, {0: 10, 1: 5}
+RESET = ("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--execute", "--yes", "-q")
+
+
+def restored(original, root):
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(original, root)
+
+
+def judge(root, offsets):
+    """Old or new; what history says must fit, and undo and another reset must work."""
+    now = offsets()
+    assert now in (OLD, NEW)
+    rows = run("offset", "history", "g", "-o", "json").json()
+    if now == OLD:
+        assert [row["applied"] for row in rows] in ([], [False, False])
+        assert run("offset", "undo", "--last").code == 3
+    else:
+        assert [row["applied"] for row in rows] == [True, True]
+        assert run("offset", "undo", "--last", "--execute", "--yes").code == 0
+        assert offsets() == OLD
+    result = run(*RESET)
+    assert result.code == 0, result.err
+    assert offsets() == NEW
+    assert load_consumer_offsets(root)["orders@g"] == NEW, "Java's file follows"
+    return now
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+@pytest.mark.feature(71)
+def test_killed_at_every_instant_of_a_reset(orders, offsets, tmp_path):
+    original = shutil.copytree(orders, tmp_path / "original")
+    seen = set()
+    number = 0
+    killed = True
+    while killed:
+        number += 1
+        restored(original, orders)
+
+        def reset(_, number=number):
+            fs = WatchedFileSystem(lambda instant: die_at(number, instant))
+            progress.FileSystem = journal.FileSystem = lambda: fs
+            app.main(list(RESET))
+
+        killed, _ = Child(reset).wait()
+        seen.add(judge(orders, offsets) == NEW)
+    assert number > 15
+    assert seen == {False, True}
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+def test_a_process_killed_at_any_moment(orders, offsets, tmp_path):
+    original = shutil.copytree(orders, tmp_path / "original")
+    chance = random.Random(7)
+    for _ in range(8):
+        restored(original, orders)
+        with start(*RESET, cwd=ROOT) as process:
+            deadline = time.monotonic() + chance.uniform(0.05, 0.5)
+            while process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.002)
+            process.kill()
+        judge(orders, offsets)
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+@pytest.mark.feature(77)
+def test_of_two_operators_with_one_plan_one_wins(orders, offsets, tmp_path):
+    plan = tmp_path / "plan.csv"
+    saved = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--export", plan)
+    assert saved.code == 0, saved.err
+    given = ("offset", "reset", "--from-file", plan, "--expect", plan, "--execute", "--yes")
+    for _ in range(4):
+        both = [start(*given, "--reason", name, cwd=ROOT) for name in ("ann", "bob")]
+        ends = [process.communicate(timeout=60) for process in both]
+        codes = [process.returncode for process in both]
+        assert sorted(codes) == [0, 6], ends
+        assert b"nothing was changed" in ends[codes.index(6)][1]
+        assert offsets() == NEW
+        rows = run("offset", "history", "g", "-o", "json").json()
+        assert rows[-1]["reason"] == ("ann", "bob")[codes.index(0)]
+        assert run("offset", "undo", "--last", "--execute", "--yes").code == 0
+        assert offsets() == OLD
+
+
+def test_a_plan_that_is_old_when_it_is_confirmed_is_refused(orders, offsets, monkeypatch):
+    """Somebody else moves the group while the question stands on the screen."""
+    from rmqctl.context import Cli
+
+    def while_asked(cli, question):
+        assert question == "Move the progress of g in 2 queues of orders?"
+        ProgressFile(orders).move({("orders@g", 0): 2})
+
+    monkeypatch.setattr(Cli, "confirm", while_asked)
+    result = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--execute")
+    assert result.code == 6
+    assert "queue 0 of orders in group g was at 5 and is at 2 now" in result.err
+    assert offsets() == {0: 2, 1: None}

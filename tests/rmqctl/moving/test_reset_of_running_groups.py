@@ -1,0 +1,63 @@
+"""A reset of a group that runs: it is told, goes on from there within a second, nothing is lost."""
+
+import time
+
+import pytest
+
+from tests.support.cli import ROOT, run, start
+
+WITHIN_S = 20
+"""The deadline on a busy machine."""
+
+
+def lines_of(process, count):
+    lines = []
+    while len(lines) < count:
+        line = process.stdout.readline().decode()
+        assert line, f"the consumer ended: {process.stderr.read().decode()}"
+        lines.append(line.rstrip("\n"))
+    return lines
+
+
+@pytest.fixture
+def consumer(orders):
+    with start("consume", "orders", "-g", "g", cwd=ROOT) as process:
+        lines_of(process, 10)
+        yield process
+        process.terminate()
+
+
+def caught_up(offsets):
+    deadline = time.monotonic() + WITHIN_S
+    while offsets() != {0: 10, 1: 5}:
+        assert time.monotonic() < deadline, offsets()
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.feature(76)
+def test_running_consumers_go_on_from_there(orders, offsets, consumer):
+    caught_up(offsets)
+    result = run("offset", "reset", "-g", "g", "-t", "orders:0", "--to-offset", "7", "-o", "json")
+    assert "group g runs (" in result.err
+    assert "goes on from its new offsets within a second" in result.err
+    result = run(
+        *("offset", "reset", "-g", "g", "-t", "orders:0", "--to-offset", "7", "--execute", "--yes")
+    )
+    assert result.code == 0, result.err
+    assert lines_of(consumer, 3) == ["order 7", "order 8", "order 9"]
+    caught_up(offsets)
+
+
+@pytest.mark.slow
+@pytest.mark.feature(75)
+def test_no_live_refuses_while_they_run(orders, offsets, consumer):
+    caught_up(offsets)
+    for command in (
+        ("offset", "reset", "-g", "g", "-t", "orders", "--to-earliest", "--execute"),
+        ("offset", "delete", "-g", "g", "-t", "orders"),
+    ):
+        result = run(*command, "--no-live", "--yes")
+        assert result.code == 7
+        assert "group g has running consumers" in result.err
+    assert offsets() == {0: 10, 1: 5}
