@@ -241,20 +241,22 @@ def _printer(
 ) -> "Printer":
     """Bodies alone unless a template, fields or another format were asked for."""
     from rmqctl.consuming import printing
+    from rmqctl.output.values import bytes_for_terminal
     from rmqctl.text.lists import parse_delimiter
 
+    shield = bytes_for_terminal if cli.view.terminal else None
     if form is not None:
         from rmqctl.text.templates import OutputTemplate
 
         if with_meta:
             raise UsageProblem("--format and --with-meta exclude each other")
-        template = cli.parsed("--format", lambda text: OutputTemplate(text, cli.zone), form)
+        template = cli.parsed("--format", lambda text: OutputTemplate(text, cli.zone, shield), form)
         return printing.TemplatePrinter(cli.out, template)
     asked = cli.setting("output")
     if with_meta or (asked is not None and cli.view.format is not Format.PLAIN):
         return printing.RowPrinter(cli.row_stream(MessageRow), body_form)
     ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
-    return printing.BodyPrinter(cli.out, ends, body_form)
+    return printing.BodyPrinter(cli.out, ends, body_form, shield)
 
 
 def _join(

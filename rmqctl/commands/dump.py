@@ -1,6 +1,5 @@
 """``rmqctl store dump``: a file of a store, or one place of its log, decoded."""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +8,7 @@ from rmqctl.context import Cli, context_of, prints
 from rmqctl.dumping.files import DumpFile, FileKind, config_of, find_file, map_file
 from rmqctl.exit_codes import DAMAGED, DONE
 from rmqctl.opening import open_for_reading
+from rmqctl.output.values import as_json, bytes_for_terminal
 from rmqctl.output.view import Format
 from rmqctl.rows.dumps import ExtUnitDump, IndexEntryDump, PageQueueDump, RecordDump, UnitDump
 
@@ -66,9 +66,10 @@ def _dump_file(cli: Cli, file: DumpFile) -> None:
             _print_document(cli, small.document(file.path))
         case FileKind.LINES:
             for entry in small.journal_lines(file.path):
-                cli.out.write(json.dumps(entry, ensure_ascii=False) + "\n")
+                cli.out.write(as_json(entry) + "\n")
         case FileKind.TEXT:
-            cli.out.write_bytes(file.path.read_bytes())
+            data = file.path.read_bytes()
+            cli.out.write_bytes(bytes_for_terminal(data) if cli.view.terminal else data)
         case FileKind.PAGE:
             _print_page(cli, file)
         case _:
@@ -144,6 +145,6 @@ def _print_document(cli: Cli, value: Any) -> None:
 
             cli.out.write(as_yaml(value))
         case Format.JSONL:
-            cli.out.write(json.dumps(value, ensure_ascii=False) + "\n")
+            cli.out.write(as_json(value) + "\n")
         case _:
-            cli.out.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+            cli.out.write(as_json(value, indent=2) + "\n")

@@ -39,10 +39,17 @@ class BodyPrinter:
 
     needs_messages = False
 
-    def __init__(self, out: Stdout, delimiter: bytes, form: str) -> None:
+    def __init__(
+        self,
+        out: Stdout,
+        delimiter: bytes,
+        form: str,
+        shield: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        """Print to ``out``; ``shield`` is applied to each body, for a terminal."""
         self._out = out
         self._delimiter = delimiter
-        self._shape = _SHAPES[form]
+        self._shape = _SHAPES[form] or shield
         self._silent = form == "none"
 
     def write(self, items: "Sequence[bytes | MessageExt]") -> None:

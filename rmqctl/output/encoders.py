@@ -4,11 +4,21 @@ All but the tables stream: what a batch gives is complete, whatever comes after 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from rmqctl.output.fields import Field
-from rmqctl.output.values import as_json, escape_tabs, exact, for_lines, for_people, plain
+from rmqctl.output.values import (
+    as_json,
+    escape_controls,
+    escape_markdown,
+    escape_tabs,
+    exact,
+    for_lines,
+    for_people,
+    for_terminal,
+    plain,
+)
 from rmqctl.output.view import Format, View
 
 Row = Sequence[Any]
@@ -120,7 +130,8 @@ class _Csv(_Streaming):
         return self._line([f.name for f in self.fields]) if self.view.headers else ""
 
     def rows(self, rows: Sequence[Row]) -> str:
-        return "".join([self._line([exact(value) for value in row]) for row in rows])
+        text = _cell_writer(self.view)
+        return "".join([self._line([text(value) for value in row]) for row in rows])
 
     @staticmethod
     def _line(cells: list[str]) -> str:
@@ -139,8 +150,9 @@ class _Tsv(_Streaming):
         return "\t".join(f.name for f in self.fields) + "\n" if self.view.headers else ""
 
     def rows(self, rows: Sequence[Row]) -> str:
+        text = _cell_writer(self.view)
         return "".join(
-            ["\t".join([escape_tabs(exact(value)) for value in row]) + "\n" for row in rows]
+            ["\t".join([escape_tabs(text(value)) for value in row]) + "\n" for row in rows]
         )
 
 
@@ -153,13 +165,14 @@ class _Plain(_Streaming):
     def rows(self, rows: Sequence[Row]) -> str:
         zone, raw = self.view.zone, self.view.raw
         kinds = [field.kind for field in self.fields]
-        return "".join(
+        text = "".join(
             [
                 "\t".join([for_lines(v, k, zone, raw=raw) for v, k in zip(row, kinds, strict=True)])
                 + "\n"
                 for row in rows
             ]
         )
+        return for_terminal(text) if self.view.terminal else text
 
 
 class _Markdown(_Streaming):
@@ -176,9 +189,16 @@ class _Markdown(_Streaming):
     def _cells(self, row: Row) -> list[str]:
         view = self.view
         return [
-            for_people(value, field.kind, view.zone, raw=view.raw).replace("|", "\\|")
+            escape_markdown(for_people(value, field.kind, view.zone, raw=view.raw))
             for value, field in zip(row, self.fields, strict=True)
         ]
+
+
+def _cell_writer(view: View) -> Callable[[Any], str]:
+    """Values are exact where programs read them; a terminal must not be commanded by them."""
+    if not view.terminal:
+        return exact
+    return lambda value: escape_controls(exact(value))
 
 
 def encoder_for(fields: Sequence[Field], view: View) -> Encoder:

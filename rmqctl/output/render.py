@@ -8,7 +8,16 @@ from rmqctl.errors import UsageProblem
 from rmqctl.output.encoders import as_yaml, encoder_for
 from rmqctl.output.fields import Field, Kind, fields_of
 from rmqctl.output.stdout import Out
-from rmqctl.output.values import exact, for_lines, for_people, plain
+from rmqctl.output.values import (
+    as_json,
+    escape_controls,
+    escape_tabs,
+    exact,
+    for_lines,
+    for_people,
+    for_terminal,
+    plain,
+)
 from rmqctl.output.view import Format, View
 from rmqctl.output.where import Where
 
@@ -118,10 +127,8 @@ def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
     present = [(f, member) for f, member in shown if member is not None or not f.omit_null]
     match view.format:
         case Format.JSON:
-            import json
-
             value = {field.name: plain(member) for field, member in present}
-            out.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+            out.write(as_json(value, indent=2) + "\n")
         case Format.YAML:
             out.write(as_yaml({field.name: plain(member) for field, member in present}))
         case Format.TABLE | Format.WIDE | Format.PLAIN:
@@ -145,14 +152,19 @@ def _vertical(shown: Sequence[tuple[Field, Any]], view: View) -> str:
         else:
             pairs.append((field, value))
     if view.format is Format.PLAIN:
-        return "".join(
-            f"{field.name}\t{for_lines(value, field.kind, view.zone, raw=view.raw)}\n"
+        lines = "".join(
+            f"{escape_tabs(field.name)}\t{for_lines(value, field.kind, view.zone, raw=view.raw)}\n"
             for field, value in pairs
         )
-    width = max((len(field.name) for field, _ in pairs), default=0)
-    return "".join(
-        f"{field.name:{width}}  {for_people(value, field.kind, view.zone, raw=view.raw)}\n"
-        for field, value in pairs
+        return for_terminal(lines) if view.terminal else lines
+    from rmqctl.output.tables import aligned
+
+    return aligned(
+        [
+            (escape_controls(field.name), for_people(value, field.kind, view.zone, raw=view.raw))
+            for field, value in pairs
+        ],
+        (False, False),
     )
 
 

@@ -10,14 +10,31 @@ from rmqctl.text.durations import format_duration, format_size
 from rmqctl.text.times import format_time
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_NOT_IN_JSON: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_NOT_IN_BODIES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_MARKDOWN: Final = re.compile(r"[\\|*`\[<&]")
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def as_json(value: Any) -> str:
-    """Compact JSON, not ``\\u``-escaped."""
+def as_json(value: Any, indent: int | None = None) -> str:
+    """JSON, compact or over several lines; text is not ``\\u``-escaped.
+
+    But for what a terminal takes for commands, some readers for the end of a line, and what can
+    not be written as UTF-8.
+    """
     import json
 
-    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+    separators = (",", ":") if indent is None else None
+    return safe_json(
+        json.dumps(plain(value), ensure_ascii=False, indent=indent, separators=separators)
+    )
+
+
+def safe_json(text: str) -> str:
+    """JSON with the characters escaped that :func:`as_json` escapes; it means the same."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _NOT_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def plain(value: Any) -> Any:
@@ -96,6 +113,21 @@ def escape_tabs(text: str) -> str:
 def escape_controls(text: str) -> str:
     r"""Control characters as ``\n`` or ``\x1b``: a message must not command the terminal."""
     return _CONTROLS.sub(lambda found: _escape(found.group()), text)
+
+
+def for_terminal(text: str) -> str:
+    """Text as it may go to a terminal: lines and tabs stay, other control characters do not."""
+    return _NOT_IN_BODIES.sub(lambda found: _escape(found.group()), text)
+
+
+def bytes_for_terminal(data: bytes) -> bytes:
+    """The same for bytes, of which those that are not UTF-8 are escaped, too."""
+    return for_terminal(data.decode("utf-8", "surrogateescape")).encode()
+
+
+def escape_markdown(text: str) -> str:
+    """What would end a cell of a table, or be taken for HTML or emphasis, with a backslash."""
+    return _MARKDOWN.sub(lambda found: "\\" + found.group(), text)
 
 
 def _escape(character: str) -> str:

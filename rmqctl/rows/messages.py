@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.values import safe_json
 
 if TYPE_CHECKING:
     from rmqctl.context import Cli
@@ -106,4 +107,4 @@ def json_body(body: bytes) -> str:
         value = json.loads(body)
     except ValueError:
         value = body.decode("utf-8", "replace")
-    return json.dumps(value, ensure_ascii=False)
+    return safe_json(json.dumps(value, ensure_ascii=False))

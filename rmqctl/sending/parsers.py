@@ -197,6 +197,8 @@ def csv_cells(record: bytes) -> list[str]:
 
 def _json_object(cell: str, loads: Callable[[str], Any]) -> dict[str, Any]:
     if not cell:
+    # A body may have megabytes; the limit is one for the whole process.
+    csv.field_size_limit(max(csv.field_size_limit(), len(record) + 1))
         return {}
     try:
         value = loads(cell)

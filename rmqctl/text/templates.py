@@ -75,19 +75,30 @@ def parse_template(text: str) -> list[Field | bytes]:
 class OutputTemplate:
     """A template compiled for printing."""
 
-    def __init__(self, text: str, zone: tzinfo | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        zone: tzinfo | None = None,
+        shield: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        """Compile ``text``; ``shield`` is applied to what comes from messages."""
         self._pieces: list[bytes | Callable[[MessageExt], bytes]] = []
+        self._shield = shield
         self._count = 0
         for piece in parse_template(text):
             if isinstance(piece, bytes):
                 self._pieces.append(piece)
             else:
-                self._pieces.append(_writer(piece, zone, self))
+                self._pieces.append(self._shielded(_writer(piece, zone, self)))
 
     def format(self, message: "MessageExt") -> bytes:
         """The message as the template says, in UTF-8 but for the body, which keeps its bytes."""
         self._count += 1
         return b"".join([p if isinstance(p, bytes) else p(message) for p in self._pieces])
+
+    def _shielded(self, write: "Callable[[MessageExt], bytes]") -> "Callable[[MessageExt], bytes]":
+        shield = self._shield
+        return write if shield is None else lambda message: shield(write(message))
 
     @property
     def count(self) -> int:

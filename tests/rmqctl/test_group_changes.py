@@ -2,6 +2,7 @@
 
 import json
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from storage.configs.subscription_groups import SubscriptionGroupConfig, subscri
 from tests.support import golden
 from tests.support.cli import run, start
 
-SETTINGS = {
+SETTINGS: dict[str, tuple[str, Any]] = {
     "--retry-max-times": ("retry_max_times", 3),
     "--retry-queue-nums": ("retry_queue_nums", 2),
     "--broker-id": ("broker_id", 1),

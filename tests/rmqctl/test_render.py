@@ -10,6 +10,7 @@ import yaml
 from rmqctl.errors import UsageProblem
 from rmqctl.output.fields import Wide
 from rmqctl.output.render import RowStream, render_help, render_one, render_rows
+from rmqctl.output.values import as_json
 from rmqctl.output.view import Format, View
 
 NOW = 1_767_225_600_000
@@ -286,3 +287,46 @@ def test_help_lists_fields_with_types_and_units():
     assert lines[3] == ["lag_bytes", "integer", "bytes"]
     assert lines[5] == ["store_timestamp", "integer", "ms", "since", "1970-01-01", "UTC"]
     assert " ".join(lines[7]) == "properties object every property (wide and json only)"
+
+
+def test_json_escapes_what_a_terminal_or_a_reader_of_lines_takes_for_more():
+    text = "del\x7f c1\x9b ls\u2028 ps\u2029 lone\ud800 \u00e9"
+    written = as_json({"a": text})
+    assert written == '{"a":"del\\u007f c1\\u009b ls\\u2028 ps\\u2029 lone\\ud800 \u00e9"}'
+    assert json.loads(written) == {"a": text}
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "plain"])
+def test_names_of_members_are_escaped_like_values(form):
+    row = A._replace(properties={"\x1b]0;t\x07\tx": "v"})
+    out = io.StringIO()
+    render_one(Row, row, View(Format(form), zone=UTC, now_ms=NOW, terminal=True), out)
+    assert "properties.\\x1b]0;t\\x07\\tx" in out.getvalue()
+    assert "\x1b" not in out.getvalue()
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "plain"])
+def test_what_is_exact_in_a_pipe_is_escaped_on_a_terminal(form):
+    assert "\x1b" in text_of(form)
+    shown = text_of(form, terminal=True)
+    assert "\\x1b[31m" in shown
+    assert "\x1b" not in shown
+
+
+def test_markdown_shows_text_as_text():
+    shown = text_of("md", [A._replace(topic="a\\|b <i>&amp; `c` *d* [e](f)")])
+    assert r"| a\\\|b \<i>\&amp; \`c\` \*d\* \[e](f) |" in shown
+
+
+def test_fractions_are_rounded_for_people_and_exact_for_programs():
+    class Rate(NamedTuple):
+        rate: float
+
+    def shown(form):
+        out = io.StringIO()
+        rows = [Rate(12345.678), Rate(1 / 3), Rate(0.00012345), Rate(0.0)]
+        render_rows(Rate, rows, View(Format(form), headers=False), out)
+        return out.getvalue().split()
+
+    assert shown("table") == ["12346", "0.33", "0.00012", "0.00"]
+    assert shown("tsv") == ["12345.678", repr(1 / 3), "0.00012345", "0.0"]
