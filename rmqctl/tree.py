@@ -106,6 +106,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         "Lag: who is late, by how much, since when, and what is about to be lost.",
         {
             "show": Leaf("lag", "show", "Show how far groups are behind"),
+            "check": Leaf("lag_check", "check", "Say whether groups are fine, for monitoring"),
         },
     ),
     "broker": Noun(

@@ -137,12 +137,19 @@ class ConsumeMessageConcurrentlyService:
         process_queue: ProcessQueue,
         queue: MessageQueue,
         dispatch_to_consume: bool = True,
+        *,
+        more_follows: bool = False,
     ) -> None:
         """See ConsumeService.submit; ``dispatch_to_consume`` means nothing here."""
         size = self._consumer.config.consume_message_batch_max_size
         own = tuple(messages)  # the same object if it is a tuple
-        if not self.pool.submit(Pulled(own, size, process_queue, queue, self._work_on)):
+        pulled = Pulled(own, size, process_queue, queue, self._work_on)
+        if not self.pool.submit(pulled, more_follows=more_follows):
             self._submit_later(own, process_queue, queue)
+
+    def hand_over(self) -> None:
+        """See ConsumeService.hand_over."""
+        self.pool.hand_over()
 
     def _submit_later(
         self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue

@@ -127,10 +127,15 @@ class ConsumeMessageOrderlyService:
         process_queue: ProcessQueue,
         queue: MessageQueue,
         dispatch_to_consume: bool,
+        *,
+        more_follows: bool = False,
     ) -> None:
         """See ConsumeService.submit; a task that runs takes the messages as well."""
         if dispatch_to_consume:
             self._submit(process_queue, queue)
+
+    def hand_over(self) -> None:
+        """Do nothing: nothing is left lying."""
 
     def settle(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         """Do nothing: each batch is committed as soon as it is consumed."""

@@ -132,11 +132,18 @@ class ConsumeService(Protocol):
         process_queue: ProcessQueue,
         queue: MessageQueue,
         dispatch_to_consume: bool,
+        *,
+        more_follows: bool = False,
     ) -> None:
         """Have messages consumed that were just put into ``process_queue``; does not wait.
 
         ``dispatch_to_consume`` is what ``put_message`` gave; only orderly consumption asks.
+        ``more_follows``: the caller brings more, or calls ``hand_over``; they may lie until then.
         """
+        ...
+
+    def hand_over(self) -> None:
+        """Say that no more follows for now."""
         ...
 
     def settle(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:

@@ -10,8 +10,15 @@ work for more than itself wakes the next before it begins. So threads come as fa
 block, and none comes if one thread is quick enough to do everything.
 
 Under a flow of small jobs a thread would fall asleep and be woken for each of them. So one that has
-slept less than 2 ms ago lingers once for half a millisecond, together with what comes meanwhile;
+slept less than 2 ms ago lingers: it looks for what has come by then half a millisecond later;
 only one thread does so at a time.
+
+A thread that pulls job after job should not be disturbed either: a thread that is awake and waits
+for the interpreter lock costs as much as a pull. So whoever says that more follows (``submit``)
+leaves jobs lying for who lingers, until there are 16 or it says ``hand_over``. With 16 it stands
+back until a thread has run out of work: the two take turns of half a thousand messages. If that
+takes 2 ms, listeners are not that quick: it wakes the next thread, goes on, and stands back no more
+until a thread runs out of work.
 
 An idle thread registers in ``_idle``, then looks for work once more, then sleeps. Whoever adds work
 does so before looking into ``_idle``: one of the two sees the other. ``_lingering`` goes likewise.
@@ -31,7 +38,9 @@ logger = logging.getLogger("rmqctl.client.consume")
 
 _BUSY_S: Final = 0.002
 _LINGER_S: Final = 0.0005
+_LINGER_IN_A_FLOW_S: Final = 0.002
 _CROWDED: Final = 16  # jobs
+_STAND_BACK_S: Final = 0.002
 
 
 class Job(Protocol):
@@ -57,8 +66,12 @@ class WorkerPool:
         self._rest = rest
         self._jobs: deque[Job] = deque()
         self._idle: deque[threading.Lock] = deque()  # a held lock each; released to wake it
-        self._lingering = False  # somebody will look for jobs within _LINGER_S
+        self._lingering: deque[threading.Lock] = deque()  # of who will look for jobs, at most one
         self._lingers = threading.Lock()  # held by whoever lingers
+        self._more_follows = False
+        self._standing_back: deque[threading.Lock] = deque()  # of who waits for a thread to rest
+        self._quick = True  # a thread has run out of work since somebody stood back in vain
+        self._watched = False  # whoever has woken a thread will wake the next one if need be
         self._lock = threading.Lock()  # guards the two below
         self._threads: list[threading.Thread] = []
         self._core_pool_size = core_pool_size
@@ -89,16 +102,40 @@ class WorkerPool:
             self._core_pool_size = size
         self._wake_one()
 
-    def submit(self, job: Job) -> bool:
-        """Have a job done; False after ``shutdown``."""
+    def submit(self, job: Job, *, more_follows: bool = False) -> bool:
+        """Have a job done; False after ``shutdown``.
+
+        ``more_follows`` says that the caller goes on to the next job, or calls ``hand_over``.
+        """
         if self._closed:
             return False
         self._jobs.append(job)
-        if not self._lingering:
+        crowded = len(self._jobs) >= _CROWDED
+        left_lying = self._more_follows and not more_follows
+        self._more_follows = more_follows
+        stands_back = crowded and more_follows and self._quick
+        if crowded or left_lying or not self._lingering:
+            self._watched = stands_back
             self._wake_one()
-        if len(self._jobs) > _CROWDED:
-            time.sleep(0)  # let threads run: pulling would run ahead, and pause for 50 ms then
+        if stands_back:
+            self._stand_back()
         return True
+
+    def _stand_back(self) -> None:
+        """Wait until a thread has run out of work: pulling would run ahead, and pause for 50 ms."""
+        rested = threading.Lock()
+        rested.acquire()
+        self._standing_back.append(rested)
+        if not rested.acquire(timeout=_STAND_BACK_S):
+            self._quick = self._watched = False
+            if self._jobs:
+                self._wake_one()
+
+    def hand_over(self) -> None:
+        """Say that no more follows: what is left lying is begun now."""
+        self._more_follows = False
+        if self._jobs and self._lingering:
+            self._wake_one()
 
     def shutdown(self, await_ms: int) -> bool:
         """Take no jobs; after ``await_ms`` forget what is left. False if something still runs.
@@ -123,18 +160,21 @@ class WorkerPool:
         self._jobs.clear()
 
     def _wake_all(self) -> None:
-        while True:
-            try:
-                self._idle.pop().release()
-            except IndexError:
-                return
+        while self._wake(self._lingering) or self._wake(self._idle):
+            pass
 
     def _wake_one(self) -> None:
+        if self._wake(self._lingering) or self._wake(self._idle):
+            return
+        if len(self._threads) < self._core_pool_size:
+            self._start_one()
+
+    def _wake(self, sleepers: deque[threading.Lock]) -> bool:
         try:
-            self._idle.pop().release()
+            sleepers.pop().release()
         except IndexError:
-            if len(self._threads) < self._core_pool_size:
-                self._start_one()
+            return False
+        return True
 
     def _start_one(self) -> None:
         with self._lock:
@@ -154,15 +194,20 @@ class WorkerPool:
             job = self._oldest()
             if job is None:
                 self._call_rest()
-                if time.monotonic() - woken_at > _BUSY_S or not self._linger():
+                self._quick = True
+                while self._wake(self._standing_back):
+                    pass
+                if time.monotonic() - woken_at > _BUSY_S or not self._linger(parked):
                     if not self._park(parked):
                         return
-                    woken_at = time.monotonic()
+                woken_at = time.monotonic()
                 woken = True
                 continue
             if woken:
                 woken = False
-                if len(self._jobs) > 1 or job.has_more():
+                if self._watched:
+                    self._watched = False
+                elif len(self._jobs) > 1 or job.has_more():
                     self._wake_one()
             try:
                 job.work()
@@ -188,13 +233,12 @@ class WorkerPool:
         except Exception:
             logger.exception("a thread could not come to rest: %s", self._name)
 
-    def _linger(self) -> bool:
+    def _linger(self, parked: threading.Lock) -> bool:
         """Wait for jobs for a moment; whoever adds some relies on it. False if none came."""
         if not self._lingers.acquire(blocking=False):
             return False
-        self._lingering = True
-        time.sleep(_LINGER_S)
-        self._lingering = False
+        timeout_s = _LINGER_IN_A_FLOW_S if self._more_follows else _LINGER_S
+        self._sleep(parked, self._lingering, timeout_s)
         self._lingers.release()
         return bool(self._jobs)
 
@@ -204,15 +248,16 @@ class WorkerPool:
             if len(self._threads) > self._core_pool_size:
                 self._threads.remove(threading.current_thread())
                 return False
-        self._idle.append(parked)
-        if self._jobs or self._closed:
+        self._sleep(parked, self._idle, -1)
+        return bool(self._jobs) or not self._closed
+
+    def _sleep(
+        self, parked: threading.Lock, sleepers: deque[threading.Lock], timeout_s: float
+    ) -> None:
+        """Be among the sleepers until somebody wakes us; -1: for as long as it takes."""
+        sleepers.append(parked)
+        if self._closed or self._jobs or not parked.acquire(timeout=timeout_s):
             try:
-                self._idle.remove(parked)
+                sleepers.remove(parked)
             except ValueError:
                 parked.acquire()  # somebody is waking us at this moment
-        else:
-            parked.acquire()
-        return self._may_go_on()
-
-    def _may_go_on(self) -> bool:
-        return bool(self._jobs) or not self._closed

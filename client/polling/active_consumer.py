@@ -250,6 +250,9 @@ class ActiveConsumer:
     def pull_message(self, request: PullRequest) -> None:
         """Do nothing: nobody asks for pulls but the user."""
 
+    def hand_over(self) -> None:
+        """Do nothing: users take what was pulled."""
+
     def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
         """See ConsumerInner."""
         self.progress_moved(offsets)

@@ -73,6 +73,10 @@ class PushConsumerInner:
         """See Pulling.pull_message."""
         self.pull_loop.pull_message(request)
 
+    def hand_over(self) -> None:
+        """See Pulling.hand_over."""
+        self.consume_service.hand_over()
+
     def persist_consumer_offset(self) -> None:
         """See ConsumerInner."""
         if self._state is ServiceState.RUNNING:

@@ -203,7 +203,9 @@ class PullLoop:
         dispatch = process_queue.put_message(messages)
         # Only now: what can not be used, or put, is pulled again and not passed over.
         request.next_offset = result.next_begin_offset
-        consumer.consume_service.submit(messages, process_queue, queue, dispatch)
+        consumer.consume_service.submit(
+            messages, process_queue, queue, dispatch, more_follows=self._service.is_pulling
+        )
         interval_ms = consumer.config.pull_interval_ms
         if interval_ms > 0:
             self._service.execute_pull_request_later(request, interval_ms)

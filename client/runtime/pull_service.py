@@ -1,7 +1,8 @@
 """The one thread that pulls for all consumers of a client instance (PullMessageService of 4.9).
 
 It never waits for a broker: a pull without an answer yet is held by the broker, whose thread brings
-the answer. The thread sleeps in its queue while there is nothing to pull.
+the answer. The thread sleeps in its queue while there is nothing to pull. Before it does, it says so:
+what it has brought may lie where others wait for more of it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,10 @@ class Pulling(Protocol):
         """Pull a queue, without blocking; the request comes back to the service in the end."""
         ...
 
+    def hand_over(self) -> None:
+        """Have what was pulled so far consumed: the service has nothing more to pull now."""
+        ...
+
 
 class PullService:
     """Takes pull requests from a queue and has their consumers pull. Safe for threads."""
@@ -73,6 +78,7 @@ class PullService:
         self._scheduler = scheduler
         self._requests: queue.SimpleQueue[PullRequest | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._pulled: set[Pulling] = set()  # consumers that were told to pull since the last rest
         self._stopped = False
 
     def execute_pull_request_immediately(self, request: PullRequest) -> None:
@@ -86,6 +92,11 @@ class PullService:
     def execute_task_later(self, task: Action, delay_ms: int) -> None:
         """Run something on the service's timer thread."""
         self._scheduler.call_later(delay_ms, task)
+
+    @property
+    def is_pulling(self) -> bool:
+        """Whether the calling thread is the service's, which tells consumers to ``hand_over``."""
+        return threading.current_thread() is self._thread
 
     @property
     def waiting(self) -> int:
@@ -117,7 +128,14 @@ class PullService:
             self._thread.join(_SHUTDOWN_WAIT_S)
 
     def _run(self) -> None:
-        while (request := self._requests.get()) is not None and not self._stopped:
+        while not self._stopped:
+            if self._requests.empty():
+                for consumer in self._pulled:
+                    consumer.hand_over()
+                self._pulled.clear()
+            request = self._requests.get()
+            if request is None:
+                return
             self._pull(request)
 
     def _pull(self, request: PullRequest) -> None:
@@ -125,6 +143,7 @@ class PullService:
         if consumer is None:
             logger.info("no consumer of the group, pull request is dropped: %s", request)
             return
+        self._pulled.add(consumer)
         try:
             consumer.pull_message(request)
         except Exception:

@@ -66,7 +66,7 @@ def search(
         from rmqctl.searching.query import build_query
         from rmqctl.searching.run import SearchRun, position_of, usable_cpus
 
-        query = build_query(cli, view, pattern, topic, fields)
+        query = build_query(cli, view, pattern, None if topic is None else [topic], fields)
         start = position_of(resume, query, view.log_max_offset())
         parts = None if start is None else [(start, view.log_max_offset())]
         run = SearchRun(view, query, jobs or usable_cpus(), parts)

@@ -1,5 +1,6 @@
 """Which groups read which topics: by their progress, and by what their live members want."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,10 +28,10 @@ class Choice(NamedTuple):
 
 
 class Readers(NamedTuple):
-    """Who reads what: (group, topic) to the committed offsets, and the groups with live members."""
+    """Who reads what: (group, topic) to the committed offsets, and how many members live."""
 
     offsets: dict[tuple[str, str], Offsets]
-    alive: frozenset[str]
+    members: Mapping[str, int]
 
 
 def readers(broker: "EmbeddedBroker", choice: Choice) -> Readers:
@@ -40,11 +41,11 @@ def readers(broker: "EmbeddedBroker", choice: Choice) -> Readers:
     nobody has heard of.
     """
     found: dict[tuple[str, str], Offsets] = dict(broker.consumer_offsets())
-    alive: set[str] = set()
+    alive: Counter[str] = Counter()
     for said in broker.members.notices.stations.living():
         for group in groups_of(said):
-            alive.add(group)
             for member in members_of(said, group):
+                alive[group] += 1
                 for item in member.consumer.subscriptions:
                     found.setdefault((group, item.topic), _NO_OFFSETS)
     _check(broker, choice, found)
@@ -53,7 +54,7 @@ def readers(broker: "EmbeddedBroker", choice: Choice) -> Readers:
         for group, topic in sorted(found)
         if _wanted(group, topic, choice)
     }
-    return Readers(chosen, frozenset(alive))
+    return Readers(chosen, alive)
 
 
 def _wanted(group: str, topic: str, choice: Choice) -> bool:

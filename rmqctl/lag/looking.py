@@ -29,6 +29,8 @@ class Standing(NamedTuple):
     queues: Sequence[QueueLag]
     retry: int
     dlq: int
+    members: int
+    """Consumers of the group that live now."""
 
 
 class StoreLook(NamedTuple):
@@ -67,12 +69,13 @@ def look(
     depths = _Depths(broker)
     standings = []
     for (group, topic), offsets in chosen.offsets.items():
-        standing = _Group(group, topic, group in chosen.alive, as_of, history)
+        standing = _Group(group, topic, chosen.members.get(group, 0) > 0, as_of, history)
         rows = [
             standing.in_queue(queue_id, queues[topic, queue_id], offsets.get(queue_id))
             for queue_id in _read_by(broker, topic, offsets)
         ]
-        standings.append(Standing(group, topic, rows, depths.retry(group), depths.dead(group)))
+        depth = depths.retry(group), depths.dead(group)
+        standings.append(Standing(group, topic, rows, *depth, chosen.members.get(group, 0)))
     return StoreLook(as_of, standings)
 
 

@@ -1,18 +1,29 @@
 """What a search looks for: bytes that lead to records, and a test that each record must pass."""
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.filtering.options import FILTERS, Predicate, message_filter
 from rmqctl.searching.texts import any_of, literal_of, parse_fields, texts_in
+from storage.model import (
+    SCHEDULE_TOPIC,
+    TRANS_CHECK_MAX_TIME_TOPIC,
+    TRANS_HALF_TOPIC,
+    TRANS_OP_HALF_TOPIC,
+)
 
 if TYPE_CHECKING:
     from rmqctl.context import Cli
     from storage.model import MessageExt
     from storage.readonly import StoreView
 
+INNER_TOPICS: Final = frozenset(
+    {SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC}
+)
+"""Topics in which the broker keeps messages that come again, or are there already, elsewhere."""
 _HOUR_MS: Final = 3_600_000
 
 
@@ -47,23 +58,35 @@ class Query(NamedTuple):
 
 
 def build_query(
-    cli: "Cli", view: "StoreView", pattern: str | None, topic: str | None, fields: str | None
+    cli: "Cli",
+    view: "StoreView",
+    pattern: str | None,
+    topics: Sequence[str] | None,
+    fields: str | None,
+    *,
+    needs_filter: bool = True,
 ) -> Query:
-    """The search of a call. UsageProblem for malformed values, NotFound for an unknown topic."""
+    """The search of a call. UsageProblem for malformed values, NotFound for an unknown topic.
+
+    ``needs_filter``: something must be asked for. Else no topics mean all but the broker's own.
+    """
     given = cli.given
     if pattern == "":
         raise UsageProblem("the PATTERN is empty")
     filters = [name for spec in FILTERS if (name := spec.names[-1][2:].replace("-", "_")) in given]
-    if pattern is None and not filters:
+    if needs_filter and pattern is None and not filters:
         raise UsageProblem("name a PATTERN to look for, or a filter such as --regex or --tag")
-    if topic is not None:
+    for topic in topics or ():
         check_topic_exists(view, topic)
     names = ("body", "properties") if fields is None else cli.parsed("--in", parse_fields, fields)
     texts = texts_in(names)
     chosen = message_filter(cli, regex_in=texts)
     tests: list[Predicate] = []
-    if topic is not None:
-        tests.append(lambda message: message.topic == topic)
+    if topics is not None:
+        wanted_topics = frozenset(topics)
+        tests.append(lambda message: message.topic in wanted_topics)
+    elif not needs_filter:
+        tests.append(lambda message: message.topic not in INNER_TOPICS)
     if (queues := chosen.queues) is not None:
         tests.append(lambda message: message.queue_id in queues)
     if (start := chosen.from_timestamp) is not None:
@@ -75,9 +98,9 @@ def build_query(
     if pattern is not None:
         wanted = pattern.encode("utf-8", "surrogateescape")
         tests.append(lambda message: any(wanted in text for text in texts(message)))
-    asked = [pattern, topic, names, *((name, str(given[name])) for name in filters)]
+    asked = [pattern, topics, names, *((name, str(given[name])) for name in filters)]
     return Query(
-        _needle(given, pattern, topic, names),
+        _needle(given, pattern, topics, names),
         _all_of(tests),
         start,
         end,
@@ -106,7 +129,10 @@ def _all_of(tests: list[Predicate]) -> Predicate:
 
 
 def _needle(
-    given: dict[str, Any], pattern: str | None, topic: str | None, fields: tuple[str, ...]
+    given: dict[str, Any],
+    pattern: str | None,
+    topics: Sequence[str] | None,
+    fields: tuple[str, ...],
 ) -> Needle | None:
     """The best bytes to look for: those that are likely to be rare come first."""
     in_body = "body" in fields
@@ -129,9 +155,10 @@ def _needle(
         if tags is not None:
             needles = [b"TAGS\x01" + tag.encode("utf-8", "surrogateescape") for tag in tags.tags]
             return Needle(any_of(needles), max(map(len, needles)), False)
-    if topic is not None:
-        name_bytes = topic.encode("utf-8", "surrogateescape")
-        return _one_needle(bytes((len(name_bytes) & 0xFF,)) + name_bytes, in_body=False)
+    if topics is not None:
+        stored = [name.encode("utf-8", "surrogateescape") for name in topics]
+        needles = [bytes((len(name) & 0xFF,)) + name for name in stored]
+        return Needle(any_of(needles), max(map(len, needles)), False)
     return None
 
 

@@ -148,18 +148,27 @@ _CSV_COLUMNS: Final = ("body", "body_base64", "keys", "tags", "flag", "propertie
 """Columns that are read; those of the other JSON keys are left aside."""
 
 
+_PLACE: Final = frozenset({"topic", "queue_id"})
+
+
 class CsvParser:
     """Reads the lines of a CSV file whose header names the JSON keys.
 
     Columns of ``ignored`` names say where a message lay: they are the new message's own. Any
-    other column is a property.
+    other column is a property. ``make`` gets the cells as fields, topic and queue_id too.
     """
 
-    def __init__(self, header: list[str], ignored: frozenset[str]) -> None:
+    def __init__(
+        self,
+        header: list[str],
+        ignored: frozenset[str],
+        make: Callable[[dict[str, Any]], Outgoing] = from_fields,
+    ) -> None:
         if "body" not in header and "body_base64" not in header:
             raise ValueError("the CSV header names neither body nor body_base64")
         self._header = header
         self._ignored = ignored
+        self._make = make
 
     def parse(self, record: bytes) -> Outgoing:
         """The message of one line."""
@@ -175,19 +184,21 @@ class CsvParser:
                 properties |= _json_object(cell, json.loads)
             elif name == "flag":
                 fields[name] = _number(cell)
-            elif name in _CSV_COLUMNS:
+            elif name in _CSV_COLUMNS or (name in _PLACE and name in self._ignored):
                 fields[name] = cell
             elif name not in self._ignored and cell:
                 properties[name] = cell
         if fields.get("body_base64") and not fields.get("body"):
             fields["body"] = None
-        return from_fields({**fields, "properties": properties})
+        return self._make({**fields, "properties": properties})
 
 
 def csv_cells(record: bytes) -> list[str]:
     """The cells of one CSV record, which may span lines."""
     import csv
 
+    # A body may have megabytes; the limit is one for the whole process.
+    csv.field_size_limit(max(csv.field_size_limit(), len(record) + 1))
     text = record.decode("utf-8", "surrogateescape").removesuffix("\r")
     try:
         return next(csv.reader([text], strict=True), [])
@@ -197,8 +208,6 @@ def csv_cells(record: bytes) -> list[str]:
 
 def _json_object(cell: str, loads: Callable[[str], Any]) -> dict[str, Any]:
     if not cell:
-    # A body may have megabytes; the limit is one for the whole process.
-    csv.field_size_limit(max(csv.field_size_limit(), len(record) + 1))
         return {}
     try:
         value = loads(cell)

@@ -13,6 +13,10 @@ class ByteSource(Protocol):
         """Up to ``size`` bytes with at most one read; empty at the end. Blocks for the first."""
         ...
 
+    def read(self, size: int = -1, /) -> bytes:
+        """``size`` bytes, fewer only at the end."""
+        ...
+
 
 class RecordTooLongError(ValueError):
     """A record is longer than any message may be; what came before it was given out."""

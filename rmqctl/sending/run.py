@@ -36,7 +36,9 @@ class Limits(NamedTuple):
 class ProduceRun:
     """Sends what a source gives; see :meth:`run`."""
 
-    def __init__(self, cli: Cli, pace: "Pace", limits: Limits) -> None:
+    def __init__(self, cli: Cli, pace: "Pace", limits: Limits, *, to: str | None = None) -> None:
+        """``to`` names in the summary where messages went, if that is not one topic."""
+        self._to = to
         self._cli = cli
         self._pace = pace
         self._limits = limits
@@ -60,7 +62,7 @@ class ProduceRun:
             except InvalidRecordError as error:
                 self._invalid.append(error)
             elapsed_ms = progress.elapsed_ms()
-        self._print(sender, elapsed_ms, defaults.topic)
+        self._print(sender, elapsed_ms, self._to or defaults.topic)
         self._judge(sender)
 
     def _left(self, sender: Sender) -> int | None:

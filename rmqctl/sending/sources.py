@@ -2,9 +2,9 @@
 
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.errors import UsageProblem
 from rmqctl.sending.records import ByteSource, read_records
@@ -71,27 +71,28 @@ class Input:
         for records in self._records():
             yield from self._parse(records, parse)
 
-    def csv(self) -> Iterator[Portion]:
-        """The first line of each file names the columns."""
+    def csv(self, make: "Callable[[dict[str, Any]], Outgoing] | None" = None) -> Iterator[Portion]:
+        """The first line of each file names the columns; ``make`` gets the cells as fields."""
         from rmqctl.rows.messages import MessageRow
-        from rmqctl.sending.parsers import CsvParser, csv_cells
+        from rmqctl.sending.parsers import CsvParser, csv_cells, from_fields
 
         for name in self._files:
-            with _opened(name) as source:
+            with opened(name) as source:
                 parser: CsvParser | None = None
                 for records in _whole_csv_records(read_records(source, b"\n", self._longest)):
                     if parser is None:
                         header = [cell.strip() for cell in csv_cells(records.pop(0))]
                         self._line += 1
                         try:
-                            parser = CsvParser(header, frozenset(MessageRow._fields))
+                            names = frozenset(MessageRow._fields)
+                            parser = CsvParser(header, names, make or from_fields)
                         except ValueError as error:
                             raise UsageProblem(f"{name}: {error}") from None
                     yield from self._parse(records, parser.parse)
 
     def _records(self) -> Iterator[list[bytes]]:
         for name in self._files:
-            with _opened(name) as source:
+            with opened(name) as source:
                 try:
                     yield from read_records(source, self._delimiter, self._longest)
                 except ValueError as error:
@@ -130,7 +131,8 @@ class _Opened:
             self._file.close()
 
 
-def _opened(name: str) -> _Opened:
+def opened(name: str) -> _Opened:
+    """A file, or standard input (``-``), for a ``with`` block."""
     return _Opened(name)
 
 

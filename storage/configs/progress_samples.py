@@ -77,6 +77,15 @@ class SampleHistory:
                     if not changes or changes[-1].offset != offset:
                         changes.append(Change(at, offset))
 
+    def forget_before(self, since_ms: int) -> None:
+        """Forget what is older, but for what held at that time."""
+        for known in (self._committed, self._ends):
+            for row in known.values():
+                for changes in row.values():
+                    while len(changes) > 1 and changes[1].at <= since_ms:
+                        del changes[0]
+        self.watched = [time for time in self.watched if time.end >= since_ms]
+
 
 class ProgressSamples:
     """The samples of one store. Reading needs nothing; one process at a time may write."""

@@ -300,7 +300,8 @@ def test_json_escapes_what_a_terminal_or_a_reader_of_lines_takes_for_more():
 def test_names_of_members_are_escaped_like_values(form):
     row = A._replace(properties={"\x1b]0;t\x07\tx": "v"})
     out = io.StringIO()
-    render_one(Row, row, View(Format(form), zone=UTC, now_ms=NOW, terminal=True), out)
+    view = View(Format(form), columns=("properties",), zone=UTC, now_ms=NOW, terminal=True)
+    render_one(Row, row, view, out)
     assert "properties.\\x1b]0;t\\x07\\tx" in out.getvalue()
     assert "\x1b" not in out.getvalue()
 

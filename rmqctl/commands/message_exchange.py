@@ -1,0 +1,241 @@
+"""``rmqctl message export`` and ``import``: messages into files, and back."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqctl.context import Cli, context_of, prints
+from rmqctl.errors import PartlyDone, UsageProblem
+from rmqctl.filtering.options import filters_messages
+from rmqctl.opening import view_of
+from rmqctl.rows.messages import MessageRow
+from rmqctl.rows.sent import SentRow
+
+if TYPE_CHECKING:
+    from broker.api import Broker
+    from rmqctl.exchange.masking import Rule
+    from rmqctl.exchange.reading import Placing
+    from rmqctl.searching.query import Query
+    from rmqctl.sending.sources import Portion
+    from storage.readonly import StoreView
+
+
+@prints(MessageRow)
+@filters_messages
+def export(
+    ctx: typer.Context,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Of this topic; repeatable"),
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option("--save", metavar="FILE", help="Write there (default: stdout)")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--as", metavar="FORM", help="jsonl, csv, parquet or raw (default: by FILE)"),
+    ] = None,
+    mask: Annotated[
+        str | None,
+        typer.Option(
+            "--mask", metavar="RULES", help="Hide: json.PATH=hash,property.NAME=drop,keys=stars"
+        ),
+    ] = None,
+    mask_key: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The same hashes in all exports with it")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor)")
+    ] = None,
+) -> None:
+    r"""Write messages to a file from which 'message import' makes them again.
+
+    Without -t: all topics but those that the broker keeps for itself. Order is that of the log.
+    jsonl and csv have every field, raw the log's own records, Parquet is for analytics (it needs
+    pyarrow). The file appears when it is whole.
+
+    A topic:               rmqctl message export -t orders --save orders.jsonl
+    Of a day, as CSV:      rmqctl message export -t orders --from 2026-01-31 --to 2026-02-01 \
+                             --save orders.csv
+    Without what is private:
+        rmqctl message export -t orders --mask 'json.customer.email=hash,property.token=drop'
+
+    RULES are FIELD=ACTION, or @FILE with one a line. Fields: body, json.PATH, keys, tags,
+    property.NAME, property.*. Actions: drop, stars, hash (equal texts stay equal), text:TEXT.
+    """
+    from rmqctl.exchange.forms import form_of
+
+    cli = context_of(ctx)
+    form = form_of(form, save)
+    if mask is not None and form == "raw":
+        raise UsageProblem("--mask: raw are the log's own bytes; take jsonl, csv or parquet")
+    if mask_key is not None and mask is None:
+        raise UsageProblem("--mask-key is for --mask")
+    if any(name in cli.given for name in ("where", "sort", "columns")):
+        raise UsageProblem("--columns, --sort and --where are for looking; export has the filters")
+    if save in (None, "-") and (form == "parquet" or (form == "raw" and sys.stdout.isatty())):
+        raise UsageProblem(f"{form} is nothing to print; name a file with --save")
+    rules = _rules(cli, mask, mask_key)
+    with view_of(cli) as view:
+        from rmqctl.searching.query import build_query
+
+        query = build_query(cli, view, None, topic or None, None, needs_filter=False)
+        _export(cli, view, query, form, rules, save, jobs)
+
+
+def _rules(cli: Cli, mask: str | None, mask_key: str | None) -> "list[Rule]":
+    if mask is None:
+        return []
+    from rmqctl.exchange.masking import parse_rules
+
+    return cli.parsed("--mask", lambda text: parse_rules(text, mask_key), mask)
+
+
+def _export(
+    cli: Cli,
+    view: "StoreView",
+    query: "Query",
+    form: str,
+    rules: "list[Rule]",
+    save: str | None,
+    jobs: int | None,
+) -> None:
+    from rmqctl.exchange.export import ExportRun
+    from rmqctl.exchange.forms import saved_to, writer_for, writer_of_file
+
+    run = ExportRun(cli, view, query, rules, jobs)
+    if save in (None, "-"):
+        run.run(writer_for(form, cli.out, view))
+        cli.out.flush()
+    else:
+        path = Path(str(save))
+        with saved_to(path) as file:
+            run.run(writer_of_file(form, file, view))
+        cli.say(f"exported {run.count:,} messages to {path}")
+    if run.damaged:
+        raise PartlyDone(
+            f"exported {run.count:,} messages; {len(run.damaged)} damaged records could not be, "
+            "'rmqctl store fsck' shows them"
+        )
+
+
+@prints(SentRow)
+def import_messages(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="What 'message export' wrote")],
+    form: Annotated[
+        str | None,
+        typer.Option("--as", metavar="FORM", help="jsonl, csv, parquet or raw (default: by FILE)"),
+    ] = None,
+    map_topic: Annotated[
+        list[str] | None,
+        typer.Option("--map-topic", metavar="A=B", help="What lay in A goes to B; repeatable"),
+    ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Where all the others go"),
+    ] = None,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Leave out what can not be stored, and go on")
+    ] = False,
+    keep_times: Annotated[
+        bool, typer.Option("--keep-times", help="Not there yet", hidden=True)
+    ] = False,
+) -> None:
+    """Store the messages of a file again, as new ones.
+
+    Bodies, keys, tags, flags and every user property are the same to the byte; ids and times are
+    new. Messages go to a topic and a queue of the old name and number unless told otherwise.
+
+    Back into the same topics:    rmqctl message import orders.jsonl
+    Into another one:             rmqctl message import orders.jsonl --map-topic orders=orders-copy
+    From another store:
+        rmqctl -S old message export -t orders | rmqctl -S new message import -
+    """
+    from rmqctl.exchange.forms import form_of
+    from rmqctl.exchange.reading import check_file, parse_map
+    from rmqctl.sending.sources import STDIN
+
+    cli = context_of(ctx)
+    if keep_times:
+        raise UsageProblem(
+            "--keep-times is not there yet: imported messages get times of their own"
+        )
+    if cli.given.get("dry_run"):
+        raise UsageProblem("message import does what it is told; it has no dry run")
+    form = form_of(form, file)
+    if file != STDIN:
+        check_file(file)
+    elif form == "parquet":
+        raise UsageProblem("Parquet can not be read from a pipe; name a file")
+    mapped = dict(cli.parsed("--map-topic", parse_map, text) for text in map_topic or ())
+    for name in [*mapped.values(), *([topic] if topic else [])]:
+        from broker.validation import check_send_topic
+
+        check_send_topic(name)
+    _import(cli, file, form, mapped, topic, skip_invalid=skip_invalid)
+
+
+def _import(
+    cli: Cli,
+    file: str,
+    form: str,
+    mapped: dict[str, str],
+    topic: str | None,
+    *,
+    skip_invalid: bool,
+) -> None:
+    from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS
+    from rmqctl.exchange.reading import Placing
+    from rmqctl.opening import open_for_writing
+    from rmqctl.sending.pace import Pace
+    from rmqctl.sending.run import Limits, ProduceRun
+    from rmqctl.sending.sender import Defaults
+    from rmqctl.sending.sources import Source
+
+    with open_for_writing(cli, create=True) as broker:
+        placing = Placing(mapped, topic, _write_queues(broker, DEFAULT_TOPIC_QUEUE_NUMS))
+        total, portions = _portions(file, form)
+        source = Source(_placed(portions, placing), total)
+        run = ProduceRun(
+            cli, Pace(None), Limits(_BATCH, None, skip_invalid, None), to=topic or "their topics"
+        )
+        run.run(broker, source, Defaults(topic or ""))
+
+
+_BATCH = 4096
+
+
+def _write_queues(broker: "Broker", of_new_topics: int) -> Any:
+    def write_queues(topic: str) -> int:
+        config = broker.topic(topic)
+        return of_new_topics if config is None else config.write_queue_nums
+
+    return write_queues
+
+
+def _placed(portions: "Iterator[Portion]", placing: "Placing") -> "Iterator[Portion]":
+    return (placing.place(portion) for portion in portions)
+
+
+def _portions(file: str, form: str) -> "tuple[int | None, Iterator[Portion]]":
+    """How many bytes there are to read, if anybody knows, and the messages."""
+    from rmqctl.exchange import reading
+    from rmqctl.sending.sources import Input
+
+    if form == "raw":
+        return _size(file), reading.raw_portions(file)
+    if form == "parquet":
+        return _size(file), reading.parquet_portions(file)
+    given = Input([file], b"\n", reading.LONGEST_LINE)
+    if form == "csv":
+        return given.total_bytes, given.csv(reading.parse_fields)
+    return given.total_bytes, given.parsed(reading.parse_line)
+
+
+def _size(file: str) -> int | None:
+    path = Path(file)
+    return path.stat().st_size if path.is_file() else None

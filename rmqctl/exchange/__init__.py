@@ -1,0 +1,1 @@
+"""Messages out of a store into files, and back into a store."""

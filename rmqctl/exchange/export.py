@@ -1,0 +1,62 @@
+"""One export: the messages that a search gives, masked, written one after the other."""
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rmqctl.exchange.masking import Rule, masked
+from rmqctl.searching.run import SearchRun, usable_cpus
+from storage.format.errors import BodyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rmqctl.context import Cli
+    from rmqctl.exchange.forms import Writer
+    from rmqctl.searching.query import Query
+    from storage.model import MessageExt
+    from storage.readonly import StoreView
+
+
+class ExportRun:
+    """Goes through a store once; see :meth:`run`."""
+
+    def __init__(
+        self,
+        cli: "Cli",
+        view: "StoreView",
+        query: "Query",
+        rules: "Sequence[Rule]",
+        jobs: int | None,
+    ) -> None:
+        self._cli = cli
+        self._view = view
+        self._query = query
+        self._rules = rules
+        self._jobs = jobs or usable_cpus()
+        self.count = 0
+        """Messages that were written."""
+        self.damaged: set[int] = set()
+        """Log offsets of records that belong to it but can not be read."""
+
+    def run(self, writer: "Writer") -> None:
+        """Write all messages, or as many as ``--limit`` says."""
+        for message in islice(self._messages(), self._cli.view.limit):
+            try:
+                writer.write(masked(message, self._rules))
+            except BodyError:
+                self.damaged.add(message.commitlog_offset)
+            else:
+                self.count += 1
+        writer.finish()
+
+    def _messages(self) -> "Iterator[MessageExt]":
+        run = SearchRun(self._view, self._query, self._jobs)
+        with self._cli.progress("export", "bytes", run.total_bytes) as progress:
+            for found in run.hits(progress):
+                self.damaged.update(found.damaged)
+                for offset in found.offsets:
+                    message = self._view.look_message_by_offset(offset)
+                    if message is None:
+                        self.damaged.add(offset)
+                    else:
+                        yield message

@@ -1,0 +1,213 @@
+r"""Masking rules: what an export must not show.
+
+``--mask 'json.customer.email=hash, property.token=drop, keys=hash'``, or ``--mask @FILE`` with a
+rule a line. A rule is FIELD=ACTION.
+
+    body               the whole body
+    json.PATH          what lies at a path of a JSON body: json.order.email, json.items[*].name.
+                       A body that is no JSON is masked as a whole
+    keys               each key
+    tags               the tag
+    property.NAME      one property; property.* is all of the user's own
+
+    drop               it is gone: an empty body, no such property, no such member
+    stars              a * for each character
+    hash               12 hex digits; equal texts stay equal within one export, and over all exports
+                       with the same --mask-key. Without the key nobody can try texts
+    text:TEXT          TEXT instead
+
+Rules apply in their order. Ids stay: unique ids hold the address of a client.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from storage.format.crc import crc32
+from storage.model import (
+    PROPERTY_KEYS,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    RESERVED_PROPERTIES,
+)
+
+if TYPE_CHECKING:
+    from storage.model import MessageExt
+
+Change = Callable[[str], str | None]
+"""The new text of an old one; None drops it."""
+
+_HASH_DIGITS: Final = 12
+_STEP: Final = re.compile(r"\.?(?:\[(\d+|\*)\]|([^.\[\]]+))")
+_KEPT: Final = frozenset({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, PROPERTY_KEYS, PROPERTY_TAGS})
+
+
+class Rule(NamedTuple):
+    """One rule: ``field`` is body, json, keys, tags or property; ``name`` is behind its dot."""
+
+    field: str
+    name: str
+    change: Change
+
+
+def parse_rules(text: str, key: str | None) -> list[Rule]:
+    """The rules of an option's text; ValueError for a malformed one, OSError for a missing file."""
+    if text.startswith("@"):
+        lines = Path(text[1:]).read_text("utf-8").splitlines()
+        parts = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    else:
+        parts = text.split(",")
+    secret = key.encode("utf-8", "surrogateescape") if key else secrets.token_bytes(32)
+    return [_rule(part.strip(), secret) for part in parts]
+
+
+def _rule(text: str, secret: bytes) -> Rule:
+    target, equals, action = (part.strip() for part in text.partition("="))
+    field, dot, name = target.partition(".")
+    plain = field in {"body", "keys", "tags"} and not dot
+    named = field in {"json", "property"} and bool(name)
+    if not equals or not (plain or named):
+        raise ValueError(
+            f"{text!r} is not a rule (such as body=drop, json.PATH=hash, keys=hash, "
+            "property.NAME=stars)"
+        )
+    if field == "json" and not _steps(name):
+        raise ValueError(f"{name!r} is not a path (such as order.email or items[*].name)")
+    return Rule(field, name, _change(action, secret))
+
+
+def _change(action: str, secret: bytes) -> Change:
+    if action.startswith("text:"):
+        return lambda _: action.removeprefix("text:")
+    match action:
+        case "drop":
+            return lambda _: None
+        case "stars":
+            return lambda text: "*" * len(text)
+        case "hash":
+            return lambda text: hmac.new(
+                secret, text.encode("utf-8", "surrogateescape"), hashlib.sha256
+            ).hexdigest()[:_HASH_DIGITS]
+    raise ValueError(f"{action!r} is not one of drop, stars, hash, text:TEXT")
+
+
+def masked(message: "MessageExt", rules: Iterable[Rule]) -> "MessageExt":
+    """The message with all rules applied to it; only the object changes. BodyError as of body."""
+    for rule in rules:
+        match rule.field:
+            case "body":
+                _set_body(message, _text(message.body), rule.change)
+            case "json":
+                _mask_json(message, rule)
+            case "keys":
+                changed = [_one_word(rule.change(key)) for key in message.keys]
+                _set_property(message, PROPERTY_KEYS, " ".join(key for key in changed if key))
+            case "tags":
+                _set_property(message, PROPERTY_TAGS, rule.change(message.tags or ""))
+            case _:
+                _mask_property(message, rule)
+    return message
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "surrogateescape")
+
+
+def _set_body(message: "MessageExt", text: str, change: Change) -> None:
+    body = (change(text) or "").encode("utf-8", "surrogateescape")
+    message.body = body
+    # The old sum would tell whether a guess at the body is right.
+    message.body_crc = crc32(body)
+
+
+def _mask_json(message: "MessageExt", rule: Rule) -> None:
+    import json
+
+    try:
+        value = json.loads(message.body)
+    except ValueError:
+        _set_body(message, _text(message.body), rule.change)
+        return
+    if _replace(value, _steps(rule.name), rule.change):
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        _set_body(message, text, lambda text: text)
+
+
+def _steps(path: str) -> list[str | int]:
+    """``a.b[0][*]`` as its steps; empty for a malformed path."""
+    steps: list[str | int] = []
+    at = 0
+    while at < len(path):
+        found = _STEP.match(path, at)
+        if found is None:
+            return []
+        number = found[1]
+        steps.append(found[2] if number is None else "*" if number == "*" else int(number))
+        at = found.end()
+    return steps
+
+
+def _replace(value: Any, steps: list[str | int], change: Change) -> bool:
+    """Change what lies at the end of a path, in place; whether there was anything."""
+    step, rest = steps[0], steps[1:]
+    places: list[Any]
+    if step == "*":
+        places = list(range(len(value))) if isinstance(value, list) else list(_names(value))
+    elif isinstance(value, list):
+        places = [step] if isinstance(step, int) and step < len(value) else []
+    else:
+        places = [step] if step in _names(value) else []
+    found = False
+    for place in reversed(places):  # from the end, as dropping moves what is behind
+        if rest:
+            found = _replace(value[place], rest, change) or found
+            continue
+        found = True
+        text = change(_as_text(value[place]))
+        if text is None:
+            del value[place]
+        else:
+            value[place] = text
+    return found
+
+
+def _names(value: Any) -> Any:
+    return value.keys() if isinstance(value, dict) else ()
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    import json
+
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _mask_property(message: "MessageExt", rule: Rule) -> None:
+    names = [rule.name]
+    if rule.name == "*":
+        names = [name for name in message.properties if name not in RESERVED_PROPERTIES]
+    for name in names:
+        value = message.get_property(name)
+        if value is not None and (name not in _KEPT or rule.name != "*"):
+            _set_property(message, name, rule.change(value))
+
+
+def _set_property(message: "MessageExt", name: str, value: str | None) -> None:
+    properties = dict(message.properties)
+    if name not in properties:
+        return
+    if value:
+        properties[name] = value
+    else:
+        del properties[name]
+    message.properties = properties
+
+
+def _one_word(key: str | None) -> str:
+    """Keys are separated by blanks: a text with blanks would be several."""
+    return (key or "").replace(" ", "_")

@@ -1,0 +1,185 @@
+"""What ``message import`` reads: the forms that ``message export`` writes.
+
+A message keeps its body, keys, tag, flag, user properties and the number of its queue; ids, times
+and everything that a broker adds are the new message's own.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rmqctl.errors import UsageProblem
+from rmqctl.sending.parsers import Outgoing, from_fields
+from rmqctl.sending.sender import InvalidRecordError
+from rmqctl.sending.sources import Portion, opened
+from storage.format.crc import crc32
+from storage.format.errors import BodyError
+from storage.format.record import MIN_RECORD_SIZE, RecordError, decode_record
+from storage.model import PROPERTY_KEYS, PROPERTY_TAGS, RESERVED_PROPERTIES, split_keys
+
+if TYPE_CHECKING:
+    from storage.model import MessageExt
+
+LONGEST_LINE: Final = 6 * (4 << 20) + (1 << 20)
+"""Bytes of a line beyond which no message can be: JSON may take six for one of a body."""
+_TOGETHER: Final = 1000
+_LARGEST_RECORD: Final = 1 << 30
+
+
+def parse_line(record: bytes) -> Outgoing:
+    """The message of a line of JSON."""
+    import json
+
+    try:
+        value = json.loads(record)
+    except ValueError as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError("is not a JSON object")
+    return whole(value, from_fields(value))
+
+
+def parse_fields(fields: dict[str, Any]) -> Outgoing:
+    """The message of a CSV record's cells."""
+    return whole(fields, from_fields(fields))
+
+
+def whole(fields: Mapping[str, Any], message: Outgoing) -> Outgoing:
+    """Add topic, queue, and keys exactly as they were stored: an array loses empty ones."""
+    topic, queue_id = fields.get("topic"), fields.get("queue_id")
+    if topic is not None and not isinstance(topic, str):
+        raise ValueError(f"its topic is {topic!r}, not a text")
+    if isinstance(queue_id, str):
+        queue_id = int(queue_id) if queue_id.isascii() and queue_id.isdigit() else None
+    elif type(queue_id) is not int or queue_id < 0:
+        queue_id = None
+    stored = (fields.get("properties") or {}).get(PROPERTY_KEYS)
+    keys = message.keys
+    if isinstance(stored, str) and split_keys(stored) == split_keys(keys):
+        keys = stored
+    return message._replace(topic=topic or None, queue_id=queue_id, keys=keys)
+
+
+def parquet_portions(path: str) -> Iterator[Portion]:
+    """The rows of a Parquet file."""
+    from rmqctl.exchange.parquet import read_parquet
+
+    def messages() -> Iterator[Outgoing]:
+        for row in read_parquet(path):
+            body = row.pop("body", None)
+            if not isinstance(body, bytes):
+                raise ValueError("has no column body with bytes")
+            yield whole(row, from_fields({**row, "body": ""}))._replace(body=body)
+
+    yield from _portions(messages())
+
+
+def raw_portions(path: str) -> Iterator[Portion]:
+    """Records, one behind the other."""
+    yield from _portions(_outgoing(message) for message in _raw_messages(path))
+
+
+def _raw_messages(path: str) -> "Iterator[MessageExt]":
+    with opened(path) as file:
+        while head := file.read(4):
+            size = int.from_bytes(head, "big", signed=True)
+            if not MIN_RECORD_SIZE <= size <= _LARGEST_RECORD:
+                raise ValueError("is no record of a commit log")
+            data = head + file.read(size - 4)
+            try:
+                message = decode_record(data)
+            except RecordError as error:
+                raise ValueError(f"is no record of a commit log: {error}") from None
+            if crc32(message.stored_body) != message.body_crc:
+                raise ValueError("is damaged: the CRC of its body does not match")
+            yield message
+
+
+def _outgoing(message: "MessageExt") -> Outgoing:
+    properties = message.properties
+    try:
+        body = message.body
+    except BodyError as error:
+        raise ValueError(str(error)) from None
+    user = {name: value for name, value in properties.items() if name not in RESERVED_PROPERTIES}
+    return Outgoing(
+        body,
+        properties.get(PROPERTY_KEYS),
+        properties.get(PROPERTY_TAGS),
+        user or None,
+        message.flag or None,
+        message.topic,
+        message.queue_id,
+    )
+
+
+def _portions(messages: Iterator[Outgoing]) -> Iterator[Portion]:
+    """Some at a time; what can not be read ends the whole: where the next begins is unknown."""
+    number = 0
+    part: list[Outgoing] = []
+    invalid = None
+    while invalid is None:
+        try:
+            part.append(next(messages))
+        except StopIteration:
+            break
+        except ValueError as error:
+            invalid = InvalidRecordError(number + len(part) + 1, str(error))
+            break
+        if len(part) == _TOGETHER:
+            yield Portion(None, part, range(number + 1, number + 1 + len(part)))
+            number, part = number + len(part), []
+    yield Portion(None, part, range(number + 1, number + 1 + len(part)), invalid)
+
+
+class Placing:
+    """Where messages go: ``--map-topic`` and ``--topic``, and the queue with the same number.
+
+    ``write_queues`` gives how many queues a topic has. Where it has fewer than the old one, a
+    number is taken modulo, so what was in one queue stays in one queue, in order.
+    """
+
+    def __init__(
+        self,
+        mapped: Mapping[str, str],
+        everything_to: str | None,
+        write_queues: Callable[[str], int],
+    ) -> None:
+        self._mapped = mapped
+        self._everything_to = everything_to
+        self._write_queues = write_queues
+
+    def place(self, portion: Portion) -> Portion:
+        """The portion with a topic and a queue for each message, up to one that has no topic."""
+        placed: list[Outgoing] = []
+        for message, line in zip(portion.messages, portion.lines, strict=True):
+            topic = self._target(message.topic)
+            if topic is None:
+                invalid = InvalidRecordError(line, "names no topic; --topic says where it goes")
+                return Portion(None, placed, portion.lines[: len(placed)], invalid)
+            queue_id = message.queue_id
+            if queue_id is not None:
+                queue_id %= max(1, self._write_queues(topic))
+            placed.append(message._replace(topic=topic, queue_id=queue_id))
+        return Portion(None, placed, portion.lines, portion.invalid)
+
+    def _target(self, topic: str | None) -> str | None:
+        if topic is not None and topic in self._mapped:
+            return self._mapped[topic]
+        return self._everything_to or topic
+
+
+def parse_map(text: str) -> tuple[str, str]:
+    """``A=B``; ValueError for anything else."""
+    source, equals, target = text.partition("=")
+    if not equals or not source or not target:
+        raise ValueError(f"{text!r} is not a map (such as orders=orders-copy)")
+    return source, target
+
+
+def check_file(path: str) -> None:
+    """UsageProblem for a file that is none."""
+    if not Path(path).exists():
+        raise UsageProblem(f"no such file: {path}")
+    if Path(path).is_dir():
+        raise UsageProblem(f"{path} is a folder, not a file")

@@ -1,0 +1,189 @@
+"""Looking again and again: what changes between looks, and where on a terminal it is shown."""
+
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.totals import add_up
+from analytics.trend import TREND_WINDOW_MS
+from rmqctl.lag.choosing import Choice
+from rmqctl.lag.looking import StoreLook, look
+from rmqctl.output.render import RowStream
+from rmqctl.output.view import Format
+from rmqctl.rows.watched import WatchedRateRow, WatchedRow
+from storage.configs.consumer_offsets import topic_at_group
+from storage.configs.progress_samples import ProgressSamples
+
+if TYPE_CHECKING:
+    from broker.embedded import EmbeddedBroker
+    from rmqctl.context import Cli
+
+_FORGET_EVERY: Final = 100
+"""Looks after which those that are too old are forgotten."""
+_BESIDES: Final = 2
+"""Lines of a terminal that rows may not take: the heading, and the one below."""
+
+
+class Watcher:
+    """Looks at a store and remembers: the store's samples first, then its own looks."""
+
+    def __init__(self, broker: "EmbeddedBroker", choice: Choice, now_ms: int) -> None:
+        self._broker = broker
+        self._choice = choice
+        self._history = ProgressSamples(broker.view.root).read(now_ms - TREND_WINDOW_MS)
+        self._before: dict[tuple[str, str], int | None] = {}
+        self._looks = 0
+
+    def look(self, now_ms: int) -> StoreLook:
+        """Look now, and remember it for the next ones."""
+        seen = look(self._broker, now_ms, self._choice, self._history)
+        self._history.add(_as_sample(seen), is_first=not self._looks)
+        self._looks += 1
+        if not self._looks % _FORGET_EVERY:
+            self._history.forget_before(now_ms - TREND_WINDOW_MS)
+        return seen
+
+    def rows(self, seen: StoreLook, *, with_rates: bool) -> list[WatchedRow | WatchedRateRow]:
+        """A row for each group and topic; call it once a look."""
+        before, self._before = self._before, {}
+        found: list[WatchedRow | WatchedRateRow] = []
+        for standing in seen.standings:
+            key = standing.group, standing.topic
+            total = add_up(standing.queues)
+            self._before[key] = total.lag
+            earlier = before.get(key)
+            change = None if total.lag is None or earlier is None else total.lag - earlier
+            oldest = total.oldest_unread_timestamp
+            age = None if oldest is None else max(0, seen.as_of - oldest)
+            head = (seen.as_of, *key, total.lag, change, age)
+            tail = (total.status, standing.retry, standing.dlq)
+            if not with_rates:
+                found.append(WatchedRow(*head, *tail))
+                continue
+            needed = _needed(standing.members, total.rate_in, total.rate_out)
+            rates = (total.rate_in, total.rate_out, total.drain_ms, standing.members, needed)
+            found.append(WatchedRateRow(*head, *rates, *tail))
+        return found
+
+
+def drained(seen: StoreLook) -> bool:
+    """Whether nothing is left to read: no lag, or progress beyond the end, in every queue."""
+    return all(
+        queue.unread.lag == 0
+        or queue.unread.ahead
+        or (queue.unread.lag is None and queue.unread.min_offset == queue.unread.max_offset)
+        for standing in seen.standings
+        for queue in standing.queues
+    )
+
+
+def _needed(members: int, rate_in: float | None, rate_out: float | None) -> int | None:
+    if not members or not rate_out or rate_in is None:
+        return None
+    return ceil(rate_in / (rate_out / members))
+
+
+def _as_sample(seen: StoreLook) -> dict[str, Any]:
+    committed: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for standing in seen.standings:
+        offsets = committed.setdefault(topic_at_group(standing.topic, standing.group), {})
+        highs = ends.setdefault(standing.topic, {})
+        for queue in standing.queues:
+            highs[str(queue.queue_id)] = queue.unread.max_offset
+            if queue.unread.committed_offset is not None:
+                offsets[str(queue.queue_id)] = queue.unread.committed_offset
+    return {"at": seen.as_of, "committed": committed, "ends": ends}
+
+
+class Screen:
+    """Shows the rows of each look: in place on a terminal, one below the other elsewhere."""
+
+    def __init__(self, cli: "Cli", row_type: type) -> None:
+        self._out = cli.out
+        self._view = cli.view
+        self._row_type = row_type
+        table = self._view.format in (Format.TABLE, Format.WIDE)
+        in_place = table and self._view.terminal and cli.environ.get("TERM") != "dumb"
+        self._lines: int | None = 0 if in_place else None
+        """How many are shown; None: nothing is shown in place."""
+        # A table's widths, and an order, need all rows: each look is printed by itself then.
+        alone = table or bool(self._view.sort)
+        self._stream = None if alone else self._new_stream(headers=True)
+        self._heads = table or self._view.format is Format.MD
+        self._begun = False
+
+    def show(self, rows: Sequence[Any]) -> None:
+        """Show the rows of a look."""
+        if self._stream is not None:
+            self._stream.write(rows)
+            self._stream.flush()
+        elif self._lines is None:
+            stream = self._new_stream(headers=self._heads or not self._begun)
+            stream.write(rows)
+            stream.finish()
+        else:
+            self._redraw(self._lines, rows)
+        self._begun = True
+        self._out.flush()
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        if self._stream is not None:
+            self._stream.finish()
+
+    def _new_stream(self, *, headers: bool) -> RowStream:
+        view = self._view._replace(headers=self._view.headers and headers)
+        return RowStream(self._row_type, view, self._out)
+
+    def _redraw(self, before: int, rows: Sequence[Any]) -> None:
+        text = _Text()
+        stream = RowStream(self._row_type, self._view, text)
+        stream.write(rows)
+        stream.finish()
+        lines = text.text.splitlines()
+        room = max(1, get_terminal_size().lines - _BESIDES)
+        if len(lines) > room:
+            lines = [*lines[: room - 1], f"... {len(lines) - room + 1} more"]
+        up = f"\x1b[{before}F" if before else ""
+        # Line by line, so that nothing flickers; what is left of a longer table goes.
+        body = "".join(f"{line}\x1b[K\n" for line in lines)
+        self._out.write(f"{up}{body}\x1b[J")
+        self._lines = len(lines)
+
+
+class _Text:
+    """Collects what is printed."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str, /) -> None:
+        """Add text."""
+        self.text += text
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+
+def watch(
+    watcher: Watcher,
+    screen: Screen,
+    clock: Callable[[], int],
+    pauses: Iterator[object],
+    *,
+    with_rates: bool,
+    until_drained: bool,
+) -> None:
+    """Look, show, pause, until ``pauses`` end or everything is drained."""
+    try:
+        while True:
+            seen = watcher.look(clock())
+            screen.show(watcher.rows(seen, with_rates=with_rates))
+            if (until_drained and drained(seen)) or next(pauses, None) is None:
+                break
+    except KeyboardInterrupt:
+        screen.finish()
+        raise
+    screen.finish()

@@ -1,0 +1,126 @@
+"""How to call every command that prints rows: one line a command, more where it has more faces.
+
+Words are split at blanks; ``{name}`` stands for a word of the rich store (tests.support.rich_store).
+``CHANGES`` marks a line that does something: it runs on a copy of its own.
+"""
+
+from typing import Final, NamedTuple
+
+
+class Call(NamedTuple):
+    """One call: the command's name as in the tree, and what follows it."""
+
+    line: str
+    changes: bool = False
+    stdin: bytes = b""
+    volatile: frozenset[str] = frozenset()
+    """Fields that are not the same twice."""
+    rows_at: str = ""
+    """The member of the JSON object that the other formats print, if they do not print it all."""
+
+    @property
+    def command(self) -> str:
+        """The command's name."""
+        return self.line.partition(" -- ")[0]
+
+    def words(self, values: dict[str, str]) -> list[str]:
+        """The arguments of the call."""
+        command, _, rest = self.line.partition(" -- ")
+        return [*command.split(), *(word.format(**values) for word in rest.split())]
+
+
+CHANGES: Final = True
+_SENT: Final = frozenset({"msg_id", "offset_msg_id"})
+_REDRIVEN: Final = frozenset({"new_msg_id", "new_queue_id", "new_queue_offset"})
+
+CALLS: Final = (
+    Call("produce -- orders -Q 0 --input csv", CHANGES, b'body,tags\na,"x\x1b[1m"\nb,y\n', _SENT),
+    Call("consume -- orders -e"),
+    Call("consume -- --with-meta -e -- -leading"),
+    Call("resetOffsetByTime -- -g readers -t orders -s -1d -n"),
+    Call("resetOffsetByTime -- -g %g|x -t orders -s -1d --yes", CHANGES),
+    Call("topic list"),
+    Call("topic describe"),
+    Call("topic describe -- orders"),
+    Call("topic queues"),
+    Call("topic create -- made %made|2 --queues 3", CHANGES),
+    Call("topic alter -- orders %odd%|name --queues 1 --perm 4 -n"),
+    Call("topic alter -- orders --perm 4 --yes", CHANGES),
+    Call("topic delete -- orders -n"),
+    Call("topic delete -- --confirm -leading --remove-offsets -- -leading", CHANGES),
+    Call("topic stats"),
+    Call("topic stats -- orders --by queue"),
+    Call("topic stats -- --by hour"),
+    Call("topic usage"),
+    Call("group list"),
+    Call("group describe"),
+    Call("group describe -- %g|x"),
+    Call("group clients"),
+    Call("group create -- made --retry-max-times 3", CHANGES),
+    Call("group alter -- readers --no-consume-enable --retry-max-times 3 -n"),
+    Call("group alter -- %g|x --retry-queue-nums 2 --yes", CHANGES),
+    Call("group delete -- readers -n"),
+    Call("group delete -- %g|x --confirm %g|x --remove-offsets --remove-topics", CHANGES),
+    Call("message get -- {msg_id}"),
+    Call("message get -- -t orders -Q 0 -O 3"),
+    Call("message query -- -t orders --key all"),
+    Call("message search -- all --jobs 1"),
+    Call("message trace -- {traced}"),
+    Call("message life -- {dead_id}"),
+    Call("message decode-id -- {msg_id} {offset_id}"),
+    Call("dlq list"),
+    Call("dlq browse -- readers"),
+    Call("dlq show -- readers {dead_id}"),
+    Call("dlq groups -- readers"),
+    Call("dlq groups -- %g|x --by tag"),
+    Call("dlq redrive -- readers --all"),
+    Call("dlq redrive -- %g|x --all --execute --yes", CHANGES, volatile=_REDRIVEN),
+    Call("dlq ack -- readers --all -n"),
+    Call("dlq ack -- %g|x --all --yes", CHANGES),
+    Call("dlq export -- readers"),
+    Call("retry browse -- readers"),
+    Call("retry show -- readers {retry_id}"),
+    Call("retry agenda"),
+    Call("offset inspect"),
+    Call("offset reset -- -g readers -t orders --to-earliest"),
+    Call("offset reset -- -g %g|x -t orders --to-latest --execute --yes", CHANGES),
+    Call("offset undo -- --last"),
+    Call("offset import -- {offsets}"),
+    Call("offset delete -- -g readers -t orders"),
+    Call("offset orphans"),
+    Call("lag check"),
+    Call("retry now -- readers {retry_id} -n"),
+    Call("offset inspect -- readers"),
+    Call("offset list"),
+    Call("offset history"),
+    Call("offset diff -- readers %g|x"),
+    Call("offset export"),
+    Call("lag show"),
+    Call("lag show -- --by queue"),
+    Call("broker status"),
+    Call("audit list"),
+    Call("audit show -- 3"),
+    Call("store init -- {new} --small", CHANGES),
+    Call("store info"),
+    Call("store fsck", rows_at="findings"),
+    Call("store dump -- {queue}"),
+    Call("store dump -- {log}"),
+    Call("config show -- --where setting!=output"),
+    Call("config show -- --origin --where setting!=output"),
+    Call("config get -- tz"),
+    Call("config set -- reason it's", CHANGES),
+    Call("config path"),
+    Call("context list"),
+    Call("context show -- prod"),
+    Call("context use -- prod", CHANGES),
+    Call("context add -- new tz=UTC", CHANGES),
+    Call("context rm -- prod", CHANGES),
+    Call("explain -- UNIT_MISSING"),
+    Call("version"),
+)
+
+WITHOUT_ROWS: Final = {
+    "broker start": "runs until it is ended",
+    "completion": "prints a script",
+}
+"""Commands that have no ``-o``."""
