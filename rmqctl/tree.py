@@ -111,7 +111,6 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
     ),
     "broker": Noun(
         "Brokers: what a broker does by itself, without a daemon.",
-            "check": Leaf("lag_check", "check", "Say whether groups are fine, for monitoring"),
         {
             "status": Leaf("broker", "status", "Show who does it, and what waits for its time"),
             "start": Leaf("broker", "start", "Do it in the foreground: deliver, check, clean"),

@@ -1,0 +1,130 @@
+"""How the unread messages of a group are spread: over ages, over sizes.
+
+Nothing is sampled. Ages take a search by time for each edge and queue, so a backlog of millions
+costs as little as one of ten; sizes are those that the queues' own units tell.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.format.unit import CQ_STORE_UNIT, PRE_BLANK_SIZE
+from storage.readonly import Boundary
+
+from .unread import Unread, bytes_behind
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+MINUTE: Final = 60_000
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+AGE_EDGES: Final = (10_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 6 * HOUR, DAY, 3 * DAY)
+"""Milliseconds: younger than the first, between two of them, older than the last."""
+SIZE_EDGES: Final = (256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20)
+"""Bytes of a record."""
+_AT_ONCE: Final = 4096
+
+
+class Bucket(NamedTuple):
+    """Messages from ``low`` on, below ``high``; None: no bound. ``total_bytes`` None: not known."""
+
+    low: int | None
+    high: int | None
+    messages: int
+    total_bytes: int | None
+
+
+class Part(NamedTuple):
+    """The unread part of one queue."""
+
+    topic: str
+    queue_id: int
+    unread: Unread
+
+
+def by_age(
+    view: StoreView, parts: Iterable[Part], as_of: int, edges: Sequence[int]
+) -> list[Bucket]:
+    """Spread by age at ``as_of`` (ms), youngest first. ``edges`` ascend."""
+    counts = [0] * (len(edges) + 1)
+    sizes: list[int | None] = [0] * (len(edges) + 1)
+    for topic, queue_id, what in parts:
+        first = what.first_unread
+        if first is None:
+            continue
+        # A message is as old as an edge if it was stored at that time or before.
+        cuts = [what.max_offset]
+        for edge in edges:
+            cut = view.offset_in_queue_by_time(
+                topic, queue_id, as_of - edge + 1, Boundary.LOWER
+            )
+            cuts.append(min(max(cut, first), cuts[-1]))
+        cuts.append(first)
+        behind = bytes_behind(view, topic, queue_id, {*cuts} - {what.max_offset}, what.max_offset)
+        for number in range(len(counts)):
+            high, low = cuts[number], cuts[number + 1]
+            counts[number] += high - low
+            if low < high:
+                total, more = behind[low], behind.get(high, 0)
+                known = sizes[number]
+                unknown = known is None or total is None or more is None
+                sizes[number] = None if unknown else (known or 0) + (total or 0) - (more or 0)
+    bounds = [None, *edges, None]
+    return [
+        Bucket(bounds[number], bounds[number + 1], count, sizes[number])
+        for number, count in enumerate(counts)
+    ]
+
+
+def by_size(view: StoreView, parts: Iterable[Part], edges: Sequence[int]) -> list[Bucket]:
+    """Spread by the size of records (bytes), smallest first; what names no record is left out."""
+    counts = [0] * (len(edges) + 1)
+    sizes = [0] * (len(edges) + 1)
+    for topic, queue_id, what in parts:
+        offset = what.first_unread
+        while offset is not None and offset < what.max_offset:
+            behind = min(what.max_offset, offset + _AT_ONCE)
+            units = view.unit_view(topic, queue_id, offset, behind)
+            if units is None:
+                break
+            for _, size, _ in CQ_STORE_UNIT.iter_unpack(units):
+                if 0 < size < PRE_BLANK_SIZE:
+                    number = bisect_right(edges, size)
+                    counts[number] += 1
+                    sizes[number] += size
+            offset += len(units) // CQ_STORE_UNIT.size
+    bounds = [None, *edges, None]
+    return [
+        Bucket(bounds[number], bounds[number + 1], count, sizes[number])
+        for number, count in enumerate(counts)
+    ]
+
+
+def quantile_age(
+    view: StoreView, parts: Sequence[Part], as_of: int, share: float
+) -> int | None:
+    """The age (ms) that ``share`` of the unread messages are at most as old as.
+
+    Found by bisecting the time, to the millisecond. None if nothing is unread.
+    """
+    known = [(part, part.unread.first_unread) for part in parts]
+    total = sum(part.unread.max_offset - first for part, first in known if first is not None)
+    if not total:
+        return None
+    wanted = max(1, -(-total * share // 1))
+    low, high = 0, as_of
+    while low < high:
+        age = (low + high) // 2
+        young = 0
+        for (topic, queue_id, what), first in known:
+            if first is not None:
+                cut = view.offset_in_queue_by_time(topic, queue_id, as_of - age, Boundary.LOWER)
+                young += what.max_offset - min(max(cut, first), what.max_offset)
+        if young >= wanted:
+            high = age
+        else:
+            low = age + 1
+    return low
