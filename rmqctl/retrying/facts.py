@@ -33,8 +33,9 @@ class Origin(NamedTuple):
 
 
 def reason_text(message: "MessageExt") -> str | None:
-    """Type and text of the last failure; None if nobody kept it."""
+    """Type and text of the last failure; None if nobody kept it. The type without its module."""
     kind, text = message.get_property(FAILURE_CLASS), message.get_property(FAILURE_MESSAGE)
+    kind = kind and kind.rpartition(".")[2]
     return ": ".join(part for part in (kind, text) if part) or None
 
 
