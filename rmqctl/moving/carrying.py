@@ -54,7 +54,7 @@ class Carrier:
         form: Form,
         *,
         no_live: bool = False,
-        count_tags: bool | None = None,
+        full: bool | None = None,
         check: Check = lambda _: None,
         note: Mapping[str, Any] | None = None,
         refusal: CliError | None = None,
@@ -63,7 +63,7 @@ class Carrier:
         """Show, ask, do, show; gives whether anything was done.
 
         ``no_live`` refuses (7) where consumers run. ``check`` may refuse under the lock, beside
-        the check that nobody has moved anything meanwhile. ``count_tags`` None: if it is cheap.
+        the check that nobody has moved anything meanwhile. ``full``: see foot.
         ``save`` gets the rows of the plan. ``refusal`` is raised once the plan has been shown.
         """
         cli = self._cli
@@ -72,7 +72,7 @@ class Carrier:
         plan = [form.planned(step) for step in steps]
         targets = targets_of(steps)
         sentences = [
-            *foot(self._broker.view, steps, count_tags=count_tags),
+            *foot(self._broker.view, steps, full=full),
             *(
                 f"group {group} runs ({', '.join(clients)}): it is told, and goes on from its new "
                 "offsets within a second"

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from analytics.unread import bytes_behind
+from analytics.unread import Unread, bytes_behind
 from rmqctl.moving.plan import Step
 from rmqctl.text.durations import format_size
 from storage.format.unit import CQ_STORE_UNIT_SIZE
@@ -21,46 +21,68 @@ _CODE_AT: Final = 4
 """Which of a unit's five ints is the tag's hash; the one before it is only its sign."""
 
 
-def foot(view: "StoreView", steps: Sequence[Step], *, count_tags: bool | None) -> Iterator[str]:
-    """Sentences about a plan. ``count_tags`` None: if there are at most CHEAP messages."""
+def foot(view: "StoreView", steps: Sequence[Step], *, full: bool | None) -> Iterator[str]:
+    """Sentences about a plan. Without ``full`` no unit is looked at; None: tags are counted if
+    there are at most CHEAP messages."""
     again = [step for step in steps if (step.distance or 0) < 0]
     skipped = [step for step in steps if (step.distance or 0) > 0]
     begun = [s for s in steps if s.stand.offset is None and s.target is not None]
     ended = [s for s in steps if s.stand.offset is not None and s.target is None]
     rest = len(steps) - len(again) - len(skipped) - len(begun) - len(ended)
     parts = [
-        _moved(view, again, "go back", "read again"),
-        _moved(view, skipped, "go forward", "skipped"),
+        _moved(view, again, "back", "read again", full=full),
+        _moved(view, skipped, "forward", "skipped", full=full),
         f"{len(begun)} begin" if begun else "",
         f"{len(ended)} end" if ended else "",
         f"{rest} unchanged" if rest else "",
     ]
-    yield f"{len(steps)} queues: " + "; ".join(part for part in parts if part)
+    queues = f"{len(steps)} queue{'s' if len(steps) != 1 else ''}"
+    yield f"{queues}: {'; '.join(part for part in parts if part)}; {_lags(steps)}"
     for moved, what in ((again, "read again"), (skipped, "skipped")):
         total = sum(behind - first for first, behind in (step.span for step in moved))
-        if not total or count_tags is False:
+        if not total or full is False:
             continue
-        if count_tags is None and total > CHEAP:
+        if full is None and total > CHEAP:
             yield f"{what}, by tag: not counted, as it is {total:,} messages; --preview full does"
         else:
             yield f"{what}, by tag: {_tags(view, moved)}"
 
 
-def _moved(view: "StoreView", steps: Sequence[Step], where: str, what: str) -> str:
+def _lags(steps: Sequence[Step]) -> str:
+    """The lag of all queues, before and after; queues without any are not part of it."""
+    sums = []
+    for offsets in ([step.stand.offset for step in steps], [step.target for step in steps]):
+        lags = [
+            Unread(step.stand.low, offset, step.stand.high).lag
+            for step, offset in zip(steps, offsets, strict=True)
+        ]
+        known = [lag for lag in lags if lag is not None]
+        sums.append(f"{sum(known):,}" if known else "none")
+    return f"lag {sums[0]} -> {sums[1]}"
+
+
+def _moved(
+    view: "StoreView", steps: Sequence[Step], where: str, what: str, *, full: bool | None
+) -> str:
     if not steps:
         return ""
-    messages = size = 0
-    known = True
+    messages = sum(behind - first for first, behind in (step.span for step in steps))
+    noun = "message" if messages == 1 else "messages"
+    volume = "" if full is False else f" ({_volume(view, steps)})"
+    return f"{len(steps)} {where}, {messages:,} {noun}{volume} {what}"
+
+
+def _volume(view: "StoreView", steps: Iterable[Step]) -> str:
+    size = 0
     for step in steps:
         first, behind = step.span
-        messages += behind - first
         if first < behind:
             _, topic, queue_id = step.stand.place
             found = bytes_behind(view, topic, queue_id, (first,), behind)[first]
-            known = known and found is not None
-            size += found or 0
-    volume = format_size(size) if known else "unknown size"
-    return f"{len(steps)} {where}, {messages:,} messages ({volume}) {what}"
+            if found is None:
+                return "of unknown size"
+            size += found
+    return format_size(size)
 
 
 def _tags(view: "StoreView", steps: Iterable[Step]) -> str:

@@ -118,7 +118,7 @@ def carry_out_reset(
         steps,
         form,
         no_live=how.no_live,
-        count_tags=how.full,
+        full=how.full,
         check=expects(expected),
         refusal=refusal,
         save=None if how.export is None else _saver(cli, how.export),

@@ -129,7 +129,7 @@ def test_queues_go_where_the_options_say(orders, offsets, options, expected):
 def test_a_plan_and_a_result_are_shown_to_people(orders):
     result = by_time("-s", "now", "--yes", "--no-headers", "--columns", "queue_id,new_offset")
     assert result.out == "0\t10\n1\t5\n" * 2
-    assert "2 queues: 1 go forward, 5 messages" in result.err
+    assert "2 queues: 1 forward, 5 messages" in result.err
     assert "skipped, by tag: b 3, a 2" in result.err
 
 

@@ -3,11 +3,11 @@
 import random
 import shutil
 import time
+from unittest.mock import patch
 
 import pytest
 
 from rmqctl import app
-from storage.configs import journal, progress
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
 from tests.support.cli import ROOT, run, start
@@ -57,8 +57,11 @@ def test_killed_at_every_instant_of_a_reset(orders, offsets, tmp_path):
 
         def reset(_, number=number):
             fs = WatchedFileSystem(lambda instant: die_at(number, instant))
-            progress.FileSystem = journal.FileSystem = lambda: fs
-            app.main(list(RESET))
+            with (
+                patch("storage.configs.progress.FileSystem", lambda: fs),
+                patch("storage.configs.journal.FileSystem", lambda: fs),
+            ):
+                app.main(list(RESET))
 
         killed, _ = Child(reset).wait()
         seen.add(judge(orders, offsets) == NEW)

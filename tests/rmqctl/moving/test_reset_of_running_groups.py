@@ -11,7 +11,7 @@ WITHIN_S = 20
 
 
 def lines_of(process, count):
-    lines = []
+    lines: list[str] = []
     while len(lines) < count:
         line = process.stdout.readline().decode()
         assert line, f"the consumer ended: {process.stderr.read().decode()}"
