@@ -14,7 +14,7 @@ class BrokerConfig:
     broker_name: str = "broker-a"
     """Part of a MessageQueue's identity (brokerName; the value of RocketMQ's own broker.conf)."""
     store_host: str = "127.0.0.1:10911"
-    """The address (``ip:port``) stored with each message; part of its offsetMsgId (brokerIP1, listenPort)."""
+    """Address (``ip:port``) in each message and its offsetMsgId (brokerIP1, listenPort)."""
     born_host: str = "127.0.0.1:0"
     """The address (``ip:port``) of the producers in this process."""
 
