@@ -152,6 +152,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         },
     ),
     "explain": Leaf("explain", "explain", "Explain a word, a code, a state, a setting"),
+    "doctor": Leaf("doctor", "doctor", "Look whether everything that is needed is there"),
     "mqadmin": Leaf("mqadmin", "mqadmin", "Run a command of mqadmin 4.9 in its new form"),
     "completion": Leaf("completion", "completion", "Print the completion script of a shell"),
     "version": Leaf("version", "version", "Show the versions of rmqctl and of what it runs on"),
@@ -171,6 +172,6 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "audit",
         "store",
     ),
-    "The program": ("config", "context", "explain", "mqadmin", "completion", "version"),
+    "The program": ("config", "context", "explain", "doctor", "mqadmin", "completion", "version"),
 }
 """How the root's help groups the commands."""
