@@ -1,0 +1,116 @@
+"""Which stores a report is about: folders, patterns of folders, and lists of them in YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from analytics.errors import AnalyticsError
+
+_LISTS: Final = (".yaml", ".yml")
+
+
+class ManifestError(AnalyticsError):
+    """A list of stores is malformed; says in which line, and what is wrong."""
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        super().__init__(f"{path}, line {line}: {reason}")
+
+
+class NoSuchStoreError(AnalyticsError):
+    """Nothing matches what was named."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"no folder matches {text}")
+
+
+class StoreRef(NamedTuple):
+    """A store: the broker that it belongs to, and its folder (absolute)."""
+
+    broker: str
+    path: str
+
+
+def find_stores(named: Iterable[str]) -> list[StoreRef]:
+    """Resolve folders, patterns (``/data/*/store``) and YAML files, in their order, each once.
+
+    A YAML file maps names of brokers to folders, relative to the file. Elsewhere a store is called
+    after its folder, or after the one above if that is called ``store``; where that is ambiguous,
+    by its whole path. Whether a folder is a store is found out when it is opened.
+
+    Raises NoSuchStoreError for a pattern that nothing matches and a missing file, and
+    ManifestError.
+    """
+    found: dict[str, str | None] = {}
+    for text in named:
+        for broker, path in _resolve(text):
+            if found.get(path) is None:
+                found[path] = broker
+    short = [broker or _short_name(path) for path, broker in found.items()]
+    return [
+        StoreRef(name if short.count(name) == 1 or broker else path, path)
+        for (path, broker), name in zip(found.items(), short, strict=True)
+    ]
+
+
+def _resolve(text: str) -> Iterator[tuple[str | None, str]]:
+    if text.endswith(_LISTS):
+        yield from _listed(Path(text))
+        return
+    expanded = str(Path(text).expanduser())
+    if not has_magic(expanded):
+        yield None, str(Path(expanded).absolute())
+        return
+    matching = glob(expanded)  # noqa: PTH207 - Path.glob takes no absolute pattern
+    folders = sorted(path for path in matching if Path(path).is_dir())
+    if not folders:
+        raise NoSuchStoreError(text)
+    for folder in folders:
+        yield None, str(Path(folder).absolute())
+
+
+def _short_name(path: str) -> str:
+    folder = Path(path)
+    return folder.parent.name if folder.name == "store" and folder.parent.name else folder.name
+
+
+def _listed(path: Path) -> Iterator[tuple[str, str]]:
+    import yaml
+
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise NoSuchStoreError(str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise AnalyticsError(f"{path} can not be read: {error}") from error
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = 1 if mark is None else mark.line + 1
+        raise ManifestError(path, line, getattr(error, "problem", None) or str(error)) from None
+    if not isinstance(node, yaml.MappingNode) or not node.value:
+        line = 1 if node is None else _line(node)
+        raise ManifestError(path, line, "this is to map names of brokers to folders")
+    names: set[str] = set()
+    for key, value in node.value:
+        broker = _text(path, key, "the name of a broker")
+        if broker in names:
+            raise ManifestError(path, _line(key), f"{broker} is named twice")
+        names.add(broker)
+        folder = Path(_text(path, value, f"the folder of {broker}")).expanduser()
+        yield broker, str((path.parent / folder).absolute())
+
+
+def _text(path: Path, node: Any, what: str) -> str:
+    import yaml
+
+    if not isinstance(node, yaml.ScalarNode) or not node.value:
+        raise ManifestError(path, _line(node), f"{what} is to be a text")
+    return str(node.value)
+
+
+def _line(node: Any) -> int:
+    return int(node.start_mark.line) + 1
