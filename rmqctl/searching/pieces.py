@@ -15,6 +15,7 @@ from storage.reading.record_finder import FoundRecord, RecordFinder
 
 if TYPE_CHECKING:
     from storage.files.read_files import FileRow
+    from storage.model import MessageExt
 
 _ODD: Final = re.escape(bytes(range(1, 256, 2)))
 _COMPRESSED: Final = re.compile(rb"(?s)\xda\xa3 \xa7.{31}[" + _ODD + b"]")
@@ -52,18 +53,21 @@ class PieceSearch:
 
     def search(self, piece: Piece) -> PieceResult:
         """Judge the records that begin in a piece."""
-        hits: set[int] = set()
         damaged: set[int] = set()
+        hits = [message.commitlog_offset for message in self.messages(piece, damaged)]
+        return PieceResult(sorted(hits), sorted(damaged))
+
+    def messages(self, piece: Piece, damaged: set[int]) -> "Iterator[MessageExt]":
+        """The hits themselves, each once, in no particular order; ``damaged`` takes the others."""
         for record in self._candidates(piece):
             message = record.message
             try:
                 if message is None:
                     damaged.add(record.start)
                 elif self._query.matches(message):
-                    hits.add(record.start)
+                    yield message
             except BodyError:
                 damaged.add(record.start)
-        return PieceResult(sorted(hits), sorted(damaged))
 
     def _candidates(self, piece: Piece) -> Iterator[FoundRecord]:
         needle = self._query.needle

@@ -3,7 +3,7 @@
 import os
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
 from rmqctl.errors import UsageProblem
 from rmqctl.searching.pieces import Piece, PieceSearch, cut
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rmqctl.progress import Progress
+    from storage.model import MessageExt
     from storage.readonly import StoreView
 
 _PIECE_BYTES: Final = 16 << 20
@@ -53,6 +54,26 @@ class Token(NamedTuple):
         except ValueError:
             pass
         raise ValueError(f"{text!r} is no token of 'message search'")
+
+
+class Tally(Protocol):
+    """Counts messages in one process, and what others have counted."""
+
+    def fresh(self) -> Self:
+        """One that has counted nothing yet."""
+        ...
+
+    def add(self, message: "MessageExt") -> None:
+        """Count a message."""
+        ...
+
+    def packed(self) -> bytes:
+        """What was counted, for another process."""
+        ...
+
+    def merge(self, packed: bytes) -> None:
+        """Add what another one has counted."""
+        ...
 
 
 class SearchRun:
@@ -110,9 +131,32 @@ class SearchRun:
             progress.advance(piece.end - piece.start, piece.end - piece.start)
             yield Hits(offsets, damaged, piece)
 
-    def _work(self) -> "Callable[[Piece], bytes]":
+    def tally(self, progress: "Progress", total: "Tally") -> int:
+        """Have all hits counted where they are found; gives how many records are damaged."""
+        search = self._piece_search()
+        all_damaged: set[int] = set()
+
+        def work(piece: Piece) -> bytes:
+            damaged: set[int] = set()
+            counter = total.fresh()
+            for message in search.messages(piece, damaged):
+                counter.add(message)
+            found = array("q", sorted(damaged)).tobytes()
+            return len(found).to_bytes(8, "big") + found + counter.packed()
+
+        for piece, data in in_order(self._pieces, work, self.jobs):
+            end = 8 + int.from_bytes(data[:8], "big")
+            all_damaged.update(array("q", data[8:end]))
+            total.merge(data[end:])
+            progress.advance(piece.end - piece.start, piece.end - piece.start)
+        return len(all_damaged)
+
+    def _piece_search(self) -> PieceSearch:
         finder = RecordFinder(self._log, self._end, self._unit_of, self._max_record)
-        search = PieceSearch(self._log, finder, self._query, has_long_topics=self._long_topics)
+        return PieceSearch(self._log, finder, self._query, has_long_topics=self._long_topics)
+
+    def _work(self) -> "Callable[[Piece], bytes]":
+        search = self._piece_search()
 
         def work(piece: Piece) -> bytes:
             found = search.search(piece)

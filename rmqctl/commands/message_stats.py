@@ -1,0 +1,74 @@
+"""``rmqctl message stats``: what the messages of a store are like."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.context import Cli, context_of, prints
+from rmqctl.errors import UsageProblem
+from rmqctl.filtering.options import filters_messages
+from rmqctl.opening import view_of
+from rmqctl.rows.message_stats import MessageStats, StatsRow, TimeStatsRow
+
+if TYPE_CHECKING:
+    from rmqctl.looking.message_stats import Counter
+    from rmqctl.searching.query import Query
+    from storage.readonly import StoreView
+
+_BY = "topic, queue, tag, key, host, attempts, minute, hour or day"
+
+
+@prints(MessageStats)
+@filters_messages
+def stats(
+    ctx: typer.Context,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Of this topic; repeatable"),
+    ] = None,
+    by: Annotated[str | None, typer.Option("--by", metavar="WHAT", help=f"Count by {_BY}")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor)")
+    ] = None,
+) -> None:
+    """Count messages: sizes, times, and the most frequent topics, tags, keys and hosts.
+
+    Without -t: all topics but those that the broker keeps for itself. With --by a row for each
+    topic, tag, key, host or span of time.
+
+    All together:             rmqctl message stats
+    By tag, in one topic:     rmqctl message stats -t orders --by tag
+    How many an hour:         rmqctl message stats -t orders --by hour --from -1d
+    The most frequent keys:   rmqctl message stats -t orders --by key --limit 20
+    """
+    from rmqctl.looking.message_stats import SPANS, VALUES, Counter
+
+    cli = context_of(ctx)
+    if by is not None and by not in VALUES and by not in SPANS:
+        raise UsageProblem(f"--by: {by!r} is not one of {_BY}")
+    names = ("topic", "tag", "key", "host") if by is None else (by,)
+    with view_of(cli) as view:
+        from rmqctl.searching.query import build_query
+
+        query = build_query(cli, view, None, topic or None, None, needs_filter=False)
+        counter, damaged = _counted(cli, view, query, Counter(names, cli.zone), jobs)
+        if by is None:
+            cli.one(counter.summary(damaged))
+            return
+        if damaged:
+            cli.warn(f"{damaged} damaged records are not counted; 'rmqctl store fsck' shows them")
+        if by in SPANS:
+            cli.rows(TimeStatsRow, counter.time_rows(by))
+        else:
+            cli.rows(StatsRow, counter.rows(by))
+
+
+def _counted(
+    cli: Cli, view: "StoreView", query: "Query", counter: "Counter", jobs: int | None
+) -> "tuple[Counter, int]":
+    from rmqctl.searching.run import SearchRun, usable_cpus
+
+    run = SearchRun(view, query, jobs or usable_cpus())
+    with cli.progress("count", "bytes", run.total_bytes) as progress:
+        damaged = run.tally(progress, counter)
+    return counter, damaged
