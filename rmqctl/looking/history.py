@@ -1,6 +1,7 @@
 """What was changed, by whom: the journal as rows, and moves that it does not know of."""
 
 from collections.abc import Collection, Iterator
+from heapq import merge
 from typing import TYPE_CHECKING, Final
 
 from broker.validation import check_group, check_topic
@@ -14,6 +15,7 @@ from storage.configs.journal import AT_TIMESTAMP, CHANGE_ID
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
 
+_NOW: Final = 1 << 62
 _NAMED: Final = frozenset(
     (
         *(CHANGE_ID, AT_TIMESTAMP, "command", "user", "host", "reason", "group", "topic"),
@@ -43,27 +45,23 @@ def history_rows(
 ) -> Iterator[ChangeRow]:
     """The moves of groups' progress, oldest first; empty means all groups, all topics.
 
-    Moves that nobody noted stand before the change that found them, or at the end. NotFound for a
-    group or a topic that nothing is known of.
+    Moves that nobody noted stand where they were first seen. NotFound for a group or a topic that
+    nothing is known of.
     """
     _check(broker, changes, groups, topics)
-    before: dict[int | None, list[Unnoted]] = {}
-    for unnoted in unnoted_moves(broker, changes):
-        before.setdefault(unnoted.found_by, []).append(unnoted)
-
-    def is_chosen(row: ChangeRow, known_at: int | None) -> bool:
-        return (
+    unnoted = [_unnoted_row(move) for move in unnoted_moves(broker, changes)]
+    noted = [_move_row(changes, move) for change in changes.all for move in moves_of(change)]
+    # What was seen by a change happened before it; what is seen only now stands at the end.
+    rows = merge(
+        unnoted, noted, key=lambda row: _NOW if row.at_timestamp is None else row.at_timestamp
+    )
+    for row in rows:
+        if (
             (not groups or row.group in groups)
             and (not topics or row.topic in topics)
-            and (since is None or known_at is None or known_at >= since)
-        )
-
-    for change in changes.all:
-        rows = [_unnoted_row(unnoted) for unnoted in before.get(change.change_id, ())]
-        rows += [_move_row(changes, move) for move in moves_of(change)]
-        yield from (row for row in rows if is_chosen(row, change.at_timestamp))
-    rows = [_unnoted_row(unnoted) for unnoted in before.get(None, ())]
-    yield from (row for row in rows if is_chosen(row, None))
+            and (since is None or row.at_timestamp is None or row.at_timestamp >= since)
+        ):
+            yield row
 
 
 def details(changes: Changes, change_id: int) -> ChangeDetails:
@@ -124,7 +122,7 @@ def _setting_row(changes: Changes, change: Change) -> ChangeRow:
 def _unnoted_row(move: Unnoted) -> ChangeRow:
     place = move.place
     return ChangeRow(
-        *(None, None, None, *place, move.old, move.new),
+        *(None, move.at, None, *place, move.old, move.new),
         *(None, None, None, None, True),
         *(None, None, None, move.note),
     )

@@ -9,6 +9,7 @@ from rmqctl.errors import NotFound
 from rmqctl.looking.changes import Changes
 from rmqctl.looking.offset_files import read_offset_file
 from rmqctl.looking.offset_source import by_group
+from rmqctl.looking.sightings import sightings
 from storage.configs.progress import ProgressFile
 from storage.detect import check_is_store
 
@@ -89,25 +90,23 @@ def _places(table: "Offsets") -> Places:
 
 
 def _at(broker: "EmbeddedBroker", timestamp: int, now_ms: int) -> Side:
-    """What the offsets were at a time, as far as the journal of moves tells.
+    """What the offsets were at a time, as far as changes and samples tell.
 
-    A group's progress only grows between two moves: so it is known exactly where the next thing
-    that is known after that time equals the last one before it. Else it lay between them.
+    A group's progress only grows between two sightings: so it is known exactly where the first
+    one after that time equals the last one before it. Else it lay between them.
     """
     now = _places(broker.consumer_offsets())
     if timestamp >= now_ms:
         return Side(now)
-    before: Places = {}
-    after: Places = {}
-    for move in Changes(broker.view.root).moves():
-        if move.change.at_timestamp <= timestamp:
-            before[move.place] = move.new
-        else:
-            after.setdefault(move.place, move.old)
+    known = sightings(Changes(broker.view.root))
     offsets: Places = {}
     notes: dict[tuple[str | None, str, int], str] = {}
-    for place in {*now, *before, *after}:
-        least, most = before.get(place), after[place] if place in after else now.get(place)
+    for place in {*now, *known}:
+        row = known.get((place[0] or "", *place[1:]), ())
+        before = [sighting for sighting in row if sighting.at <= timestamp]
+        after = [sighting for sighting in row if sighting.at > timestamp]
+        least = before[-1].left if before else None
+        most = after[0].seen if after else now.get(place)
         is_exact = most is None or least == most
         offsets[place] = most if is_exact else None
         if not is_exact:

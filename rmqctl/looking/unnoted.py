@@ -2,15 +2,16 @@
 
 A group's progress only grows by itself. Where it is less than it was, or gone, and no change in
 the journal says so, somebody has moved it past rmqctl: Java's mqadmin, an editor, a copied file.
-Looks are: what a change in the journal left and what the next one found, or what is there now;
-what rmqctl gave to Java's file last and what is in there now; that file and its ``.bak``. When it
-happened is not known, only between what.
+Looks are those of changes and samples (:mod:`rmqctl.looking.sightings`), what is there now, and
+the ``.bak`` of Java's file. When it happened is not known, only between what.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.looking.offset_source import by_group
+from rmqctl.looking.sightings import Sighting, sightings
 from storage.configs.config_file import ConfigFile, ConfigSource
 from storage.configs.consumer_offsets import consumer_offset_file, decode_offsets
 from storage.errors import CorruptFileError
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from broker.embedded import EmbeddedBroker
-    from rmqctl.looking.changes import Changes, Move, ProgressPlace
+    from rmqctl.looking.changes import Changes, ProgressPlace
+
+_NOW: Final = 1 << 62
+_SAMPLED_LATE_MS: Final = 30_000
+"""A sample that was read before a change may be noted behind it."""
 
 
 class Unnoted(NamedTuple):
@@ -30,34 +35,51 @@ class Unnoted(NamedTuple):
     """What the first look saw."""
     new: int | None
     """What the second one saw."""
+    at: int | None
+    """When it was first seen; None if that is now."""
     note: str
-    found_by: int | None
-    """The change in the journal that met it; None if it is met now."""
 
 
-def unnoted_moves(broker: "EmbeddedBroker", changes: "Changes") -> Iterator[Unnoted]:
-    """All of them that can be told, in no order."""
+def unnoted_moves(broker: "EmbeddedBroker", changes: "Changes") -> list[Unnoted]:
+    """All of them that can be told, in the order in which they were seen."""
     now = {
         (group, topic, queue_id): offset
         for (group, topic), queues in broker.consumer_offsets().items()
         for queue_id, offset in queues.items()
     }
-    last: dict[ProgressPlace, Move] = {}
-    for move in changes.moves():
-        before = last.get(move.place)
-        if before is not None and _went_back(before.new, move.old):
-            ids = f"{before.change.change_id} and {move.change.change_id}"
-            note = f"not noted by anybody; between changes {ids}"
-            yield Unnoted(move.place, before.new, move.old, note, move.change.change_id)
-        last[move.place] = move
-    for place, move in last.items():
-        if _went_back(move.new, now.get(place)):
-            note = f"not noted by anybody; since change {move.change.change_id}"
-            yield Unnoted(place, move.new, now.get(place), note, None)
+    known = sightings(changes)
+    found: list[Unnoted] = []
+    for place, row in known.items():
+        offset = now.get(place)
+        found += _gone_back(place, [*row, Sighting(_NOW, 0, offset, offset)])
     for place, offset in _bak(broker.view.root).items():
-        if place not in last and _went_back(offset, now.get(place)):
+        if place not in known and _went_back(offset, now.get(place)):
             note = "not noted by anybody; the .bak of consumerOffset.json has the old offset"
-            yield Unnoted(place, offset, now.get(place), note, None)
+            found.append(Unnoted(place, offset, now.get(place), None, note))
+    return sorted(found, key=lambda move: (_NOW if move.at is None else move.at, move.place))
+
+
+def _gone_back(place: "ProgressPlace", row: Collection[Sighting]) -> Iterator[Unnoted]:
+    changes = [sighting for sighting in row if sighting.change_id]
+    for first, second in pairwise(row):
+        if _went_back(first.left, second.seen) and not any(
+            first.at - _SAMPLED_LATE_MS <= change.at <= second.at + _SAMPLED_LATE_MS
+            and change not in (first, second)
+            and (second.seen == change.left or not _went_back(change.left, second.seen))
+            for change in changes
+        ):
+            at = None if second.at == _NOW else second.at
+            note = f"not noted by anybody; {_between(first, second)}"
+            yield Unnoted(place, first.left, second.seen, at, note)
+
+
+def _between(first: Sighting, second: Sighting) -> str:
+    names = [f"change {s.change_id}" if s.change_id else "a sample" for s in (first, second)]
+    if second.at == _NOW:
+        return f"since {names[0]}"
+    if first.change_id and second.change_id:
+        return f"between changes {first.change_id} and {second.change_id}"
+    return f"between {names[0]} and {names[1]}, {second.at - first.at} ms later"
 
 
 def _went_back(first: int | None, second: int | None) -> bool:

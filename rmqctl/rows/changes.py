@@ -9,7 +9,7 @@ class ChangeRow(NamedTuple):
     """What a change did to one thing: a queue's progress, or a setting."""
 
     change_id: Annotated[int | None, "the journal's number; null for what nobody noted"]
-    at_timestamp: Annotated[int | None, "when it was noted, right before it was done"]
+    at_timestamp: Annotated[int | None, "when it was done; of what nobody noted: first seen"]
     command: Annotated[str | None, "the command, without its options"]
     group: Annotated[str | None, "the consumer group that it is about"]
     topic: Annotated[str | None, "the topic that it is about"]

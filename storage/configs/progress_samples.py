@@ -53,6 +53,10 @@ class SampleHistory:
         self._committed: dict[str, dict[int, list[Change]]] = defaultdict(dict)
         self._ends: dict[str, dict[int, list[Change]]] = defaultdict(dict)
 
+    def places(self) -> list[tuple[str, int]]:
+        """Wherever there was progress: ``topic@group`` and queue id."""
+        return [(key, queue_id) for key, row in self._committed.items() for queue_id in row]
+
     def committed(self, key: str, queue_id: int) -> list[Change]:
         """Progress of ``topic@group`` in a queue, in the order of time."""
         return self._committed.get(key, {}).get(queue_id, [])

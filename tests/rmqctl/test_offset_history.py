@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from broker.embedded import EmbeddedBroker
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
+from storage.configs.progress_samples import ProgressSamples
 from storage.format.fastjson import loads
 from tests.support import golden
 from tests.support.cli import run
@@ -143,7 +145,34 @@ def test_a_move_between_two_changes_that_nobody_noted_is_found(consumed):
     ]
     ids = f"{rows[0]['change_id']} and {rows[2]['change_id']}"
     assert rows[1]["note"] == f"not noted by anybody; between changes {ids}"
-    assert rows[1]["at_timestamp"] is rows[1]["user"] is rows[1]["command"] is None
+    assert rows[1]["user"] is rows[1]["command"] is None
+    assert rows[1]["at_timestamp"] == rows[2]["at_timestamp"]  # when it was first seen
+
+
+def sample(store, at, offset, group="g"):
+    """Note where a group stands, as the process does that samples."""
+    table = {} if offset is None else {f"t@{group}": {0: offset}}
+    ProgressSamples(store).append(table, {"t": {0: 5}}, at)
+
+
+def test_a_move_between_two_samples_that_nobody_noted_is_found(consumed):
+    now = int(time.time() * 1000)
+    for at, offset in ((now - 900_000, 3), (now - 800_000, 5), (now - 700_000, 2)):
+        sample(consumed, at, offset)
+    (row,) = history("g")
+    assert (row["old_offset"], row["new_offset"], row["change_id"]) == (5, 2, None)
+    assert row["at_timestamp"] == now - 700_000
+    assert row["note"] == "not noted by anybody; between a sample and a sample, 100000 ms later"
+    assert history("g", "--since", "-10m") == []
+
+
+def test_a_sample_that_was_noted_behind_the_change_it_did_not_see_yet_accuses_nobody(consumed):
+    move(consumed, "g", {("t", 0): 2})
+    (noted,) = history("g")
+    for late_ms, offset in ((5, 5), (10_005, 2), (20_005, 4)):
+        sample(consumed, noted["at_timestamp"] + late_ms, offset)
+    run("consume", "t", "-g", "g", "-e")
+    assert history("g") == [noted]
 
 
 def test_consuming_on_after_a_move_is_no_move(consumed):
