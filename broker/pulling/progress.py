@@ -134,7 +134,10 @@ class ConsumerOffsetManager:
         return self.query(group, topic, queue_id)
 
     def table(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
-        """Give the committed offsets: (group, topic) to queue id to offset."""
+        """Give the committed offsets: (group, topic) to queue id to offset.
+
+        What Java's file has below 0 is no progress.
+        """
         with self._lock:
             noted = dict(self._noted)
         known = self._file.read()
@@ -147,7 +150,9 @@ class ConsumerOffsetManager:
         for key, queues in offsets.items():
             parts = split_topic_at_group(key)
             if parts is not None and group in (None, parts[1]) and queues:
-                found[parts[1], parts[0]] = dict(sorted(queues.items()))
+                found[parts[1], parts[0]] = {
+                    queue_id: offset for queue_id, offset in sorted(queues.items()) if offset >= 0
+                }
         return found
 
     def persist(self) -> None:

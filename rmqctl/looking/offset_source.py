@@ -71,12 +71,14 @@ def offsets_in_force(broker: "EmbeddedBroker", warn: "Callable[[str], None]") ->
 
 
 def by_group(table: OffsetTable) -> Offsets:
-    """Offsets of ``topic@group``, sorted; keys of another form are left out."""
+    """Offsets of ``topic@group``, sorted; without keys of another form and offsets below 0."""
     found = {}
     for key, offsets in table.items():
         parts = split_topic_at_group(key)
         if parts is not None and offsets:
-            found[parts[1], parts[0]] = dict(sorted(offsets.items()))
+            found[parts[1], parts[0]] = {
+                queue_id: offset for queue_id, offset in sorted(offsets.items()) if offset >= 0
+            }
     return found
 
 
