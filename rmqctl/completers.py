@@ -59,6 +59,20 @@ def groups(cli: Cli) -> Iterator[tuple[str, str]]:
         yield name, ""
 
 
+def changes(cli: Cli) -> Iterator[tuple[str, str]]:
+    """Changes of the journal's last file, newest first."""
+    from storage.configs.journal import Journal
+    from storage.configs.sealed_json import unseal
+
+    for path in Journal(cli.store.path).files()[-1:]:
+        for line in reversed(_read(path).splitlines()):
+            entry = unseal(line.encode())
+            if entry is not None:
+                about = {str(move["group"]) for move in entry.get("moves", ())}
+                about |= {str(entry[name]) for name in ("group", "topic") if name in entry}
+                yield str(entry["change_id"]), " ".join([str(entry["command"]), *sorted(about)])
+
+
 def contexts(cli: Cli) -> Iterator[tuple[str, str]]:
     """Contexts of the settings files."""
     for layer in cli.settings.layers():
@@ -83,6 +97,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "topics": topics,
     "group": groups,
     "groups": groups,
+    "change_id": changes,
     "context": contexts,
     "context_name": contexts,
     "setting": settings,
@@ -103,6 +118,17 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("stored", "the group's progress"),
         ("-10", "the last ten"),
         ("@-1h", "an hour ago"),
+    ),
+    "at": _choice(
+        ("stored", "the group's progress"),
+        ("start", "the first message stored"),
+        ("end", "after the last message"),
+        ("@-1h", "an hour ago"),
+    ),
+    "source": _choice(
+        ("file", "what holds"),
+        ("bak", "what Java's file held before"),
+        ("journal", "where the last change put it"),
     ),
     "from_where": _choice(("last", ""), ("first", ""), ("timestamp", "")),
     "only": _choice(("log", ""), ("queue", ""), ("index", ""), ("offset", ""), ("config", "")),

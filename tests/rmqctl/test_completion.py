@@ -5,9 +5,10 @@ import sys
 import pytest
 
 from rmqctl.commands.completion import SCRIPTS
-from rmqctl.completers import groups, topics
+from rmqctl.completers import changes, groups, topics
 from rmqctl.completion import possibilities
 from rmqctl.context import Cli
+from storage.configs.journal import Journal
 from tests.support.cli import ROOT, run, start
 
 
@@ -70,6 +71,16 @@ def test_topics_and_groups_come_from_the_store(store):
 def test_a_store_that_can_not_be_read_is_silence(tmp_path, monkeypatch):
     monkeypatch.setenv("RMQCTL_STORE", str(tmp_path / "none"))
     assert list(topics(Cli())) == list(groups(Cli())) == []
+
+
+def test_changes_are_offered_newest_first_with_what_they_did(store):
+    journal = Journal(store)
+    move = {"group": "billing", "topic": "orders", "queue_id": 0, "old": 1, "new": 2}
+    journal.append({"command": "offset reset", "moves": [move]}, 1)
+    journal.append({"command": "topic create", "topic": "orders"}, 2)
+    assert list(changes(Cli())) == [("2", "topic create orders"), ("1", "offset reset billing")]
+    assert values("audit", "show", "") == ["2", "1"]
+    assert values("offset", "inspect", "--source", "") == ["file", "bak", "journal"]
 
 
 def test_at_most_500_items(store, monkeypatch):
