@@ -65,6 +65,7 @@ EXPIRED_DELAY_LEVEL: Final = 3
 
 _MAX_UNSETTLED: Final = 64  # pulls that are done with, but for their progress
 _MS_PER_MINUTE: Final = 60_000
+_LARGE_BLOCK: Final = 4 << 20  # bytes; more than a turn of WorkerPool brings of usual messages
 _QUICK_MS: Final = 1  # what takes longer is turned into progress when it ends
 _START_TIME: Final = b"\x02" + PROPERTY_CONSUME_START_TIMESTAMP.encode() + b"\x01%d"
 _SUCCESS: Final = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -113,10 +114,14 @@ class ConsumeMessageConcurrentlyService:
     def start(self) -> None:
         """See ConsumeService.start.
 
+        Freeing a large block once has the C library keep what a turn of pulling frees, rather than
+        give it back to the system and ask for it again each time (malloc's dynamic thresholds).
+
         The scan for expired messages has the timeout as its period, and the period is read once:
         so a message is given back between one and two timeouts after it was begun, and changing
         the setting later changes what counts as expired, but not how often it is looked.
         """
+        bytes(_LARGE_BLOCK)
         config = self._consumer.config
         if config.clean_expired_messages:
             period_ms = config.consume_timeout_minutes * _MS_PER_MINUTE
@@ -187,7 +192,6 @@ class ConsumeMessageConcurrentlyService:
         each message.
         """
         consumer, pool, listen, seconds = self._consumer, self.pool, self._listen, self._seconds
-        new, context_type = object.__new__, ConsumeConcurrentlyContext
         retried = queue.topic == self._retry_topic
         config, hooks = consumer.config, consumer.consume_hooks
         watch = special = False
@@ -206,18 +210,14 @@ class ConsumeMessageConcurrentlyService:
                 watch = bool(config.resend_after_if_still_un_ack_ms) and self._clustering
                 special = bool(hooks) or config.consume_log or watched is not None
                 started = self._now_ms()
-                next_ms = (started + 1) / 1000
+                next_ms = 0.0 if special else (started + 1) / 1000
                 start_time = _START_TIME % started
                 before = added = start_time[1:]
             if watch and watched is None:
                 self._watch(messages, process_queue, queue)
                 look = True
                 continue
-            # ConsumeConcurrentlyContext(queue), without the call
-            context: ConsumeConcurrentlyContext = new(context_type)
-            context.message_queue = queue
-            context.delay_level_when_next_consume = 0
-            context.ack_index = ACK_ALL
+            context = ConsumeConcurrentlyContext(queue)
             if retried:
                 reset_retry_topic(messages, self._retry_topic)
             hooked = call_before(hooks, consumer.group, messages, queue) if hooks else None
@@ -232,9 +232,9 @@ class ConsumeMessageConcurrentlyService:
                 status, error = None, raised
             if (
                 status is _SUCCESS
-                and context.ack_index >= len(messages) - 1
+                and context.ack_index is ACK_ALL
                 and seconds() < next_ms
-                and not (special or process_queue.dropped or pool.stopped)
+                and not (process_queue.dropped or pool.stopped)
             ):
                 finished.append(messages)
                 continue

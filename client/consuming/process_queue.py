@@ -23,7 +23,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from operator import attrgetter, lt
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sortedcontainers import SortedDict
@@ -151,17 +151,22 @@ class ProcessQueue:
             return dispatch
 
     def _put(self, messages: Sequence[MessageExt]) -> None:
-        offsets = list(map(_QUEUE_OFFSET, messages))
-        behind = self._last()
-        if (behind is None or behind < offsets[0]) and all(map(lt, offsets, offsets[1:])):
-            size = sum(map(len, map(_STORED_BODY, messages)))
-            self._runs[offsets[0]] = _Run(messages, offsets[-1], size)
+        first, before, size = messages[0].queue_offset, self._last(), 0
+        last = first - 1 if before is None else before
+        for message in messages:
+            offset = message.queue_offset
+            if offset <= last:
+                break
+            last = offset
+            size += len(message.stored_body)
+        else:
+            self._runs[first] = _Run(messages, last, size)
             self._msg_count += len(messages)
             self._msg_size += size
-            self.queue_offset_max = offsets[-1]
+            self.queue_offset_max = last
             return
         self._sort_in()
-        fresh = dict(zip(offsets, messages, strict=True))
+        fresh = dict(zip(map(_QUEUE_OFFSET, messages), messages, strict=True))
         known = fresh.keys() & self._tree.keys()
         self._tree.update(fresh)
         for offset in known:

@@ -197,9 +197,9 @@ class WorkerPool:
                 self._quick = True
                 while self._wake(self._standing_back):
                     pass
-                if time.monotonic() - woken_at > _BUSY_S or not self._linger(parked):
-                    if not self._park(parked):
-                        return
+                busy = time.monotonic() - woken_at <= _BUSY_S
+                if not (busy and self._linger(parked)) and not self._park(parked):
+                    return
                 woken_at = time.monotonic()
                 woken = True
                 continue

@@ -62,6 +62,10 @@ class ConsumerInner(Protocol):
         """See Pulling.pull_message."""
         ...
 
+    def hand_over(self) -> None:
+        """See Pulling.hand_over."""
+        ...
+
     def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Go on from other offsets. May not block for longer than a moment."""
         ...

@@ -1,8 +1,8 @@
 """The one thread that pulls for all consumers of a client instance (PullMessageService of 4.9).
 
 It never waits for a broker: a pull without an answer yet is held by the broker, whose thread brings
-the answer. The thread sleeps in its queue while there is nothing to pull. Before it does, it says so:
-what it has brought may lie where others wait for more of it.
+the answer. The thread sleeps in its queue while there is nothing to pull. Before it does, it says
+so: what it has brought may lie where others wait for more of it.
 """
 
 from __future__ import annotations
@@ -130,13 +130,19 @@ class PullService:
     def _run(self) -> None:
         while not self._stopped:
             if self._requests.empty():
-                for consumer in self._pulled:
-                    consumer.hand_over()
-                self._pulled.clear()
+                self._hand_over()
             request = self._requests.get()
             if request is None:
                 return
             self._pull(request)
+
+    def _hand_over(self) -> None:
+        for consumer in self._pulled:
+            try:
+                consumer.hand_over()
+            except Exception:
+                logger.exception("what was pulled can not be handed over")
+        self._pulled.clear()
 
     def _pull(self, request: PullRequest) -> None:
         consumer = self._select_consumer(request.consumer_group)

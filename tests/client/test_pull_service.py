@@ -24,6 +24,11 @@ class Puller:
     def __init__(self) -> None:
         self.pulled: list[int] = []
         self.threads: set[str] = set()
+        self.handed_over: list[int] = []
+
+    def hand_over(self) -> None:
+        self.handed_over.append(len(self.pulled))
+        raise RuntimeError("no thread can be started")
 
     def pull_message(self, request: PullRequest) -> None:
         self.pulled.append(request.message_queue.queue_id)
@@ -59,10 +64,12 @@ def test_one_thread_pulls_for_all_queues_and_survives_what_goes_wrong(
     service.execute_pull_request_immediately(request(1, group="unknown"))
     for queue_id in (13, 2, 3):
         service.execute_pull_request_immediately(request(queue_id))
-    eventually(lambda: len(puller.pulled) == 3)
+    eventually(lambda: puller.handed_over[-1:] == [3])
     service.shutdown()
     assert puller.pulled == [13, 2, 3]
     assert puller.threads == {"pulls"}
+    assert puller.handed_over[-1] == 3, "what was pulled may lie until the thread says it rests"
+    assert "what was pulled can not be handed over" in caplog.text
     assert "no consumer of the group, pull request is dropped" in caplog.text
     assert not any(thread.name == "pulls" for thread in threading.enumerate())
 

@@ -178,3 +178,66 @@ def test_the_number_of_threads_can_change(make_pool) -> None:
     eventually(lambda: pool.threads == 1)
     with pytest.raises(ValueError, match="a thread or more"):
         pool.update_core_pool_size(0)
+
+
+def test_what_more_was_to_follow_is_done_although_nothing_follows(make_pool) -> None:
+    pool = make_pool(2)
+    done: list[int] = []
+    for part in range(500):
+        pool.submit(Parts([part], done.append), more_follows=True)
+        if part % 7 == 0:
+            eventually(lambda: not pool.waiting)
+    eventually(lambda: sorted(done) == list(range(500)))
+
+
+def test_what_was_left_lying_is_begun_when_it_is_handed_over(make_pool) -> None:
+    pool = make_pool(1)
+    done: list[int] = []
+    lingerer = threading.Lock()
+    lingerer.acquire()
+    pool._lingering.append(lingerer)
+    pool.submit(Parts([1], done.append), more_follows=True)
+    assert lingerer.locked()
+    assert pool.threads == 0
+    pool.hand_over()
+    assert not lingerer.locked(), "who lingers was not woken"
+    pool.submit(Parts([2], done.append))
+    eventually(lambda: done == [1, 2])
+
+
+@pytest.mark.conformance("E7")
+def test_listeners_that_block_get_all_threads_from_who_stands_back_for_them(make_pool) -> None:
+    pool = make_pool(20)
+    together = threading.Barrier(20)
+    met: list[int] = []
+
+    def meet(part: int) -> None:
+        together.wait(PATIENCE_S)
+        met.append(part)
+
+    quick: list[int] = []
+    for part in range(100):  # somebody lingers from now on
+        pool.submit(Parts([part], quick.append), more_follows=True)
+    for part in range(20):
+        pool.submit(Parts([part], meet), more_follows=True)
+    eventually(lambda: len(met) == 20, "threads were not woken while one was blocked")
+    assert len(quick) == 100
+
+
+def test_who_stands_back_goes_on_when_a_thread_has_nothing_to_do(make_pool) -> None:
+    pool = make_pool(1)
+    done: list[int] = []
+    opened = threading.Event()
+
+    def do(part: int) -> None:
+        assert opened.wait(PATIENCE_S)
+        done.append(part)
+
+    submitting = threading.Thread(
+        target=lambda: [pool.submit(Parts([n], do), more_follows=True) for n in range(40)]
+    )
+    submitting.start()
+    submitting.join(PATIENCE_S)
+    assert not submitting.is_alive(), "nobody waits for a listener that blocks"
+    opened.set()
+    eventually(lambda: len(done) == 40)
