@@ -58,9 +58,7 @@ def by_age(
         # A message is as old as an edge if it was stored at that time or before.
         cuts = [what.max_offset]
         for edge in edges:
-            cut = view.offset_in_queue_by_time(
-                topic, queue_id, as_of - edge + 1, Boundary.LOWER
-            )
+            cut = view.offset_in_queue_by_time(topic, queue_id, as_of - edge + 1, Boundary.LOWER)
             cuts.append(min(max(cut, first), cuts[-1]))
         cuts.append(first)
         behind = bytes_behind(view, topic, queue_id, {*cuts} - {what.max_offset}, what.max_offset)
@@ -103,9 +101,7 @@ def by_size(view: StoreView, parts: Iterable[Part], edges: Sequence[int]) -> lis
     ]
 
 
-def quantile_age(
-    view: StoreView, parts: Sequence[Part], as_of: int, share: float
-) -> int | None:
+def quantile_age(view: StoreView, parts: Sequence[Part], as_of: int, share: float) -> int | None:
     """The age (ms) that ``share`` of the unread messages are at most as old as.
 
     Found by bisecting the time, to the millisecond. None if nothing is unread.

@@ -109,7 +109,10 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         "Lag: who is late, by how much, since when, and what is about to be lost.",
         {
             "show": Leaf("lag", "show", "Show how far groups are behind"),
+            "histogram": Leaf("lag_backlog", "histogram", "Show ages, sizes, tags of a backlog"),
+            "watch": Leaf("lag", "watch", "Watch how far groups are behind, live"),
             "check": Leaf("lag_check", "check", "Say whether groups are fine, for monitoring"),
+            "risk": Leaf("lag_backlog", "risk", "Show what will be deleted unread"),
         },
     ),
     "broker": Noun(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.health import Look, judge
 from analytics.rates import RATE_WINDOW_MS, StoredSince
-from analytics.retention import LogFile, due_of, log_files
+from analytics.retention import LogFile, Rules, due_of, log_files
 from analytics.totals import QueueLag
 from analytics.trend import TREND_WINDOW_MS, looks, rates
 from analytics.unread import Unread, bytes_behind
@@ -55,17 +55,23 @@ class _Queue(NamedTuple):
 
 
 def look(
-    broker: "EmbeddedBroker", as_of: int, choice: Choice, history: SampleHistory | None = None
+    broker: "EmbeddedBroker",
+    as_of: int,
+    choice: Choice,
+    history: SampleHistory | None = None,
+    *,
+    rules: Rules | None = None,
 ) -> StoreLook:
     """Look at the store now. Progress is read before the ends of queues: no lag is negative.
 
-    ``history`` is what earlier looks told; None: the samples that the store keeps.
+    ``history`` is what earlier looks told; None: the samples that the store keeps. ``rules`` is
+    how files are deleted; None: as the store's settings say.
     Raises what :func:`rmqctl.lag.choosing.readers` raises.
     """
     if history is None:
         history = ProgressSamples(broker.view.root).read(as_of - TREND_WINDOW_MS)
     chosen = readers(broker, choice)
-    queues = _read_queues(broker, as_of, chosen)
+    queues = _read_queues(broker, as_of, chosen, rules or rules_of(broker.view))
     depths = _Depths(broker)
     standings = []
     for (group, topic), offsets in chosen.offsets.items():
@@ -86,7 +92,7 @@ def _read_by(broker: "EmbeddedBroker", topic: str, offsets: Iterable[int]) -> Se
 
 
 def _read_queues(
-    broker: "EmbeddedBroker", as_of: int, chosen: Readers
+    broker: "EmbeddedBroker", as_of: int, chosen: Readers, rules: Rules
 ) -> dict[tuple[str, int], _Queue]:
     committed: dict[tuple[str, int], set[int]] = defaultdict(set)
     for (_, topic), offsets in chosen.offsets.items():
@@ -95,7 +101,7 @@ def _read_queues(
             committed[topic, queue_id].update(() if known is None else (known,))
     view = broker.view
     since = StoredSince(view, as_of - RATE_WINDOW_MS)
-    files = log_files(view, rules_of(view), as_of)
+    files = log_files(view, rules, as_of)
     return {
         (topic, queue_id): _read_queue(view, topic, queue_id, known, since, files)
         for (topic, queue_id), known in committed.items()

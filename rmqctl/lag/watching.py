@@ -61,8 +61,8 @@ class Watcher:
             if not with_rates:
                 found.append(WatchedRow(*head, *tail))
                 continue
-            needed = _needed(standing.members, total.rate_in, total.rate_out)
-            rates = (total.rate_in, total.rate_out, total.drain_ms, standing.members, needed)
+            members = standing.members, needed(standing.members, total.rate_in, total.rate_out)
+            rates = (total.rate_in, total.rate_out, total.drain_ms, *members)
             found.append(WatchedRateRow(*head, *rates, *tail))
         return found
 
@@ -78,7 +78,11 @@ def drained(seen: StoreLook) -> bool:
     )
 
 
-def _needed(members: int, rate_in: float | None, rate_out: float | None) -> int | None:
+def needed(members: int, rate_in: float | None, rate_out: float | None) -> int | None:
+    """How many members keep up with what comes in, if each is as quick as those there are.
+
+    None without members, or if they read nothing, or if that is not known.
+    """
     if not members or not rate_out or rate_in is None:
         return None
     return ceil(rate_in / (rate_out / members))

@@ -12,7 +12,8 @@ import pytest
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import OffsetCommit
 from rmqctl.lag.choosing import Choice
-from rmqctl.lag.watching import Watcher, drained
+from rmqctl.lag.watching import Watcher, drained, needed
+from rmqctl.rows.watched import WatchedRateRow
 from storage.model import Message
 from tests.support.cli import run, start
 
@@ -42,22 +43,26 @@ def test_looks_give_rates_a_forecast_and_a_word_without_any_sample(store):
 
         step(200, 0)
         watcher = Watcher(reader, Choice(), T + 100_000)
-        changes, rates = [], []
+        rows = []
         for number in range(5):
             seen = watcher.look(T + 100_000 + 10_000 * number)
-            (row,) = watcher.rows(seen, with_rates=True)
-            changes.append(row.change)
-            rates.append((row.rate_in, row.rate_out, row.drain_ms))
+            rows += watcher.rows(seen, with_rates=True)
+            assert not drained(seen)
             step(10, 30 * (number + 1))
-        assert changes == [None, -20, -20, -20, -20]
-        assert [rate[1:] for rate in rates[:2]] == [(None, None)] * 2
-        assert rates[2:] == [
-            (1.0, 3.0, 80_000),
-            (1.0, 3.0, 70_000),
-            (1.0, 3.0, 60_000),
-        ]
-        assert row.status == "OK"
-        assert not drained(seen)
+    assert [row.change for row in rows] == [None, -20, -20, -20, -20]
+    timed = [row for row in rows if isinstance(row, WatchedRateRow)]
+    rates = [(row.rate_in, row.rate_out, row.drain_ms) for row in timed]
+    assert [rate[1:] for rate in rates[:2]] == [(None, None)] * 2
+    assert rates[2:] == [(1.0, 3.0, 80_000), (1.0, 3.0, 70_000), (1.0, 3.0, 60_000)]
+    assert rows[-1].status == "OK"
+
+
+@pytest.mark.feature(51)
+def test_the_forecast_says_how_many_members_it_would_take():
+    assert needed(2, 10.0, 4.0) == 5
+    assert needed(2, 4.0, 4.0) == 2
+    assert needed(3, 1.0, 30.0) == 1
+    assert needed(0, 10.0, 4.0) is needed(2, 10.0, 0.0) is needed(2, None, 1.0) is None
 
 
 def test_drained_is_what_has_nothing_left_to_read(behind):

@@ -1,0 +1,76 @@
+"""When files may be deleted, by RocketMQ's rule."""
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from analytics.retention import HOUR_MS, LogFile, Rules, due_of, log_files, safe_from
+from storage.readonly import StoreView
+from tests.support.samples import TINY, Sample, open_store
+
+DAY = 24 * HOUR_MS
+
+
+def local(*parts):
+    return int(datetime(*parts).timestamp() * 1000)
+
+
+NIGHT = Rules(3 * DAY, frozenset({4}))
+
+
+@pytest.mark.feature(52)
+def test_a_file_goes_in_the_first_hour_of_deletion_after_its_time():
+    now = local(2026, 3, 10, 12)
+    assert NIGHT.due(local(2026, 3, 9, 15, 30), now) == local(2026, 3, 13, 4)
+    assert NIGHT.due(local(2026, 3, 9, 4, 30), now) == local(2026, 3, 12, 4, 30)
+    assert NIGHT.due(local(2026, 3, 9, 3, 59), now) == local(2026, 3, 12, 4)
+
+
+@pytest.mark.feature(52)
+def test_what_is_overdue_goes_in_the_next_such_hour_or_now():
+    old = local(2026, 1, 1)
+    assert NIGHT.due(old, local(2026, 3, 10, 12)) == local(2026, 3, 11, 4)
+    assert NIGHT.due(old, local(2026, 3, 10, 4, 59)) == local(2026, 3, 10, 4, 59)
+
+
+@pytest.mark.feature(52)
+def test_a_full_disk_takes_the_hour_and_a_fuller_one_the_age():
+    now, written = local(2026, 3, 10, 12), local(2026, 3, 9, 15)
+    assert NIGHT._replace(any_hour=True).due(written, now) == local(2026, 3, 12, 15)
+    assert NIGHT._replace(any_hour=True).due(local(2026, 1, 1), now) == now
+    assert NIGHT._replace(at_once=True).due(written, now) == now
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Twenty messages in several log files of 4 KiB."""
+    (tmp_path / "s").mkdir()
+    with open_store(tmp_path / "s") as store:
+        for number in range(20):
+            store.put_message(Sample(f"m{number}", "T", 0, 800).inner())
+    return tmp_path / "s"
+
+
+@pytest.mark.feature(52)
+def test_no_file_goes_before_an_older_one_and_the_last_one_stays(root):
+    now = local(2026, 3, 10, 12)
+    names = sorted((root / "commitlog").iterdir())
+    days = [9, 6, 8]  # when each was written last: the second one must wait for the first
+    for path, day in zip(names, days, strict=False):
+        written = local(2026, 3, day) / 1000
+        os.utime(path, (written, written))
+    with StoreView.open(root, TINY) as view:
+        files = log_files(view, NIGHT._replace(any_hour=True), now)
+        assert [file.first for file in files] == [int(Path(p).name) for p in names]
+        assert files[-1].due_timestamp is None
+        assert [file.due_timestamp for file in files[:3]] == [local(2026, 3, 12)] * 3
+        assert due_of(files, files[1].first + 7) == local(2026, 3, 12)
+        assert due_of(files, files[-1].first + 7) is None
+
+
+def test_what_is_safe_begins_with_the_first_file_that_stays():
+    files = [LogFile(0, 100), LogFile(4096, 200), LogFile(8192, None)]
+    assert [safe_from(files, until) for until in (99, 100, 199, 200)] == [0, 4096, 4096, 8192]
+    assert due_of([], 5) is None
