@@ -43,7 +43,7 @@ def carry_out(
     dry = not will_execute(cli, execute_by_default=execute_by_default)
     for_programs = cli.view.format.for_programs
     if dry or not for_programs or not plan:
-        _tell_hidden(cli, cli.rows(row_type, plan), len(plan))
+        _print_plan(cli, row_type, result_type or row_type, plan)
         cli.out.flush()
     for sentence in foot:
         cli.say(sentence)
@@ -108,6 +108,22 @@ def _why_not(cli: Cli, planned: bool) -> str:
     if cli.flag("dry_run"):
         return "dry run: nothing was changed"
     return "nothing was changed; add --execute to do it"
+
+
+def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]) -> None:
+    """Print the plan; columns that only the result has are left out of it."""
+    from rmqctl.output.fields import fields_of
+    from rmqctl.output.render import render_rows
+
+    own = {field.name for field in fields_of(row_type)}
+    later = {field.name for field in fields_of(result_type)} - own
+
+    def known(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(n for n in names if n.lstrip("+-").replace("-", "_").lower() not in later)
+
+    view = cli.view
+    view = view._replace(columns=known(view.columns), sort=known(view.sort))
+    _tell_hidden(cli, render_rows(row_type, plan, view, cli.out), len(plan))
 
 
 def _tell_hidden(cli: Cli, shown: int, total: int) -> None:

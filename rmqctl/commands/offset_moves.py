@@ -8,7 +8,7 @@ import typer
 from rmqctl.context import context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading
-from rmqctl.rows.moves import PlannedMove
+from rmqctl.rows.moves import DoneMove
 from rmqctl.rows.orphans import Orphan
 
 _Groups = Annotated[
@@ -34,7 +34,7 @@ _Expect = Annotated[
 ]
 
 
-@prints(PlannedMove)
+@prints(DoneMove)
 def reset(
     ctx: typer.Context,
     group: _Groups = None,
@@ -166,7 +166,7 @@ def reset(
         carry_out_reset(cli, broker, whose, given[0], places[given[0]], rule, how)
 
 
-@prints(PlannedMove)
+@prints(DoneMove)
 def undo(
     ctx: typer.Context,
     change_id: Annotated[
@@ -193,7 +193,7 @@ def undo(
         take_back(cli, broker, change_id, no_live=no_live)
 
 
-@prints(PlannedMove)
+@prints(DoneMove)
 def import_offsets(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV as Kafka's tools, or JSON")],
@@ -226,7 +226,7 @@ def import_offsets(
         )
 
 
-@prints(PlannedMove)
+@prints(DoneMove)
 def delete(
     ctx: typer.Context,
     group: _Groups = None,

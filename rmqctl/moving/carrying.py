@@ -58,13 +58,14 @@ class Carrier:
         check: Check = lambda _: None,
         note: Mapping[str, Any] | None = None,
         refusal: CliError | None = None,
-        save: Callable[[Sequence[Any]], None] | None = None,
+        save: Callable[[Sequence[Any]], str] | None = None,
     ) -> bool:
         """Show, ask, do, show; gives whether anything was done.
 
         ``no_live`` refuses (7) where consumers run. ``check`` may refuse under the lock, beside
         the check that nobody has moved anything meanwhile. ``full``: see foot.
-        ``save`` gets the rows of the plan. ``refusal`` is raised once the plan has been shown.
+        ``save`` gets the rows of the plan and gives a sentence about it. ``refusal`` is raised
+        below the plan.
         """
         cli = self._cli
         groups = sorted({step.stand.place.group for step in steps})
@@ -80,7 +81,7 @@ class Carrier:
             ),
         ]
         if save is not None:
-            save(plan)
+            sentences.append(save(plan))
         if live and no_live and refusal is None:
             refusal = Refused(f"group {min(live)} has running consumers, and --no-live was given")
 

@@ -121,16 +121,16 @@ def carry_out_reset(
         full=how.full,
         check=expects(expected),
         refusal=refusal,
-        save=None if how.export is None else _saver(cli, how.export),
+        save=None if how.export is None else _saver(how.export),
     )
 
 
-def _saver(cli: "Cli", path: Path) -> "Callable[[Sequence[PlannedMove]], None]":
-    def save(rows: Sequence[PlannedMove]) -> None:
+def _saver(path: Path) -> "Callable[[Sequence[PlannedMove]], str]":
+    def save(rows: Sequence[PlannedMove]) -> str:
         write_plan(path, rows)
-        cli.say(
-            f"wrote the plan; 'rmqctl offset reset --from-file {path} --expect {path} --execute' "
-            "carries it out if nobody has moved anything by then"
+        return (
+            f"saved: 'rmqctl offset reset --from-file {path} --expect {path} --execute' carries "
+            "it out if nobody has moved anything by then"
         )
 
     return save

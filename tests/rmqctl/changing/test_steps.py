@@ -12,7 +12,7 @@ import pytest
 from broker.embedded import EmbeddedBroker
 from rmqctl.changing.steps import carry_out, refuse_beside_java
 from rmqctl.context import Cli
-from rmqctl.errors import PartlyDone, Refused
+from rmqctl.errors import PartlyDone, Refused, UsageProblem
 from storage.errors import StoreInUseError
 from storage.model import Message
 from tests.support.hand_made import HandMade
@@ -95,6 +95,14 @@ def test_people_get_the_plan_and_the_result(streams):
     assert streams.carry_out(given=given, results=RESULTS)
     assert streams.done
     assert streams.out == "name\na\nb\nname\tapplied\na\ttrue\nb\ttrue\n"
+
+
+def test_columns_of_the_result_are_no_error_of_the_plan(streams):
+    given = {"output": "plain", "columns": "applied,name", "sort": "-applied", "yes": True}
+    assert streams.carry_out(given=given, results=RESULTS, execute_by_default=True)
+    assert streams.out == "name\na\nb\napplied\tname\ntrue\ta\ntrue\tb\n"
+    with pytest.raises(UsageProblem):
+        streams.carry_out(given={**given, "columns": "done"})
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl", "yaml", "csv", "tsv"])
