@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-full check format bench completions pictures conformance compared build clean
+.PHONY: help install demo test test-full check format bench completions pictures conformance compared man build clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -40,6 +40,7 @@ check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no un
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/checks/completions_fresh.py
+	$(BIN)/python tests/checks/man_fresh.py
 	$(BIN)/python tests/checks/declared_dependencies.py
 	$(BIN)/python tests/checks/docstrings.py
 	$(BIN)/python tests/checks/conformance.py
@@ -54,6 +55,9 @@ bench: $(STAMP) ## Measure against memcpy, lmdb and SQLite
 
 completions: $(STAMP) ## Write the completion scripts of bash, zsh, fish and PowerShell
 	$(BIN)/python tests/checks/completions_fresh.py --write
+
+man: $(STAMP) ## Write the manual pages of all commands
+	$(BIN)/python tests/checks/man_fresh.py --write
 
 pictures: $(STAMP) ## Export the README's picture from real output
 	$(BIN)/python docs/make_pictures.py

@@ -18,10 +18,10 @@ from rmqctl.tree import SECTIONS, TREE, Leaf, Noun
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _RAW: dict[str, Any] = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-_ABOUT = """\
+ABOUT = """\
 A RocketMQ 4.9 store is a folder; rmqctl is the program that sends to it, reads it and looks after
 it, without a broker process. Not affiliated with the Apache Software Foundation."""
-_EXAMPLES = """\
+EXAMPLES = """\
   Send a line:                        echo hello | rmqctl produce greetings
   Read it back and stop at the end:   rmqctl consume greetings -e
   Read as a group that remembers:     rmqctl consume greetings -g readers -e
@@ -136,7 +136,7 @@ class LazyGroup(TyperGroup):
             records = [option.get_help_record(ctx) for option in self.params]
             formatter.write_dl([record for record in records if record])
         with formatter.section("Examples"):
-            formatter.write(_EXAMPLES + "\n")
+            formatter.write(EXAMPLES + "\n")
 
     def _sections(self) -> Sequence[tuple[str, Sequence[str]]]:
         if self.table is not TREE:
@@ -172,4 +172,4 @@ def build(name: str, entry: Leaf | Noun) -> TyperGroup | Command:
 
 def root() -> LazyGroup:
     """The whole program."""
-    return LazyGroup("rmqctl", _ABOUT, TREE)
+    return LazyGroup("rmqctl", ABOUT, TREE)

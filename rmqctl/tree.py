@@ -158,6 +158,8 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         },
     ),
     "explain": Leaf("explain", "explain", "Explain a word, a code, a state, a setting"),
+    "cheat": Leaf("cheat", "cheat", "Show lines to copy, sheet by sheet"),
+    "man": Leaf("man", "man", "Show the manual page of a command"),
     "doctor": Leaf("doctor", "doctor", "Look whether everything that is needed is there"),
     "mqadmin": Leaf("mqadmin", "mqadmin", "Run a command of mqadmin 4.9 in its new form"),
     "completion": Leaf("completion", "completion", "Print the completion script of a shell"),
@@ -178,6 +180,16 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "audit",
         "store",
     ),
-    "The program": ("config", "context", "explain", "doctor", "mqadmin", "completion", "version"),
+    "The program": (
+        "config",
+        "context",
+        "explain",
+        "cheat",
+        "man",
+        "doctor",
+        "mqadmin",
+        "completion",
+        "version",
+    ),
 }
 """How the root's help groups the commands."""

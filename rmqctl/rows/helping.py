@@ -31,3 +31,11 @@ class OldCommandRow(NamedTuple):
     here: Annotated[str | None, "what it runs, with samples for what must be given"]
     why_not: Annotated[str | None, "why there is nothing like it"]
     options: Annotated[list[str], Wide("its options, but for the name server's")]
+
+
+class CheatRow(NamedTuple):
+    """A line to copy."""
+
+    sheet: Annotated[str, "the sheet it is on"]
+    task: Annotated[str, "what it is for"]
+    command: Annotated[str, "the line"]

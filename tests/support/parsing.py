@@ -1,6 +1,8 @@
 """Parsing a command line as the program does, without running it."""
 
 from collections.abc import Sequence
+from contextlib import redirect_stdout
+from io import BytesIO, TextIOWrapper
 from typing import Any
 
 from rmqctl import lazy
@@ -18,5 +20,11 @@ def parsed(words: Sequence[str]) -> list[str]:
     while isinstance(command, lazy.LazyGroup):
         name, command, rest = command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
         names.append(name)
-        ctx = command.make_context(name, rest, parent=ctx)
+        try:
+            with redirect_stdout(TextIOWrapper(BytesIO())):
+                ctx = command.make_context(name, rest, parent=ctx)
+        except SystemExit as ended:  # -o help and --version are answered while parsing
+            if ended.code:
+                raise
+            break
     return names
