@@ -7,7 +7,7 @@ import typer
 from rmqctl.context import context_of, prints
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import DAMAGED
-from rmqctl.opening import open_for_reading
+from rmqctl.opening import view_of
 from rmqctl.rows.messages import MessageRow, message_row
 
 if TYPE_CHECKING:
@@ -43,15 +43,15 @@ def get(
         raise UsageProblem(f"--queue: {queue} is not a queue")
     if queue_offset is not None and queue_offset < 0:
         raise UsageProblem(f"--offset: {queue_offset} is not a queue offset")
-    with open_for_reading(cli) as broker:
+    with view_of(cli) as view:
         from rmqctl.looking.messages import at_place, with_id
 
         if message_id is not None:
-            found = with_id(cli, broker, message_id, topic)
+            found = with_id(cli, view, message_id, topic)
         elif topic is None or queue is None or queue_offset is None:
             raise UsageProblem("a place needs all of --topic, --queue and --offset")
         else:
-            found = [at_place(broker, topic, queue, queue_offset)]
+            found = [at_place(view, topic, queue, queue_offset)]
         rows = [_row(message) for message in found]
     if len(rows) == 1:
         cli.one(rows[0])

@@ -191,7 +191,7 @@ def _messages(
     from rmqctl.looking.messages import with_id
 
     first: dict[str, MessageExt] = {}
-    for message in with_id(cli, broker, message_id, None):
+    for message in with_id(cli, broker.view, message_id, None):
         first.setdefault(message.topic, message)
     if topics is None:
         return list(first.values())
