@@ -13,6 +13,7 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.retrying.failure_reason import FAILURE_PROPERTIES
+from broker.retrying.lineage import LINEAGE_PROPERTIES
 from rmqctl import exit_codes
 from storage.config import SMALL_STORE, StoreConfig
 from storage.configs.progress_table import ProgressTable, QueueProgress
@@ -294,6 +295,11 @@ def test_settings_are_those_of_the_code(config: type[StoreConfig] | type[BrokerC
 def test_the_properties_of_failures_are_those_of_the_code() -> None:
     rows = table((ROOT / "docs" / "retries.md").read_text(), "property")
     assert tuple(row[0].strip("`") for row in rows) == FAILURE_PROPERTIES
+
+
+def test_the_properties_of_lineage_are_those_of_the_code() -> None:
+    rows = table((ROOT / "docs" / "retries.md").read_text(), "lineage")
+    assert tuple(row[0].strip("`") for row in rows) == LINEAGE_PROPERTIES
 
 
 def _shown(value: object) -> str:

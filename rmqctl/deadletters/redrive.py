@@ -22,14 +22,14 @@ from .planning import Choice, Place, Planned, Planner, other_readers
 from .rewriting import Rewriting
 from .run import (
     ALREADY,
+    Progress,
     Redriving,
     Sent,
     Task,
-    done_places,
     letter_at,
     new_run_id,
+    progress_of,
     settle,
-    stored_by,
     task_from,
     unsettled,
 )
@@ -37,6 +37,7 @@ from .run import (
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
     from rmqctl.context import Cli
+    from storage.readonly import StoreView
 
 LAST: Final = "last"
 """``--resume last``: the newest run of the group."""
@@ -116,23 +117,21 @@ def resume(cli: "Cli", group: str, run: str, limits: Limits, receipts_file: Path
     """Go on with a run: what it was to do and has not done. NotFound for an unknown run."""
     with open_for_reading(cli) as broker:
         letters = DeadLetters(broker, group)
-        task, done = _read_run(broker.view.root, group, run)
-        stored = stored_by(broker.view, task)
+        task, progress = _read_run(broker.view, group, run)
         planner = Planner(broker, letters, task.target, task.rewriting, task.max_redrives)
-        late = [place for place in stored if place not in done]
-        left = [place for place in task.places if place not in done and place not in stored]
+        left = [place for place in task.places if place not in progress.sent]
         if limits.most is not None:
             left = left[: limits.most]
         dead = [letter_at(broker.view, letters.topic, place) for place in left]
         planned = [
-            *(_late(broker, letters, place) for place in late),
+            *(_late(broker, letters, place) for place in progress.late),
             *planner.plan(message for message in dead if message is not None),
         ]
         question = _question(cli, broker, group, planned)
-    cli.say(f"run {task.run}: {len(done | set(stored))} of {len(task.places)} were sent before")
+    cli.say(f"run {task.run}: {len(progress.sent)} of {len(task.places)} were sent before")
     # Marks that were set meanwhile were set by somebody else: then it is theirs.
     handled = {place for place in task.places if _is_handled(letters, place)}
-    theirs = handled - done - set(stored)
+    theirs = handled - progress.sent
     if theirs:
         cli.say(f"{len(theirs)} were handled otherwise since, and are left alone")
         planned = [one for one in planned if one.place not in theirs]
@@ -196,8 +195,7 @@ def _attempt(
         raise Refused("another redrive is at work on this store; wait until it has ended")
     stored: dict[Place, Sent] = {}
     if attempt.resumes:
-        _, done = _read_run(broker.view.root, task.group, task.run)
-        stored = {p: sent for p, sent in stored_by(broker.view, task).items() if p not in done}
+        stored = _read_run(broker.view, task.group, task.run)[1].late
     settle(broker.view, task.group)
     letters = DeadLetters(broker, task.group)
     places = {planned.place for planned in attempt.planned}
@@ -241,15 +239,16 @@ def _settle(cli: "Cli", group: str) -> None:
             settle(broker.view, group)
 
 
-def _read_run(root: Path, group: str, run: str) -> tuple[Task, set[Place]]:
-    """A run of a group, and what its receipts say was sent."""
-    runs = RedriveRuns(root)
+def _read_run(view: "StoreView", group: str, run: str) -> tuple[Task, Progress]:
+    """A run of a group, and how far it is."""
+    runs = RedriveRuns(view.root)
     names = runs.names()
     for name in reversed(names) if run == LAST else [run]:
         read = runs.read(name)
         if read is not None and read[0]["group"] == group:
-            return task_from(read[0]), done_places(read[1])
-    raise NotFound(f"group {group} has no redrive run {run!r} in {root}")
+            task = task_from(read[0])
+            return task, progress_of(view, task, read[1])
+    raise NotFound(f"group {group} has no redrive run {run!r} in {view.root}")
 
 
 def _late(broker: "EmbeddedBroker", letters: DeadLetters, place: Place) -> Planned:

@@ -3,9 +3,9 @@
 What is sure: a run sends each dead letter at most once, however often it is broken off and resumed.
 Each message that it stores names the run and the dead letter. Whoever resumes looks for them in the
 log, from where it ended when the run began, so a message that was stored and whose receipt was lost
-is found, and gets its receipt then. (Where the log files of that time have been deleted meanwhile,
-only the receipts tell.) A message that was not acknowledged is either whole in the log or not there
-at all.
+is found, and gets its receipt then; one that a loss of power has taken back is sent again. (Where
+the log files of that time have been deleted meanwhile, only the receipts tell.) A message that was
+not acknowledged is either whole in the log or not there at all.
 """
 
 import secrets
@@ -141,8 +141,36 @@ def done_places(receipts: Sequence[dict[str, Any]]) -> set[Place]:
     }
 
 
-def unsettled(root: Path, group: str) -> Iterator[tuple[Task, set[Place]]]:
-    """Runs of a group that were killed, and what their receipts say was sent."""
+class Progress(NamedTuple):
+    """How far a run is."""
+
+    done: set[Place]
+    """Sent, with a receipt."""
+    late: dict[Place, Sent]
+    """Sent, and killed before the receipt."""
+
+    @property
+    def sent(self) -> set[Place]:
+        """Sent either way."""
+        return self.done | set(self.late)
+
+
+def progress_of(view: "StoreView", task: Task, receipts: Sequence[dict[str, Any]]) -> Progress:
+    """How far a run is, by its receipts and by the log.
+
+    A receipt whose message a loss of power has taken counts only where the log has been deleted
+    since, and can not be asked.
+    """
+    stored = stored_by(view, task)
+    done = done_places(receipts)
+    if view.log_min_offset() <= task.log_offset:
+        topic = dlq_topic(task.group)
+        done = {p for p in done if p in stored or letter_at(view, topic, p) is None}
+    return Progress(done, {p: sent for p, sent in stored.items() if p not in done})
+
+
+def unsettled(root: Path, group: str) -> Iterator[tuple[Task, list[dict[str, Any]]]]:
+    """Runs of a group that were killed, and their receipts."""
     runs = RedriveRuns(root)
     for name in runs.names():
         read = runs.read(name)
@@ -150,14 +178,14 @@ def unsettled(root: Path, group: str) -> Iterator[tuple[Task, set[Place]]]:
             continue
         task = task_from(read[0])
         if task.group == group:
-            yield task, done_places(read[1])
+            yield task, read[1]
 
 
 def settle(view: "StoreView", group: str) -> None:
     """Mark what runs that were killed have sent, so that no other run sends it once more."""
-    for task, done in unsettled(view.root, group):
+    for task, receipts in unsettled(view.root, group):
         marks: dict[int, list[Range]] = defaultdict(list)
-        for queue_id, offset in done | set(stored_by(view, task)):
+        for queue_id, offset in progress_of(view, task, receipts).sent:
             marks[queue_id].append((offset, offset + 1))
         HandledFile(view.root).mark(dlq_topic(group), marks)
         with RedriveRuns(view.root).receipts(task.run) as written:
@@ -267,6 +295,8 @@ class Redriving:
 
     def _mark(self) -> None:
         if self._unmarked:
+            if self._broker.store is not None:
+                self._broker.store.flush()  # a mark must not outlive its message
             HandledFile(self._broker.view.root).mark(self._topic, self._to_mark)
             self._to_mark.clear()
             self._unmarked = 0

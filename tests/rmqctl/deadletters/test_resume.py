@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from storage.configs.redrive_runs import RedriveRuns
+from storage.configs.sealed_json import seal, unseal
 from storage.model import Message
 from tests.support.cli import run, start
 from tests.support.dead_letters import bury
@@ -94,6 +95,21 @@ def test_what_was_stored_and_has_no_receipt_is_found_in_the_log(dead):
     assert set(copies().values()) == {1}
     assert sorted(receipts(dead)) == list(range(COUNT))
     assert unhandled() == 0
+
+
+def test_a_receipt_whose_message_is_not_in_the_log_does_not_count(dead):
+    """A loss of power may keep the receipt and take the message."""
+    run("dlq", "redrive", "g", "0", "1", *DO)
+    (path,) = RedriveRuns(dead).path.glob("*.jsonl")
+    task, *rest = (unseal(line) for line in path.read_bytes().split(b"\n")[:-1])
+    assert task is not None
+    task["places"].append((0, 2))
+    receipt = {**(rest[0] or {}), "queue_offset": 2}
+    lines = [task, rest[0] or {}, rest[1] or {}, receipt]
+    path.write_bytes(b"".join(seal(line) + b"\n" for line in lines))
+    assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
+    assert sorted(copies().values()) == [1, 1, 1]
+    assert unhandled() == COUNT - 3
 
 
 def test_a_run_that_was_killed_before_its_marks_gets_them(dead):
