@@ -21,6 +21,7 @@ from client.progress.first_offset import compute_pull_from_where
 from client.progress.offset_store import ReadOffsetType
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER
+from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState
 from client.subscribing.allocate import allocate_strategy
 from client.subscribing.rebalance import Rebalance
@@ -80,12 +81,11 @@ class ActiveConsumer:
     def open(cls, store: str | PathLike[str], group: str, **settings: Any) -> Self:
         """Make a consumer for the store in a folder; the store is closed with the consumer.
 
-        Raises what MessageStore.open raises.
+        Its broker brings retries and delayed messages while it is open: see ``open_own_broker``,
+        which says what is raised.
         """
-        from broker.embedded import EmbeddedBroker
-
         check_group(group)
-        broker = EmbeddedBroker.open(Path(store))
+        broker = open_own_broker(store)
         consumer = cls(group, brokers=[broker], **settings)
         consumer._owned = broker
         return consumer

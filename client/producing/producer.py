@@ -11,6 +11,7 @@ from client.errors import ClientStateError, GroupRegisteredError, TooManyAsyncSe
 from client.hooks import CheckForbiddenHook, SendMessageHook
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER, ClientManager
+from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState
 
 from .bounded_executor import BoundedExecutor
@@ -106,12 +107,11 @@ class Producer:
         >>> queue.topic
         'OrderEvent'
 
-        Raises what MessageStore.open raises.
+        Its broker brings retries and delayed messages while it is open: see ``open_own_broker``,
+        which says what is raised.
         """
-        from broker.embedded import EmbeddedBroker
-
         check_group(group)
-        broker = EmbeddedBroker.open(store)
+        broker = open_own_broker(store)
         producer = cls(group, brokers=[broker], config=config)
         producer._owned = broker
         return producer

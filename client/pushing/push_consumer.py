@@ -10,7 +10,6 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from broker.errors import BrokerError
@@ -19,6 +18,7 @@ from broker.validation import check_group, check_topic
 from client.errors import ClientConfigError, ClientStateError, GroupRegisteredError
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER
+from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState
 from client.subscribing.allocate import allocate_strategy
 from client.subscribing.consumer_config import ConsumerConfig
@@ -111,12 +111,11 @@ class PushConsumer(PushConsumerInner):
     ) -> Self:
         """Make a consumer for the store in a folder; the store is closed with the consumer.
 
-        Raises what MessageStore.open raises.
+        Its broker brings retries and delayed messages while it is open: see ``open_own_broker``,
+        which says what is raised.
         """
-        from broker.embedded import EmbeddedBroker
-
         check_group(group)
-        broker = EmbeddedBroker.open(Path(store))
+        broker = open_own_broker(store)
         consumer = cls(group, brokers=[broker], config=config)
         consumer._owned = broker
         return consumer

@@ -344,7 +344,7 @@ class ClientInstance:
             finally:
                 self._heartbeat_lock.release()
         else:
-            logger.warning("a heartbeat is under way: client_id=%s", self.client_id)
+            logger.info("a heartbeat is under way: client_id=%s", self.client_id)
 
     def clean_offline_brokers(self) -> None:
         """Forget brokers that are closed for good (cleanOfflineBroker)."""

@@ -137,7 +137,8 @@ class Rebalance:
             client_ids = self._consumer_ids(topic)
             if not client_ids:
                 if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-                    logger.warning("no members are known: group=%s topic=%s", self.group, topic)
+                    # Whoever is leaving looks at this as well, after its farewell.
+                    logger.info("no members are known: group=%s topic=%s", self.group, topic)
                 return
             divided = self.strategy.allocate(self.group, self.client_id, divided, client_ids)
         if self._update_process_queues(topic, divided, orderly):

@@ -1,0 +1,70 @@
+"""Clients that bring their store along: what a broker does by itself is done as well."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.embedded import EmbeddedBroker
+from client.consuming.listener import ConsumeConcurrentlyStatus
+from client.polling.pull_consumer import PullConsumer
+from client.producing.producer import Producer
+from client.pushing.push_consumer import PushConsumer
+from client.subscribing.consumer_config import ConsumerConfig
+from storage.config import SMALL_STORE
+from storage.model import Message
+from storage.store import MessageStore
+from tests.support.consumers import PATIENCE_S, eventually
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    MessageStore.create(tmp_path / "store", SMALL_STORE)
+    return tmp_path / "store"
+
+
+@pytest.mark.conformance("H1", "H9")
+def test_a_retry_comes_back_without_any_other_process(root: Path) -> None:
+    attempts: list[int] = []
+    again = threading.Event()
+
+    def listen(messages: Sequence[Any], context: Any) -> ConsumeConcurrentlyStatus:
+        attempts.append(messages[0].reconsume_times)
+        if not attempts[-1]:
+            context.delay_level_when_next_consume = 1
+            return ConsumeConcurrentlyStatus.RECONSUME_LATER
+        again.set()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    with Producer.open(root, "p") as producer:
+        producer.send(Message("T", b"x"))
+    consumer = PushConsumer.open(root, "g", ConsumerConfig())
+    consumer.subscribe("T")
+    consumer.register_message_listener(listen)
+    with consumer:
+        assert again.wait(PATIENCE_S), "nobody has delivered the retry"
+    assert attempts == [0, 1]
+
+
+@pytest.mark.parametrize("client", [Producer, PushConsumer, PullConsumer])
+def test_one_of_a_store_delivers_and_the_next_takes_over(root: Path, client: Any) -> None:
+    first, second = client.open(root, "one"), client.open(root, "two")
+    eventually(lambda: first._owned.elected)
+    assert not second._owned.elected
+    first.shutdown()
+    eventually(lambda: second._owned.elected)
+    second.shutdown()
+
+
+def test_a_store_that_somebody_else_made_is_delivered_from_only_by_will(root: Path) -> None:
+    shutil.rmtree(root / "rmqctl")
+    producer = Producer.open(root, "p")
+    broker = producer._owned
+    assert isinstance(broker, EmbeddedBroker)
+    assert len(broker._service_threads) == 1, "more than its own work"
+    producer.shutdown()
