@@ -1,0 +1,1 @@
+"""The Spark data source ``rocketmq``: stores as tables and as streams."""

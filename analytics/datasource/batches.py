@@ -1,0 +1,133 @@
+"""Rows of the tables as Arrow batches, with the columns that are wanted and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from analytics.kernels.units import read_units
+from storage.readonly import StoreView
+
+if TYPE_CHECKING:
+    from storage.model import MessageExt
+
+    from .ranges import Range
+
+_US_PER_MS: Final = 1000
+
+_OF_MESSAGE: Final[dict[str, Callable[[MessageExt], Any]]] = {
+    "queue_offset": lambda message: message.queue_offset,
+    "tags": lambda message: _text(message.tags),
+    "keys": lambda message: [_text(key) for key in message.keys],
+    "body": lambda message: message.body,
+    "msg_id": lambda message: _text(message.msg_id),
+    "store_timestamp": lambda message: message.store_timestamp * _US_PER_MS,
+    "born_timestamp": lambda message: message.born_timestamp * _US_PER_MS,
+    "reconsume_times": lambda message: message.reconsume_times,
+    "properties": lambda message: [
+        (_text(name), _text(value)) for name, value in message.properties.items()
+    ],
+    "offset_msg_id": lambda message: message.offset_msg_id,
+    "commitlog_offset": lambda message: message.commitlog_offset,
+    "store_size": lambda message: message.store_size,
+    "body_size": lambda message: len(message.body),
+    "flag": lambda message: message.flag,
+    "sys_flag": lambda message: message.sys_flag,
+    "born_host": lambda message: message.born_host,
+    "store_host": lambda message: message.store_host,
+}
+
+
+class DamagedError(Exception):
+    """A message can not be read whole: Spark is to know."""
+
+
+def message_batches(
+    ranges: Iterable[Range], schema: pa.Schema, rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The ``messages`` of some ranges. Raises DamagedError for one that can not be read."""
+    for part in ranges:
+        with StoreView.open(part.path) as view:
+            for start in range(part.first, part.behind, rows):
+                end = min(start + rows, part.behind)
+                yield _of_messages(part, list(_messages(view, part, start, end)), schema)
+
+
+def _messages(view: StoreView, part: Range, start: int, end: int) -> Iterator[MessageExt]:
+    at = start
+    while at < end:
+        units = view.units(part.topic, part.queue_id, at, end - at)
+        if not units:
+            raise DamagedError(_where(part, at))
+        for unit in units:
+            message = view.message_of_unit(part.topic, part.queue_id, at, unit)
+            if message is None:
+                raise DamagedError(_where(part, at))
+            yield message
+            at += 1
+
+
+def _where(part: Range, offset: int) -> str:
+    return (
+        f"{part.path}: message {offset} of {part.topic}, queue {part.queue_id}, can not be read; "
+        "'rmqctl store fsck' tells why"
+    )
+
+
+def _of_messages(part: Range, messages: Sequence[MessageExt], schema: pa.Schema) -> pa.RecordBatch:
+    place = {"broker": part.broker, "topic": _text(part.topic), "queue_id": part.queue_id}
+    columns = []
+    for field in schema:
+        if field.name in place:
+            values = [place[field.name]] * len(messages)
+        else:
+            values = [_OF_MESSAGE[field.name](message) for message in messages]
+        columns.append(pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def unit_batches(ranges: Iterable[Range], schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    """The ``consumequeue`` of some ranges; null where a unit is missing."""
+    for part in ranges:
+        with StoreView.open(part.path) as view:
+            for start in range(part.first, part.behind, rows):
+                end = min(start + rows, part.behind)
+                yield _of_units(view, part, start, end, schema)
+
+
+def _of_units(
+    view: StoreView, part: Range, start: int, end: int, schema: pa.Schema
+) -> pa.RecordBatch:
+    units = read_units(view, part.topic, part.queue_id, start, end)
+    missing = units.sizes == 0
+    count = len(units)
+    columns = []
+    for field in schema:
+        match field.name:
+            case "broker":
+                column = pa.array([part.broker] * count, field.type)
+            case "topic":
+                column = pa.array([_text(part.topic)] * count, field.type)
+            case "queue_id":
+                column = pa.array(np.full(count, part.queue_id), field.type)
+            case "queue_offset":
+                column = pa.array(np.arange(start, end), field.type)
+            case "commitlog_offset":
+                column = pa.array(units.places, field.type, mask=missing)
+            case "store_size":
+                column = pa.array(units.sizes.astype(np.int32), field.type, mask=missing)
+            case "tags_code":
+                column = pa.array(units.tags, field.type, mask=missing)
+            case _:
+                times = view.store_timestamps(units.places, units.sizes)
+                column = pa.array(times * _US_PER_MS, field.type, mask=times < 0)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _text(text: str | None) -> str | None:
+    """What Arrow takes: bytes of a store that are no UTF-8 become question marks."""
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,110 @@
+"""The options of ``spark.read.format("rocketmq")``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from analytics.stores import StoreRef, find_stores
+
+from .tables import TABLES
+
+_KNOWN: Final = (
+    "path",
+    "table",
+    "topics",
+    "groups",
+    "pushdown",
+    "tasks",
+    "batchRows",
+    "startingOffset",
+    "maxBytesPerTrigger",
+    "failOnDataLoss",
+)
+
+
+class OptionError(ValueError):
+    """An option is unknown, missing or malformed."""
+
+
+class Options(NamedTuple):
+    """All options, read. Spark gives their names in any case.
+
+    path                 stores: folders, patterns, YAML lists; more than one with commas between
+    table                see TABLES; default messages
+    topics, groups       names with commas between; default all but RocketMQ's own
+    pushdown             true: filters on place and time are used before reading (Spark's setting
+                         spark.sql.python.filterPushdown.enabled must be on, too)
+    tasks                how many partitions are aimed at; default 8
+    batchRows            rows in an Arrow batch; default 10,000
+    startingOffset       a stream's begin: earliest (default), latest, or a commit log offset
+    maxBytesPerTrigger   bytes of the log that one batch of a stream takes, of each store
+    failOnDataLoss       true (default): a stream whose begin has been deleted fails
+    """
+
+    stores: tuple[StoreRef, ...]
+    table: str
+    topics: frozenset[str] | None
+    groups: frozenset[str] | None
+    pushdown: bool
+    tasks: int
+    batch_rows: int
+    starting_offset: str
+    max_bytes: int | None
+    fail_on_data_loss: bool
+
+
+def read_options(options: Mapping[str, str]) -> Options:
+    """Read the options. Raises OptionError, and what find_stores raises."""
+    known = {name.lower(): name for name in _KNOWN}
+    given: dict[str, str] = {}
+    for name, value in options.items():
+        right = known.get(name.lower())
+        if right is None:
+            near = get_close_matches(name, _KNOWN, 1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(_KNOWN)}"
+            raise OptionError(f"unknown option {name!r} ({hint})")
+        given[right] = value
+    table = given.get("table", "messages").lower()
+    if table not in TABLES:
+        raise OptionError(f"table: {table!r} is none of {', '.join(TABLES)}")
+    stores = find_stores(_names(given.get("path", "")) or ())
+    if not stores:
+        raise OptionError('no store is named: option("path", ...), or load(...)')
+    starting = given.get("startingOffset", "earliest")
+    if starting not in {"earliest", "latest"}:
+        _number("startingOffset", starting, 0)
+    limit = given.get("maxBytesPerTrigger")
+    return Options(
+        tuple(stores),
+        table,
+        _set(given.get("topics")),
+        _set(given.get("groups")),
+        _flag("pushdown", given.get("pushdown", "false")),
+        _number("tasks", given.get("tasks", "8"), 1),
+        _number("batchRows", given.get("batchRows", "10000"), 1),
+        starting,
+        None if limit is None else _number("maxBytesPerTrigger", limit, 1),
+        _flag("failOnDataLoss", given.get("failOnDataLoss", "true")),
+    )
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _set(text: str | None) -> frozenset[str] | None:
+    return None if text is None else frozenset(_names(text))
+
+
+def _number(name: str, text: str, least: int) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) < least:
+        raise OptionError(f"{name}: {text!r} is not a number from {least} on")
+    return int(text)
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise OptionError(f"{name}: {text!r} is neither true nor false")
+    return text.lower() == "true"

@@ -1,0 +1,145 @@
+"""``spark.read.format("rocketmq")``: the tables of stores.
+
+    spark.read.format("rocketmq").option("table", "lag").load("/data/*/store")
+
+Spark finds the source by itself when rmqctl is installed (the package ``pyspark_rocketmq``);
+elsewhere ``spark.dataSource.register(RocketMQSource)`` tells of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from .options import OptionError, Options, read_options
+from .selection import Selection, select
+from .tables import STREAMED, TABLES, ddl
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamReader, Filter
+
+    from analytics.stores import StoreRef
+
+NAME: Final = "rocketmq"
+
+
+class RocketMQSource(DataSource):
+    """Stores as tables (``read``) and as streams (``readStream``). Options: ``options.Options``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The source's short name."""
+        return NAME
+
+    def schema(self) -> str:
+        """The columns of the table that the options name."""
+        return ddl(read_options(self.options).table)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Read a table once; ``schema`` may be some of its columns, in any order."""
+        options = read_options(self.options)
+        _check(schema, options.table)
+        kind = PushdownReader if options.pushdown else TableReader
+        return kind(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Follow a table; ``schema`` may be some of its columns, in any order."""
+        from .stream import LogStream
+
+        options = read_options(self.options)
+        if options.table not in STREAMED:
+            raise OptionError(f"{options.table} is no stream; these are: {', '.join(STREAMED)}")
+        _check(schema, options.table)
+        return LogStream(options, schema)
+
+
+def _check(schema: StructType, table: str) -> None:
+    whole = TABLES[table]
+    for field in schema:
+        if field.name not in whole:
+            raise OptionError(f"{table} has no column {field.name}; it has {', '.join(whole)}")
+        if field.dataType.simpleString() != whole[field.name]:
+            raise OptionError(f"{field.name} of {table} is {whole[field.name]}")
+
+
+class Part(InputPartition):
+    """What one task reads: ranges of queues, or a whole store."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+
+
+class TableReader(DataSourceReader):
+    """Reads a table in tasks."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._chosen = Selection()
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Cut the work; the bounds of queues are those of now, whatever is appended meanwhile."""
+        from .ranges import queue_ranges, tasks_of
+
+        options = self._options
+        if options.table in STREAMED:
+            ranges = list(queue_ranges(options.stores, options.topics, self._chosen))
+            return [Part(task) for task in tasks_of(ranges, options.tasks)]
+        return [Part(ref) for ref in options.stores if self._chosen.wants("broker", ref.broker)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task's rows."""
+        if partition.value is None:  # Spark's way to say that there is no partition
+            return iter(())
+        schema = arrow_schema(self._schema)
+        if self._options.table in STREAMED:
+            return range_batches(self._options, partition.value, schema)
+        return _row_batches(self._options, self._chosen, partition.value, schema)
+
+
+class PushdownReader(TableReader):
+    """Reads only what filters on places and times leave.
+
+    A class of its own: Spark refuses readers that take filters where that is switched off.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
+        """Take the filters that bound what is read; give back the others."""
+        self._chosen, left = select(filters)
+        return iter(left)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow form that Spark wants: times in microseconds, UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def range_batches(options: Options, ranges: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows of ranges of queues, for a table that has them."""
+    from .batches import message_batches, unit_batches
+
+    make = message_batches if options.table == "messages" else unit_batches
+    return make(ranges, schema, options.batch_rows)
+
+
+def _row_batches(
+    options: Options, chosen: Selection, ref: StoreRef, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    from . import progress_rows
+
+    make: Callable[[StoreRef, Options, Selection], Iterator[dict[str, object]]] = {
+        "offsets": progress_rows.offset_rows,
+        "lag": progress_rows.lag_rows,
+        "lag_partials": progress_rows.partial_rows,
+    }[options.table]
+    rows = list(make(ref, options, chosen))
+    columns = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
+    yield pa.RecordBatch.from_arrays(columns, schema=schema)

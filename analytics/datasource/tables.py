@@ -1,0 +1,83 @@
+"""The tables of the data source and their columns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_PLACE: Final = {"broker": "string", "topic": "string", "queue_id": "int"}
+_PROGRESS: Final = {
+    "broker": "string",
+    "group": "string",
+    "topic": "string",
+    "queue_id": "int",
+    "committed_offset": "bigint",
+    "min_offset": "bigint",
+    "max_offset": "bigint",
+}
+
+TABLES: Final[dict[str, dict[str, str]]] = {
+    "messages": {
+        **_PLACE,
+        "queue_offset": "bigint",
+        "tags": "string",
+        "keys": "array<string>",
+        "body": "binary",
+        "msg_id": "string",
+        "store_timestamp": "timestamp",
+        "born_timestamp": "timestamp",
+        "reconsume_times": "int",
+        "properties": "map<string,string>",
+        "offset_msg_id": "string",
+        "commitlog_offset": "bigint",
+        "store_size": "int",
+        "body_size": "int",
+        "flag": "int",
+        "sys_flag": "int",
+        "born_host": "string",
+        "store_host": "string",
+    },
+    "consumequeue": {
+        **_PLACE,
+        "queue_offset": "bigint",
+        "commitlog_offset": "bigint",
+        "store_size": "int",
+        "tags_code": "bigint",
+        "store_timestamp": "timestamp",
+    },
+    "offsets": _PROGRESS,
+    "lag": {
+        **_PROGRESS,
+        "lag": "bigint",
+        "lag_bytes": "bigint",
+        "oldest_unread_timestamp": "timestamp",
+    },
+    "lag_partials": {
+        **_PLACE,
+        "from_offset": "bigint",
+        "minute": "timestamp",
+        "tags_code": "bigint",
+        "messages": "bigint",
+        "bytes": "bigint",
+    },
+}
+"""Columns and their Spark types, by table.
+
+Words and units are those of the command line, but times are Spark's timestamps (UTC). Unknown is
+null.
+
+messages        what is stored, read and checked record by record; ``body`` as its sender gave it
+consumequeue    the queues' own units: quick to count, 20 bytes a message; ``store_timestamp``
+                costs a look into the log
+offsets         how far groups are
+lag             and how far behind
+lag_partials    what somebody has not read, counted from one of the offsets where groups are
+                (``from_offset``) to the next one, by minute and, in rows of their own, by tag
+"""
+
+STREAMED: Final = ("messages", "consumequeue")
+"""Tables that can be read as streams."""
+
+
+def ddl(table: str) -> str:
+    """A table's schema as Spark writes it."""
+    return ", ".join(f"{name} {kind}" for name, kind in TABLES[table].items())

@@ -1,0 +1,82 @@
+"""Which filters bound what is read, and which are left to Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+)
+
+from analytics.datasource.selection import Selection, select
+
+FAR = Selection().queue_offset[1]
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NOON_MS = int(NOON.timestamp()) * 1000
+
+
+def test_names_and_numbers_are_done_with() -> None:
+    chosen, left = select(
+        [
+            IsNotNull(("topic",)),
+            EqualTo(("topic",), "T"),
+            In(("queue_id",), (1, 2)),
+            GreaterThan(("queue_offset",), 5),
+            LessThanOrEqual(("queue_offset",), 9),
+            GreaterThanOrEqual(("commitlog_offset",), 100),
+        ]
+    )
+    assert left == []
+    assert chosen.wants("topic", "T")
+    assert not chosen.wants("topic", "U")
+    assert chosen.wants("queue_id", 2)
+    assert not chosen.wants("queue_id", 0)
+    assert chosen.queue_offset == (6, 10)
+    assert chosen.commitlog_offset == (100, FAR)
+
+
+def test_two_filters_on_a_name_leave_what_both_want() -> None:
+    chosen, _ = select([In(("topic",), ("T", "U")), EqualTo(("topic",), "V")])
+    assert not any(chosen.wants("topic", topic) for topic in "TUV")
+
+
+@pytest.mark.parametrize(
+    ("kind", "more_us", "bounds"),
+    [
+        (GreaterThan, 0, (NOON_MS, FAR)),
+        (GreaterThanOrEqual, 500, (NOON_MS, FAR)),
+        (LessThan, 0, (0, NOON_MS + 1)),
+        (LessThan, 500, (0, NOON_MS + 1)),
+        (LessThanOrEqual, 500, (0, NOON_MS + 1)),
+        (EqualTo, 0, (NOON_MS, NOON_MS + 1)),
+    ],
+)
+def test_times_bound_what_is_read_and_stay_with_spark(
+    kind: type, more_us: int, bounds: tuple[int, int]
+) -> None:
+    item: Filter = kind(("store_timestamp",), NOON + timedelta(microseconds=more_us))
+    chosen, left = select([item])
+    assert left == [item]
+    assert chosen.store_timestamp == bounds
+
+
+def test_everything_else_stays_with_spark() -> None:
+    others: list[Filter] = [
+        Not(EqualTo(("topic",), "T")),
+        StringContains(("topic",), "T"),
+        EqualTo(("tags",), "a"),
+        EqualTo(("a", "topic"), "T"),
+        EqualTo(("topic",), None),
+        EqualTo(("queue_offset",), 1.5),
+    ]
+    assert select(others) == (Selection(), others)

@@ -1,0 +1,254 @@
+"""The data source in a running Spark: tables, pushdown, streams."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession as Sql
+
+from analytics.datasource.batches import DamagedError
+from analytics.spark.session import SparkSession
+from storage.readonly import StoreView
+from tests.support import golden
+from tests.support.hand_made import TINY, HandMade
+
+pytestmark = pytest.mark.slow
+CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=140)
+
+
+@pytest.fixture(scope="module")
+def sql() -> Iterator[Sql]:
+    with SparkSession("local[2]") as spark:
+        yield Sql(spark.context)
+
+
+def table(sql: Sql, name: str, *paths: Path, **options: str) -> DataFrame:
+    reader = sql.read.format("rocketmq").option("table", name)
+    for key, value in options.items():
+        reader = reader.option(key, value)
+    return reader.load(",".join(map(str, paths)))
+
+
+def rows(frame: DataFrame, *order: str) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.orderBy(*order).collect()]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> tuple[Path, HandMade]:
+    made = HandMade(CONFIG)
+    for number in range(90):
+        made.put(
+            "TU"[number % 2],
+            number % 3,
+            f"body {number}".encode(),
+            tags=("a", None)[number % 4 == 0],
+            keys=("k1", f"k{number}"),
+            properties={"colour": "red"},
+            step_ms=700,
+        )
+    root = tmp_path / "broker-a" / "store"
+    root.mkdir(parents=True)
+    made.write(root)
+    return root, made
+
+
+def test_messages_come_with_every_field(sql: Sql, store: tuple[Path, HandMade]) -> None:
+    root, made = store
+    found = rows(table(sql, "messages", root), "commitlog_offset")
+    with StoreView.open(root) as view:
+        for row, stored in zip(found, made.messages, strict=True):
+            message = view.look_message_by_offset(stored.commitlog_offset)
+            assert message is not None
+            assert (row["broker"], row["topic"]) == ("broker-a", stored.topic)
+            for name in ("queue_id", "queue_offset", "tags", "msg_id", "store_size", "flag"):
+                assert row[name] == getattr(message, name), name
+            assert bytes(row["body"]) == message.body
+            assert row["keys"] == list(message.keys)
+            assert row["properties"] == message.properties
+            assert int(row["store_timestamp"].timestamp() * 1000) == message.store_timestamp
+            assert row["born_host"] == message.born_host
+
+
+@pytest.mark.parametrize(
+    "name", ["basic-4.9", "ipv6-4.9", "retention-5.3", "torn-cq-all-missing-4.9"]
+)
+def test_sql_counts_what_the_queues_of_golden_stores_hold(sql: Sql, name: str) -> None:
+    root = golden.store(name)
+    with StoreView.open(root) as view:
+        bounds = {queue: view.queue_bounds(*queue) for queue in view.queues()}
+    topics = ",".join(sorted({topic for topic, _ in bounds}))
+    table(sql, "consumequeue", root, topics=topics).createOrReplaceTempView("units")
+    found = sql.sql(
+        "select topic, queue_id, min(queue_offset), max(queue_offset), count(store_timestamp) "
+        "from units group by topic, queue_id"
+    ).collect()
+    assert {(row[0], row[1]): tuple(row)[2:] for row in found} == {
+        queue: (low, high - 1, high - low) for queue, (low, high) in bounds.items() if low < high
+    }
+
+
+def test_messages_join_with_units(sql: Sql, store: tuple[Path, HandMade]) -> None:
+    root, made = store
+    messages = table(sql, "messages", root).select("broker", "commitlog_offset", "tags")
+    units = table(sql, "consumequeue", root).select("broker", "commitlog_offset", "tags_code")
+    joined = messages.join(units, ["broker", "commitlog_offset"]).where("tags is not null")
+    tagged = [message for message in made.messages if message.tags]
+    assert joined.count() == len(tagged)
+    assert {row["tags_code"] for row in joined.collect()} == {ord("a")}
+
+
+def test_a_narrow_schema_reads_no_more(sql: Sql, store: tuple[Path, HandMade]) -> None:
+    root, made = store
+    for path in (root / "commitlog").iterdir():
+        path.unlink()
+    narrow = (
+        sql.read.format("rocketmq")
+        .schema("store_size int, topic string")
+        .option("table", "consumequeue")
+        .load(str(root))
+    )
+    # Without a log nothing is there any more; with it, units alone are read.
+    assert narrow.columns == ["store_size", "topic"]
+    made.write(root)
+    assert sorted(row["store_size"] for row in narrow.collect()) == sorted(
+        message.size for message in made.messages
+    )
+
+
+def test_pushed_filters_bound_the_bytes_that_are_read(
+    sql: Sql, store: tuple[Path, HandMade]
+) -> None:
+    root, made = store
+    chosen = [m for m in made.messages if m.topic == "T" and m.queue_id == 0][:2]
+    last = max(message.commitlog_offset + message.size for message in chosen)
+    # What lies behind is damaged: whoever reads it fails.
+    for message in made.messages:
+        if message.commitlog_offset >= last:
+            _damage(root, message.commitlog_offset)
+    where = "topic = 'T' and queue_id in (0) and queue_offset < 2"
+    pushed = table(sql, "messages", root, pushdown="true").where(where)
+    assert [row["queue_offset"] for row in rows(pushed, "queue_offset")] == [0, 1]
+    with pytest.raises(Exception, match=DamagedError.__name__):
+        table(sql, "messages", root).where(where).collect()
+
+
+def _damage(root: Path, place: int) -> None:
+    path = root / "commitlog" / f"{place // 4096 * 4096:020}"
+    with path.open("r+b") as file:
+        file.seek(place % 4096 + 4)
+        file.write(b"\0\0\0\0")
+
+
+def test_filters_on_time_give_the_same_with_and_without_pushdown(
+    sql: Sql, store: tuple[Path, HandMade]
+) -> None:
+    root, made = store
+    middle = made.messages[40].store_timestamp
+    where = (
+        f"store_timestamp >= timestamp_millis({middle}) "
+        f"and store_timestamp < timestamp_millis({middle + 5000})"
+    )
+    wanted = [m for m in made.messages if middle <= m.store_timestamp < middle + 5000]
+    for flag in ("true", "false"):
+        frame = table(sql, "messages", root, pushdown=flag).where(where)
+        places = [row["commitlog_offset"] for row in rows(frame, "commitlog_offset")]
+        assert places == [message.commitlog_offset for message in wanted]
+
+
+def test_lag_and_its_parts_agree(sql: Sql) -> None:
+    root = golden.store("basic-4.9")
+    lag = rows(table(sql, "lag", root), "group", "topic", "queue_id")
+    offsets = rows(table(sql, "offsets", root), "group", "topic", "queue_id")
+    assert lag
+    assert [
+        {k: row[k] for k in offset} for row, offset in zip(lag, offsets, strict=True)
+    ] == offsets
+    partials = rows(table(sql, "lag_partials", root), "from_offset")
+    for row in lag:
+        if row["lag"] is None:
+            continue
+        mine = [
+            part
+            for part in partials
+            if (part["topic"], part["queue_id"]) == (row["topic"], row["queue_id"])
+            and part["from_offset"] >= row["committed_offset"]
+        ]
+        for parts in (
+            [part for part in mine if part["tags_code"] is not None],
+            [part for part in mine if part["tags_code"] is None],
+        ):
+            assert sum(part["messages"] for part in parts) == row["lag"]
+            assert sum(part["bytes"] for part in parts) == row["lag_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"table": "message"}, "is none of messages"),
+        ({"tabel": "lag"}, "did you mean table"),
+        ({"tasks": "0"}, "not a number from 1 on"),
+        ({"pushdown": "yes"}, "neither true nor false"),
+        ({"startingOffset": "-5"}, "not a number from 0 on"),
+    ],
+)
+def test_bad_options_are_named(
+    sql: Sql, store: tuple[Path, HandMade], options: dict[str, str], said: str
+) -> None:
+    reader = sql.read.format("rocketmq").options(**options)
+    with pytest.raises(Exception, match=said):
+        reader.load(str(store[0])).collect()
+
+
+def stream(sql: Sql, root: Path, folder: Path, **options: str) -> DataFrame:
+    frame = sql.readStream.format("rocketmq").options(**options).load(str(root))
+    query = (
+        frame.writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "check"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    return sql.read.schema("commitlog_offset bigint").parquet(str(folder / "out"))
+
+
+def test_a_stream_reads_each_record_once_over_a_restart(
+    sql: Sql, store: tuple[Path, HandMade], tmp_path: Path
+) -> None:
+    root, _made = store
+    half = HandMade(CONFIG)
+    for number in range(45):
+        half.put("T", number % 3, step_ms=700)
+    shutil.rmtree(root)
+    root.mkdir()
+    half.write(root)
+    first = stream(sql, root, tmp_path, maxBytesPerTrigger="2000")
+    places = [message.commitlog_offset for message in half.messages]
+    assert sorted(row[0] for row in first.collect()) == places
+    for number in range(30):
+        half.put("U", number % 2, step_ms=700)
+    shutil.rmtree(root)
+    root.mkdir()
+    half.write(root)
+    both = stream(sql, root, tmp_path, maxBytesPerTrigger="2000")
+    places = [message.commitlog_offset for message in half.messages]
+    assert sorted(row[0] for row in both.collect()) == places
+    assert len(list((tmp_path / "check" / "commits").glob("[0-9]*"))) > 3
+
+
+def test_a_stream_whose_begin_was_deleted_fails_unless_told_otherwise(
+    sql: Sql, store: tuple[Path, HandMade], tmp_path: Path
+) -> None:
+    root, made = store
+    (root / "commitlog" / f"{0:020}").unlink()
+    with pytest.raises(Exception, match="4096 bytes of the log from 0 on were deleted"):
+        stream(sql, root, tmp_path, startingOffset="0")
+    shutil.rmtree(tmp_path / "check")
+    shutil.rmtree(tmp_path / "out", ignore_errors=True)
+    found = stream(sql, root, tmp_path, startingOffset="0", failOnDataLoss="false")
+    left = [m.commitlog_offset for m in made.messages if m.commitlog_offset >= 4096]
+    assert sorted(row[0] for row in found.collect()) == left
