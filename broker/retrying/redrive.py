@@ -69,8 +69,9 @@ class RedriveHandler:
         """Send a dead letter of ``group`` to ``topic``; stored when this returns.
 
         ``run`` goes into its properties. A topic that does not exist is made as for any send, the
-        group's retry topic as for a message given back. Raises what Broker.send raises, and
-        SubscriptionGroupNotExistError where groups are not made by use.
+        group's retry topic as for a message given back. Raises NoPermissionError on a read-only
+        store, what Broker.send raises, and SubscriptionGroupNotExistError where groups are not made
+        by use.
         """
         if not self._writable:
             raise NoPermissionError(READ_ONLY)

@@ -11,6 +11,7 @@ from rmqctl.changing.steps import carry_out, refuse_beside_java, will_execute
 from rmqctl.errors import CliError, NotFound, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED
 from rmqctl.opening import open_for_reading, open_for_writing
+from rmqctl.output.values import escape_controls
 from rmqctl.rows.deadletters import RedriveReceipt, RedriveRow
 from storage.configs.journal import Journal
 from storage.configs.redrive_runs import RedriveRuns
@@ -274,9 +275,12 @@ def _question(cli: "Cli", broker: "EmbeddedBroker", group: str, planned: Sequenc
     targets = sorted({one.target for one in planned if one.target is not None})
     readers = other_readers(broker, group, targets)
     if readers:
-        cli.say(f"these groups read there, too, and get it as well: {', '.join(readers)}")
+        cli.say(
+            f"these groups read there, too, and get it as well: {escape_controls(', '.join(readers))}"
+        )
     count = sum(one.target is not None for one in planned)
-    return f"Send {count} dead letters of {group} to {', '.join(targets) or 'nowhere'}?"
+    where = escape_controls(", ".join(targets)) or "nowhere"
+    return f"Send {count} dead letters of {group} to {where}?"
 
 
 @contextmanager

@@ -73,7 +73,10 @@ class RedriveRuns:
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
-        """Hold the lock of all runs; False if another process, or thread, has it."""
+        """Hold the lock of all runs; False if another process, or thread, has it.
+
+        Raises StoreNotWritableError.
+        """
         try:
             self._fs.make_dirs(self.path)
             lock = LockFile(self.path / "lock")
