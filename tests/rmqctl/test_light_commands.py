@@ -15,6 +15,8 @@ LIGHT = [
         ["store", "dump", "0"],
     ),
     *(["topic", "create", "u"], ["store", "init", "new"]),
+    *(["offset", "inspect"], ["offset", "inspect", "-o", "json"], ["offset", "export"]),
+    *(["offset", "history"], ["audit", "list"]),
 ]
 
 
