@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import typer
 
@@ -21,9 +21,15 @@ from rmqctl.errors import CliError
 _USAGE_ERROR = typer.BadParameter.__mro__[1]
 
 
+COMPLETE: Final = "_RMQCTL_COMPLETE"
+"""Set by the completion scripts: the arguments are the words of a line that is not finished."""
+
+
 def run() -> NoReturn:
     """Run the command line of this process; always ends by SystemExit."""
     code = main(sys.argv[1:])
+    if COMPLETE in os.environ:  # somebody waits with a finger on the Tab key
+        os._exit(code)
     # Everything is closed and flushed. Python would look through all objects once more for
     # cycles, which takes a sixth of the time of a short command.
     gc.freeze()
@@ -34,7 +40,7 @@ def main(args: Sequence[str]) -> int:
     """Run one command line and give its exit code; stdout is flushed when this returns."""
     _use_utf8()
     signals.install()
-    if "_RMQCTL_COMPLETE" in os.environ:
+    if COMPLETE in os.environ:
         from rmqctl.completion import answer
 
         return answer(list(args), sys.stdout)

@@ -40,7 +40,7 @@ def _folders(path: Path) -> list[str]:
 def topics(cli: Cli) -> Iterator[tuple[str, str]]:
     """Topics of the topics file and of the queue folders; retries and system topics last."""
     store = cli.store.path
-    names = set(_TOPIC_NAME.findall(_read(store / "config" / "topics.json")))
+    names = set(_TOPIC_NAME.findall(_topics_file(store)))
     names.update(_folders(store / "consumequeue"))
     for name in sorted(names, key=lambda name: (name.startswith(("%", "RMQ_SYS_")), name)):
         yield name, ""
@@ -80,6 +80,25 @@ def contexts(cli: Cli) -> Iterator[tuple[str, str]]:
             yield name, layer.origin
 
 
+def queues(cli: Cli) -> Iterator[tuple[str, str]]:
+    """Queues of the topic that stands before on the line."""
+    topic = cli.given.get("completed_topic")
+    if not isinstance(topic, str) or "/" in topic:
+        return
+    store = cli.store.path
+    numbers = {int(name) for name in _folders(store / "consumequeue" / topic) if name.isdecimal()}
+    name = re.escape(topic)
+    found = re.search(rf'\{{[^{{}}]*"topicName"\s*:\s*"{name}"[^{{}}]*\}}', _topics_file(store))
+    for count in re.findall(r'"(?:read|write)QueueNums"\s*:\s*(\d+)', found[0] if found else ""):
+        numbers.update(range(min(int(count), MOST_ITEMS)))
+    for number in sorted(numbers):
+        yield str(number), ""
+
+
+def _topics_file(store: Path) -> str:
+    return _read(store / "config" / "topics.json")
+
+
 def settings(_cli: Cli) -> Iterator[tuple[str, str]]:
     """The settings that a file may hold."""
     from rmqctl.settings import KEYS
@@ -88,15 +107,66 @@ def settings(_cli: Cli) -> Iterator[tuple[str, str]]:
         yield name, meaning
 
 
+def _old_names(_cli: Cli) -> Iterator[tuple[str, str]]:
+    from rmqctl.helping.mqadmin.translate import COMMANDS
+
+    for name, old in COMMANDS.items():
+        yield name, "not here" if isinstance(old.new, str) else ""
+
+
+def _terms(_cli: Cli) -> Iterator[tuple[str, str]]:
+    from rmqctl.helping.terms import all_terms
+
+    for term in all_terms():
+        if " " not in term.term and term.kind != "field":
+            yield term.term, term.kind
+
+
+def _sheets(_cli: Cli) -> Iterator[tuple[str, str]]:
+    from rmqctl.helping.cheats import SHEETS
+
+    for name, sheet in SHEETS.items():
+        yield name, sheet.about
+
+
+def _commands(_cli: Cli) -> Iterator[tuple[str, str]]:
+    from rmqctl.tree import TREE
+
+    for name, entry in TREE.items():
+        yield name, entry.help
+
+
+def _delay_levels(_cli: Cli) -> Iterator[tuple[str, str]]:
+    from rmqctl.text.durations import format_duration
+    from storage.format.delay import parse_delay_levels
+
+    for level, delay in enumerate(parse_delay_levels(), 1):
+        yield str(level), format_duration(delay)
+
+
 def _choice(*values: tuple[str, str]) -> Completer:
     return lambda cli: values
 
 
+_TIMES: Final = _choice(
+    ("-15m", "a quarter of an hour ago"), ("-1h", "an hour ago"), ("-1d", "a day ago"), ("now", "")
+)
+
 COMPLETERS: Final[Mapping[str, Completer]] = {
     "topic": topics,
     "topics": topics,
+    "trace_topic": topics,
     "group": groups,
     "groups": groups,
+    "to_group": groups,
+    "first": groups,
+    "second": groups,
+    "queue": queues,
+    "name": _old_names,
+    "term": _terms,
+    "sheet": _sheets,
+    "man command": _commands,
+    "delay_level": _delay_levels,
     "change_id": changes,
     "context": contexts,
     "context_name": contexts,
@@ -130,8 +200,21 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("bak", "what Java's file held before"),
         ("journal", "where the last change put it"),
     ),
+    **dict.fromkeys(
+        ("from", "to", "since", "timestamp", "to_datetime", "consume_timestamp"), _TIMES
+    ),
+    "boundary": _choice(
+        ("lower", "the first message at or after a time"),
+        ("upper", "the last one at or before it"),
+        ("nearest49", "the nearest one, as RocketMQ 4.9"),
+    ),
+    "target": _choice(("origin", "where it came from"), ("retry", "the group's retry topic")),
+    "perm": _choice(("6", "read and write"), ("4", "read"), ("2", "write")),
+    "preview": _choice(("full", ""), ("short", "")),
     "from_where": _choice(("last", ""), ("first", ""), ("timestamp", "")),
     "only": _choice(("log", ""), ("queue", ""), ("index", ""), ("offset", ""), ("config", "")),
     "fail_on": _choice(("error", ""), ("warning", "")),
 }
-"""By the name of the parameter; what is not here is completed as a file name by the shell."""
+"""By the name of the parameter, perhaps with its command's before it. A parameter of fixed choices
+needs none; what is neither is completed as a file name by the shell.
+"""

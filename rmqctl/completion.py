@@ -15,6 +15,8 @@ from rmqctl import lazy
 from rmqctl.completers import COMPLETERS, MOST_ITEMS
 from rmqctl.context import Cli
 
+_TOPICS = {"topic", "topics"}
+
 
 def answer(words: Sequence[str], out: TextIO) -> int:
     """Print the possibilities for the last of ``words``; never fails and never warns."""
@@ -50,6 +52,8 @@ class _Place:
 
     def __init__(self, command: Any) -> None:
         self.command = command
+        self.name = ""
+        """The command's words, without the program's."""
         self.option: TyperOption | None = None
         """The option whose value comes next."""
         self.arguments = 0
@@ -60,7 +64,7 @@ class _Place:
     def candidates(self, cli: Cli, incomplete: str) -> Iterable[tuple[str, str]]:
         """All that may stand here; the caller filters by what was typed."""
         if self.option is not None:
-            return _values(self.option, cli)
+            return _values(self.option, cli, self.name)
         if incomplete.startswith("-") and not self.only_arguments:
             return _options(self.command, short=not incomplete.startswith("--"))
         if isinstance(self.command, lazy.LazyGroup):
@@ -71,7 +75,7 @@ class _Place:
         place = min(self.arguments, len(arguments) - 1)
         if self.arguments > place and arguments[place].nargs != -1:
             return []
-        return _values(arguments[place], cli)
+        return _values(arguments[place], cli, self.name)
 
 
 def _walk(words: Sequence[str], cli: Cli) -> _Place:
@@ -95,7 +99,9 @@ def _walk(words: Sequence[str], cli: Cli) -> _Place:
             entry = place.command.table.get(word)
             if entry is not None:
                 place.command = lazy.build(word, entry)
+                place.name = f"{place.name} {word}".strip()
         else:
+            _keep_argument(place, word, cli)
             place.arguments += 1
     return place
 
@@ -104,6 +110,15 @@ def _keep(option: TyperOption, value: str, cli: Cli) -> None:
     """Remember the options that the completers need: which store, which settings."""
     if option.name in {"store", "context", "config"}:
         cli.remember(option.name, [value] if option.multiple else value)
+    if option.name == "topic":
+        cli.given["completed_topic"] = value
+
+
+def _keep_argument(place: _Place, word: str, cli: Cli) -> None:
+    """Remember a topic, whose queues may be asked for later on the line."""
+    arguments = [p for p in place.command.params if not isinstance(p, TyperOption)]
+    if arguments and arguments[min(place.arguments, len(arguments) - 1)].name in _TOPICS:
+        cli.given.setdefault("completed_topic", word)
 
 
 def _option(command: Any, name: str) -> TyperOption | None:
@@ -124,6 +139,8 @@ def _options(command: Any, *, short: bool) -> Iterator[tuple[str, str]]:
     yield "--help", "Show the help and exit"
 
 
-def _values(parameter: Any, cli: Cli) -> Iterable[tuple[str, str]]:
-    completer = COMPLETERS.get(parameter.name)
-    return completer(cli) if completer else []
+def _values(parameter: Any, cli: Cli, command: str) -> Iterable[tuple[str, str]]:
+    completer = COMPLETERS.get(f"{command} {parameter.name}") or COMPLETERS.get(parameter.name)
+    if completer is not None:
+        return completer(cli)
+    return [(str(choice), "") for choice in getattr(parameter.type, "choices", ())]

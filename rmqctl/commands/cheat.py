@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @prints(CheatRow)
 def cheat(
     ctx: typer.Context,
-    topic: Annotated[
+    sheet: Annotated[
         str | None, typer.Argument(metavar="[TOPIC]", help="A sheet (default: list them)")
     ] = None,
 ) -> None:
@@ -32,23 +32,23 @@ def cheat(
     from rmqctl.helping.cheats import SHEETS
 
     cli = context_of(ctx)
-    if topic is not None and topic not in SHEETS:
-        near = get_close_matches(topic, SHEETS, 1, 0.5)
+    if sheet is not None and sheet not in SHEETS:
+        near = get_close_matches(sheet, SHEETS, 1, 0.5)
         hint = f", did you mean {near[0]!r}?" if near else ""
-        raise NotFound(f"there is no sheet {topic!r}{hint} (there are {', '.join(SHEETS)})")
-    chosen = SHEETS if topic is None else {topic: SHEETS[topic]}
+        raise NotFound(f"there is no sheet {sheet!r}{hint} (there are {', '.join(SHEETS)})")
+    chosen = SHEETS if sheet is None else {sheet: SHEETS[sheet]}
     if cli.setting("output") is not None or cli.view.where or cli.view.columns:
         cli.rows(CheatRow, _rows(chosen))
-    elif topic is None:
+    elif sheet is None:
         width = max(map(len, SHEETS))
-        for name, sheet in SHEETS.items():
-            cli.out.write(f"rmqctl cheat {name:<{width}}  {sheet.about}\n")
+        for name, known in SHEETS.items():
+            cli.out.write(f"rmqctl cheat {name:<{width}}  {known.about}\n")
     else:
-        for task, command in SHEETS[topic].lines.items():
+        for task, command in SHEETS[sheet].lines.items():
             cli.out.write(f"# {task}\n{command}\n")
 
 
 def _rows(sheets: "Mapping[str, Sheet]") -> Iterator[CheatRow]:
-    for name, sheet in sheets.items():
-        for task, command in sheet.lines.items():
+    for name, known in sheets.items():
+        for task, command in known.lines.items():
             yield CheatRow(name, task, command)

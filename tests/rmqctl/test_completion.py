@@ -68,6 +68,48 @@ def test_topics_and_groups_come_from_the_store(store):
     assert [name for name, _ in groups(Cli())] == ["audit", "billing"]
 
 
+def test_queues_are_those_of_the_topic_before(store):
+    config = store / "config/topics.json"
+    config.write_text(
+        '{"topicConfigTable":{"empty":{"topicName":"empty","readQueueNums":2,"writeQueueNums":3},'
+        '"a.b":{"topicName":"a.b","readQueueNums":1}}}'
+    )
+    (store / "consumequeue/orders/11").mkdir()
+    (store / "consumequeue/orders/2").mkdir()
+    assert values("consume", "empty", "-Q", "") == ["0", "1", "2"]
+    assert values("message", "get", "-t", "orders", "--queue", "") == ["2", "11"]
+    assert values("consume", "axb", "-Q", "") == values("consume", "-Q", "") == []
+    assert values("consume", "../orders", "-Q", "") == []
+
+
+def test_change_ids_come_newest_first_with_what_they_were(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMQCTL_STORE", str(tmp_path / "s"))
+    run("store", "init", tmp_path / "s", "--small")
+    for topic in ("one", "two"):
+        run("topic", "create", topic)
+    assert dict(possibilities(["offset", "undo", ""])) == {
+        "2": "topic create two",
+        "1": "topic create one",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "some"),
+    [
+        (["mqadmin", "consumerP"], ["consumerProgress"]),
+        (["explain", "UNIT_M"], ["UNIT_MISSING"]),
+        (["cheat", "re"], ["reset"]),
+        (["man", "off"], ["offset"]),
+        (["lag", "histogram", "--of", "a"], ["age"]),
+        (["offset", "reset", "--boundary", ""], ["lower", "upper", "nearest49"]),
+        (["consume", "t", "--from", "-1"], ["-15m", "-1h", "-1d"]),
+        (["produce", "t", "--delay-level", "18"], ["18"]),
+    ],
+)
+def test_what_is_known_without_a_store_is_offered(words, some):
+    assert values(*words) == some
+
+
 def test_a_store_that_can_not_be_read_is_silence(tmp_path, monkeypatch):
     monkeypatch.setenv("RMQCTL_STORE", str(tmp_path / "none"))
     assert list(topics(Cli())) == list(groups(Cli())) == []
