@@ -120,7 +120,8 @@ def resume(cli: "Cli", group: str, run: str, limits: Limits, receipts_file: Path
         letters = DeadLetters(broker, group)
         task, progress = _read_run(broker.view, group, run)
         planner = Planner(broker, letters, task.target, task.rewriting, task.max_redrives)
-        left = [place for place in task.places if place not in progress.sent]
+        sent = progress.sent
+        left = [place for place in task.places if place not in sent]
         if limits.most is not None:
             left = left[: limits.most]
         dead = [letter_at(broker.view, letters.topic, place) for place in left]
@@ -129,10 +130,10 @@ def resume(cli: "Cli", group: str, run: str, limits: Limits, receipts_file: Path
             *planner.plan(message for message in dead if message is not None),
         ]
         question = _question(cli, broker, group, planned)
-    cli.say(f"run {task.run}: {len(progress.sent)} of {len(task.places)} were sent before")
+    cli.say(f"run {task.run}: {len(sent)} of {len(task.places)} were sent before")
     # Marks that were set meanwhile were set by somebody else: then it is theirs.
     handled = {place for place in task.places if _is_handled(letters, place)}
-    theirs = handled - progress.sent
+    theirs = handled - sent
     if theirs:
         cli.say(f"{len(theirs)} were handled otherwise since, and are left alone")
         planned = [one for one in planned if one.place not in theirs]
@@ -275,9 +276,8 @@ def _question(cli: "Cli", broker: "EmbeddedBroker", group: str, planned: Sequenc
     targets = sorted({one.target for one in planned if one.target is not None})
     readers = other_readers(broker, group, targets)
     if readers:
-        cli.say(
-            f"these groups read there, too, and get it as well: {escape_controls(', '.join(readers))}"
-        )
+        names = escape_controls(", ".join(readers))
+        cli.say(f"these groups read there, too, and get it as well: {names}")
     count = sum(one.target is not None for one in planned)
     where = escape_controls(", ".join(targets)) or "nowhere"
     return f"Send {count} dead letters of {group} to {where}?"
