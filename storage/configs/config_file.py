@@ -105,7 +105,7 @@ class ConfigFile:
         between leaves the old file. A main file that does not parse never becomes the ``.bak``.
         Raises StoreNotWritableError, and nothing has changed then.
         """
-        data = dumps(document).encode("utf-8", "surrogateescape")
+        data = encoded(document)
         text, _ = _read(self.path)
         old = text.encode("utf-8", "surrogateescape")
         if data == old:
@@ -137,6 +137,11 @@ class ConfigFile:
         except (ValueError, TypeError, OverflowError, RecursionError):
             return None
         return document
+
+
+def encoded(document: JsonObject) -> bytes:
+    """Give the bytes of a document as RocketMQ writes them."""
+    return dumps(document).encode("utf-8", "surrogateescape")
 
 
 def ident_of(path: Path) -> FileIdent | None:

@@ -17,15 +17,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
 from storage.files.fs import FileSystem
 from storage.format.names import LOCK, OURS
 from storage.sharing.locks import ProcessLock
 
-from .config_file import ConfigSource, FileIdent, LoadedConfig, ident_of, write_synced
+from .config_file import (
+    ConfigFile,
+    ConfigSource,
+    FileIdent,
+    LoadedConfig,
+    encoded,
+    ident_of,
+    write_synced,
+)
 from .consumer_offsets import (
     consumer_offset_file,
     decode_offsets,
@@ -37,6 +46,10 @@ from .sealed_json import seal, unseal
 
 OFFSETS_FILE: Final = "offsets.json"
 OFFSETS_LOCK: Final = "offsets.lock"
+
+NEXT: Final = "next"
+"""Of our file's content: the table that holds if Java's file has the sum NEXT_JAVA (SHA-256)."""
+NEXT_JAVA: Final = "next_java"
 
 ProgressKey = tuple[str, int]
 """``topic@group`` and queue id."""
@@ -106,14 +119,15 @@ class ProgressFile:
         """
         with self._changing_files():
             table = self._load()
+            moved = self._load()
             moves: Moves = {}
             for (key, queue_id), offset in targets.items():
                 old = table.get(key, queue_id)
-                moves[key, queue_id] = (old, table.move(key, queue_id, offset))
+                moves[key, queue_id] = (old, moved.move(key, queue_id, offset))
             if before_write is not None:
                 change_id = before_write(moves, table.change_id)
-                table.change_id = table.change_id if change_id is None else change_id
-            self._write(table)
+                moved.change_id = table.change_id if change_id is None else change_id
+            self._write_both(table, moved)
         return moves
 
     def export(self) -> bool:
@@ -152,18 +166,13 @@ class ProgressFile:
         """Read the file, and Java's if Java has run since; never from a cache."""
         lock_mtime_ns = self._lock_mtime_ns()
         try:
-            data = self.path.read_bytes()
+            entry = self._entry()
         except (FileNotFoundError, NotADirectoryError):
             table = ProgressTable(lock_mtime_ns)
             table.adopt(load_consumer_offsets(self._root))
             return table
-        entry = unseal(data)
-        if entry is None:
-            remedy = "remove it to go on from Java's config/consumerOffset.json"
-            raise CorruptFileError(self.path, 0, f"the check sum is wrong ({remedy})")
-        if entry["version"] > VERSION:
-            raise StoreVersionError(self.path, entry["version"], VERSION)
         table = ProgressTable.from_entry(entry)
+        table.changed = NEXT in entry  # settled by whoever writes next
         if table.lock_mtime_ns != lock_mtime_ns:
             loaded = self._load_java()
             # A file that a crash emptied or tore says nothing: it did not delete all progress.
@@ -173,16 +182,51 @@ class ProgressFile:
             table.changed = True
         return table
 
+    def _entry(self) -> dict[str, Any]:
+        """Read the content of our file: the table that holds, if a move is being done."""
+        while True:
+            data = self.path.read_bytes()
+            entry = unseal(data)
+            if entry is None:
+                remedy = "remove it to go on from Java's config/consumerOffset.json"
+                raise CorruptFileError(self.path, 0, f"the check sum is wrong ({remedy})")
+            if entry["version"] > VERSION:
+                raise StoreVersionError(self.path, entry["version"], VERSION)
+            if NEXT not in entry:
+                return entry
+            if _sum_of(consumer_offset_file(self._root)) == entry[NEXT_JAVA]:
+                return {**entry[NEXT], NEXT: None}
+            if self.path.read_bytes() == data:  # else both may have been written meanwhile
+                return entry
+
+    def _write_both(self, table: ProgressTable, moved: ProgressTable) -> None:
+        """Go from one table to the next one, in our file and Java's, in one step."""
+        offsets = moved.offsets()
+        file = consumer_offset_file(self._root, self._fs)
+        document = encode_offsets(self._load_java().document, offsets)
+        moved.set_exported(offsets)
+        java = sha256(encoded(document)).hexdigest()
+        if java != _sum_of(file):
+            self._put({**table.entry(), NEXT: moved.entry(), NEXT_JAVA: java})
+            try:
+                file.save(document)
+            except StoreNotWritableError:
+                self._put(table.entry())
+                raise
+        self._put(moved.entry())
+
     def _write(self, table: ProgressTable) -> None:
-        if not table.changed:
-            return
+        if table.changed:
+            self._put(table.entry())
+            table.changed = False
+
+    def _put(self, entry: dict[str, Any]) -> None:
         try:
-            staged = write_synced(self._fs, self.path, seal(table.entry()))
+            staged = write_synced(self._fs, self.path, seal(entry))
             self._fs.rename(staged, self.path)
             self._fs.sync_dir(self.path.parent)
         except OSError as error:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
-        table.changed = False
 
     def _write_java(self, table: ProgressTable) -> bool:
         offsets = table.offsets()
@@ -208,3 +252,11 @@ class ProgressFile:
     def _idents(self) -> _Idents:
         java = consumer_offset_file(self._root, self._fs).ident()
         return ident_of(self.path), java, self._lock_mtime_ns()
+
+
+def _sum_of(file: ConfigFile) -> str:
+    """SHA-256 of a file's bytes, "" if there is none."""
+    try:
+        return sha256(file.path.read_bytes()).hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""

@@ -110,15 +110,15 @@ def test_a_move_is_noted_before_it_is_done(broker, root, monkeypatch):
     broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
     before = (root / "rmqctl/offsets.json").read_bytes()
     at_writing = []
-    write = ProgressFile._write
+    write = ProgressFile._put
 
-    def look(file: ProgressFile, table: Any) -> None:
+    def look(file: ProgressFile, entry: Any) -> None:
         at_writing.append(((root / "rmqctl/offsets.json").read_bytes(), [*Journal(root).entries()]))
-        write(file, table)
+        write(file, entry)
 
-    monkeypatch.setattr(ProgressFile, "_write", look)
+    monkeypatch.setattr(ProgressFile, "_put", look)
     broker.progress.move("g", {("T", 0): 1})
-    [(file, entries)] = at_writing
+    file, entries = at_writing[0]
     assert file == before
     assert entries[-1]["moves"] == [
         {"group": "g", "topic": "T", "queue_id": 0, "old": 4, "new": 1, "generation": 1}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.configs.config_file import ConfigFile
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
@@ -107,6 +108,48 @@ def test_the_file_names_the_last_move_that_was_done(root):
     file.move({KEY: 4})
     assert seen == [None, 6]
     assert ProgressFile(root).read().change_id == 7
+
+
+@pytest.mark.parametrize("java_was_written", [False, True])
+def test_a_move_is_done_in_both_files_at_once(root, monkeypatch, java_was_written):
+    """Whoever dies between the two files has moved if Java's file says so."""
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 5)})
+    file.export()
+    save = ConfigFile.save
+
+    def die(config, document):
+        if java_was_written:
+            save(config, document)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ConfigFile, "save", die)
+    with pytest.raises(KeyboardInterrupt):
+        file.move({KEY: 1}, lambda _moves, _previous: 9)
+    monkeypatch.undo()
+    expected, change = (QueueProgress(1, 1), 9) if java_was_written else (QueueProgress(0, 5), None)
+    after = ProgressFile(root)
+    for _ in range(2):
+        assert (after.read().get(*KEY), after.read().change_id) == (expected, change)
+        assert load_consumer_offsets(root)[KEY[0]] == {KEY[1]: expected.offset}
+        after.export()  # settles it
+    assert b"next" not in after.path.read_bytes()
+    assert after.commit({OTHER: QueueProgress(0, 2)}) == {OTHER: (0, 2)}
+    assert after.read().get(*KEY) == expected
+
+
+def test_a_move_that_javas_file_can_not_take_is_not_done(root, monkeypatch):
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 5)})
+
+    def full(config, document):
+        raise StoreNotWritableError(config.path, "No space left on device")
+
+    monkeypatch.setattr(ConfigFile, "save", full)
+    with pytest.raises(StoreNotWritableError):
+        file.move({KEY: 1})
+    assert ProgressFile(root).read().get(*KEY) == QueueProgress(0, 5)
+    assert b"next" not in file.path.read_bytes()
 
 
 @pytest.mark.conformance("A17")
