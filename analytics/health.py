@@ -17,7 +17,7 @@ In this order:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -70,37 +70,39 @@ class Look(NamedTuple):
 
 
 def judge(
-    looks: Sequence[Look],
+    now: Look,
+    seen_since: int,
+    earlier: Callable[[], Sequence[Look]],
     min_offset: int,
     oldest_unread_timestamp: int | None,
     *,
     members: bool,
 ) -> Health:
-    """Judge a queue by ``looks`` in the order of time, of which the last is the present.
+    """Judge a queue by how it is now and, if that does not tell, by ``earlier`` looks at it, in
+    the order of time. ``seen_since``: since when (ms) all looks saw the present offset.
 
     ``oldest_unread_timestamp`` is the store time (ms) of the first message that is unread and
     still there, None if there is none or it can not be read; ``min_offset`` the queue's now.
     ``members``: whether consumers of the group are known to live. Progress beyond the end is WARN:
     what is stored until the end comes there will be passed over.
     """
-    now = looks[-1]
-    if now.committed_offset is None:
-        return Health.OK if min_offset == now.max_offset else Health.UNKNOWN
-    if now.lag is None:
-        return Health.WARN
-    if not now.lag:
+    at, committed, end = now
+    if committed is None:
+        return Health.OK if min_offset == end else Health.UNKNOWN
+    if committed >= end:
+        return Health.OK if committed == end else Health.WARN
+    oldest = oldest_unread_timestamp or 0
+    if at - oldest < PATIENCE_MS:
         return Health.OK
-    if oldest_unread_timestamp is not None and now.at - oldest_unread_timestamp < PATIENCE_MS:
-        return Health.OK
-    resting_since = max(_unmoved_since(looks), oldest_unread_timestamp or 0)
-    if now.at - resting_since >= PATIENCE_MS:
+    if at - max(seen_since, oldest) >= PATIENCE_MS:
         return Health.STALL if members else Health.STOP
-    if any((look.committed_offset or 0) > now.committed_offset for look in looks):
+    looks = [*earlier(), now]
+    if any((look.committed_offset or 0) > committed for look in looks):
         return Health.REWIND
     if _came_nearer(looks):
         return Health.OK
     steps = len({look.committed_offset for look in looks}) - 1
-    if steps < LEAST_STEPS or now.at - looks[0].at < PATIENCE_MS:
+    if steps < LEAST_STEPS or at - looks[0].at < PATIENCE_MS:
         return Health.UNKNOWN
     return Health.WARN
 
@@ -108,16 +110,6 @@ def judge(
 def worst(words: Iterable[Health]) -> Health:
     """The worst of some; OK if there are none."""
     return max(words, key=_RANKS.__getitem__, default=Health.OK)
-
-
-def _unmoved_since(looks: Sequence[Look]) -> int:
-    """Since when every look saw the present offset."""
-    now = since = looks[-1]
-    for look in reversed(looks):
-        if look.committed_offset != now.committed_offset:
-            break
-        since = look
-    return since.at
 
 
 def _came_nearer(looks: Sequence[Look]) -> bool:

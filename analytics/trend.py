@@ -8,7 +8,6 @@ happened between two of them is not known to the minute.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from .health import Look
@@ -32,40 +31,65 @@ class Rates(NamedTuple):
 
 
 _UNKNOWN: Final = Rates(None, None)
+_AT_REST: Final = Rates(None, 0.0)
 
 
-def rates(committed: Changes, ends: Changes, watched: Iterable[Span], now: Look) -> Rates:
-    """What came in and was read, over the last five minutes or as far back as is known.
+class Trend:
+    """What came in and was read over the last five minutes, or as far back as is known.
 
-    Both over the same time, so that they may be compared. Progress that goes back is no reading:
-    only steps forward count. Both are None without progress, or if nobody looked in that time;
-    ``rate_in`` alone where it can be told by the log as well (:class:`.rates.StoredSince`).
+    Both rates are of the same time, so that they may be compared. For any number of queues.
     """
-    if now.committed_offset is None or not committed:
-        return _UNKNOWN
-    start = now.at - RATE_WINDOW_MS
-    last_at, last = committed[-1]
-    if last == now.committed_offset and last_at <= start:
-        return Rates(None, 0.0)
-    known_from = next((max(begin, start) for begin, end in watched if end >= start), None)
-    if known_from is None or now.at - known_from < LEAST_SPAN_MS:
-        return _UNKNOWN
-    span_s = (now.at - known_from) / 1000
-    (_, held), later = _split(committed, known_from)
-    offsets = [held, *(offset for _, offset in later), now.committed_offset]
-    known = [offset for offset in offsets if offset is not None]
-    read = sum(max(0, after - before) for before, after in pairwise(known))
-    end = _split(ends, known_from)[0][1]
-    grown = None if end is None else round(max(0, now.max_offset - end) / span_s, 3)
-    return Rates(grown, round(read / span_s, 3))
+
+    def __init__(self, watched: Iterable[Span], now_ms: int) -> None:
+        self._start = now_ms - RATE_WINDOW_MS
+        self._known_from = next(
+            (max(begin, self._start) for begin, end in watched if end >= self._start), None
+        )
+        if self._known_from is not None and now_ms - self._known_from < LEAST_SPAN_MS:
+            self._known_from = None
+        self._span_s = (now_ms - (self._known_from or 0)) / 1000
+
+    def rates(
+        self, committed: Changes, ends: Changes, committed_offset: int | None, max_offset: int
+    ) -> Rates:
+        """The rates of a queue whose progress and end are the given ones now.
+
+        Progress that goes back is no reading: only steps forward count. Both are None without
+        progress, or if nobody looked in that time; ``rate_in`` alone where it can be told by the
+        log as well (:class:`.rates.StoredSince`).
+        """
+        if committed_offset is None or not committed:
+            return _UNKNOWN
+        if committed[-1][1] == committed_offset and committed[-1][0] <= self._start:
+            return _AT_REST
+        known_from = self._known_from
+        if known_from is None:
+            return _UNKNOWN
+        read, later = 0, committed_offset
+        for at, offset in reversed(committed):
+            if offset is not None:
+                read += max(0, later - offset)
+                later = offset
+            if at <= known_from:
+                break
+        held = next((end for at, end in reversed(ends) if at <= known_from), None)
+        grown = None if held is None else max(0, max_offset - held) / self._span_s
+        return Rates(grown, read / self._span_s)
 
 
-def looks(committed: Changes, ends: Changes, now: Look) -> list[Look]:
-    """What was seen in the last ten minutes, one look for each change, the present one last.
+def seen_since(committed: Changes, now: Look) -> int:
+    """Since when (ms) the present offset was seen; if it never was, that is now."""
+    if committed and committed[-1][1] == now.committed_offset:
+        return committed[-1][0]
+    return now.at
+
+
+def looks(committed: Changes, ends: Changes, now_ms: int) -> list[Look]:
+    """What was seen in the last ten minutes, one look for each change.
 
     The first one says where the queue was when the time began, if that is known.
     """
-    start = now.at - TREND_WINDOW_MS
+    start = now_ms - TREND_WINDOW_MS
     (since, offset), moves = _split(committed, start)
     (_, end), grown = _split(ends, start)
     found = [] if end is None else [Look(since, offset, end)]
@@ -74,7 +98,7 @@ def looks(committed: Changes, ends: Changes, now: Look) -> list[Look]:
         offset, end = offsets.get(at, offset), max_offsets.get(at, end)
         if end is not None:
             found.append(Look(at, offset, end))
-    return [*found, now]
+    return found
 
 
 def _split(changes: Changes, start: int) -> tuple[tuple[int, int | None], Changes]:

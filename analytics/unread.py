@@ -136,9 +136,16 @@ def bytes_behind(
     found: dict[int, int | None] = {}
     total: int | None = 0
     behind = max_offset
-    for offset in sorted(set(offsets), reverse=True):
+    descending = sorted(set(offsets), reverse=True)
+    sizes = None
+    if len(descending) > 1 and max_offset - descending[-1] < _WORTH_NUMPY:
+        sizes = _sizes(view, topic, queue_id, descending[-1], max_offset)
+    for offset in descending:
         if total is not None:
-            more = _sum(view, topic, queue_id, offset, behind)
+            if sizes is None:
+                more = _sum(view, topic, queue_id, offset, behind)
+            else:
+                more = _added_up(sizes[offset - descending[-1] : behind - descending[-1]])
             total = None if more is None else total + more
         found[offset] = total
         behind = offset
@@ -167,13 +174,39 @@ def _sum(view: StoreView, topic: str, queue_id: int, offset: int, behind: int) -
 def _one_by_one(blocks: Sequence[memoryview]) -> int | None:
     total = 0
     for units in blocks:
-        sizes = array("i", units.cast("i")[_SIZE_AT::_INTS_PER_UNIT].tobytes())
-        if byteorder == "little":
-            sizes.byteswap()
-        if min(sizes) <= 0 or max(sizes) == PRE_BLANK_SIZE:
+        size = _added_up(_sizes_in(units))
+        if size is None:
             return None
-        total += sum(sizes)
+        total += size
     return total
+
+
+def _sizes(
+    view: StoreView, topic: str, queue_id: int, offset: int, behind: int
+) -> array[int] | None:
+    """The sizes that some units tell; None if some of them are missing."""
+    sizes = array("i")
+    while offset < behind:
+        units = view.unit_view(topic, queue_id, offset, behind)
+        if units is None:
+            return None
+        sizes += _sizes_in(units)
+        offset += len(units) // CQ_STORE_UNIT_SIZE
+    return sizes
+
+
+def _sizes_in(units: memoryview) -> array[int]:
+    sizes = array("i", units.cast("i")[_SIZE_AT::_INTS_PER_UNIT].tobytes())
+    if byteorder == "little":
+        sizes.byteswap()
+    return sizes
+
+
+def _added_up(sizes: array[int]) -> int | None:
+    """The sum of sizes; None if one of them is none."""
+    if sizes and (min(sizes) <= 0 or max(sizes) == PRE_BLANK_SIZE):
+        return None
+    return sum(sizes)
 
 
 def _in_threads(blocks: Sequence[memoryview]) -> int | None:

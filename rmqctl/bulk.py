@@ -1,5 +1,8 @@
 """What a process that moves many messages wants of the C library."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 _TRIM_THRESHOLD: Final = -1  # M_TRIM_THRESHOLD of malloc.h
@@ -19,3 +22,19 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _KEPT_BYTES)
         mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+@contextmanager
+def no_search_for_cycles() -> Iterator[None]:
+    """Within the block Python does not look for objects that refer to each other in a circle.
+
+    For work that makes hundreds of thousands of small values and no circles: the search takes a
+    third of its time.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

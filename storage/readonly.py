@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -235,9 +235,27 @@ class StoreView:
         queue = self._queue(topic, queue_id)
         bounds = self.queue_bounds(topic, queue_id)
         if queue is None or not bounds.min_offset <= offset < bounds.max_offset:
-            return []
-        data = queue.units(offset, min(count, bounds.max_offset - offset))
-        return [] if data is None else list(CQ_STORE_UNIT.iter_unpack(data))
+            return b""
+        return queue.units(offset, min(count, bounds.max_offset - offset)) or b""
+
+    def places(
+        self, topic: str, queue_id: int, offsets: Iterable[int]
+    ) -> dict[int, tuple[int, int | None]]:
+        """Where some messages of a queue lie in the log, and their store times in ms.
+
+        Left out are offsets outside the bounds or in a missing file; the time is None if the
+        record can not be read.
+        """
+        queue = self._queue(topic, queue_id)
+        low, high = self.queue_bounds(topic, queue_id)
+        found: dict[int, tuple[int, int | None]] = {}
+        if queue is None:
+            return found
+        for offset in offsets:
+            unit = queue.unit(offset) if low <= offset < high else None
+            if unit is not None:
+                found[offset] = unit[0], self._records.store_timestamp(*unit[:2])
+        return found
 
     def unit_view(self, topic: str, queue_id: int, offset: int, behind: int) -> memoryview | None:
         """The bytes of the units from ``offset`` on, before ``behind``, 20 each, without copying.

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.bulk import no_search_for_cycles
 from rmqctl.context import context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
@@ -44,7 +45,7 @@ def show(
     Which queue it is:         rmqctl lag show readers --by queue
     """
     cli = context_of(ctx)
-    with open_for_reading(cli) as broker:
+    with no_search_for_cycles(), open_for_reading(cli) as broker:
         from rmqctl.lag import tables
         from rmqctl.lag.choosing import Choice
         from rmqctl.lag.looking import look

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from rmqctl.bulk import no_search_for_cycles
 from rmqctl.context import Cli, context_of, fails_with, prints
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
@@ -105,7 +106,7 @@ def check(
 def _check(
     cli: Cli, groups: list[str], topic: list[str] | None, limits: "Limits", include_retry: bool
 ) -> CheckResult:
-    with open_for_reading(cli) as broker:
+    with no_search_for_cycles(), open_for_reading(cli) as broker:
         from rmqctl.lag import tables
         from rmqctl.lag.checking import check as check_rows
         from rmqctl.lag.choosing import Choice

@@ -30,8 +30,10 @@ class Choice(NamedTuple):
 class Readers(NamedTuple):
     """Who reads what: (group, topic) to the committed offsets, and how many members live."""
 
-    offsets: dict[tuple[str, str], Offsets]
+    offsets: Mapping[tuple[str, str], Offsets]
     members: Mapping[str, int]
+    all_offsets: Mapping[tuple[str, str], Offsets]
+    """Of those, too, that were not chosen."""
 
 
 def readers(broker: "EmbeddedBroker", choice: Choice) -> Readers:
@@ -54,7 +56,7 @@ def readers(broker: "EmbeddedBroker", choice: Choice) -> Readers:
         for group, topic in sorted(found)
         if _wanted(group, topic, choice)
     }
-    return Readers(chosen, alive)
+    return Readers(chosen, alive, found)
 
 
 def _wanted(group: str, topic: str, choice: Choice) -> bool:

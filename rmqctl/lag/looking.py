@@ -2,22 +2,23 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.health import Look, judge
 from analytics.rates import RATE_WINDOW_MS, StoredSince
-from analytics.retention import LogFile, Rules, due_of, log_files
+from analytics.retention import Rules, due_of, log_files
 from analytics.totals import QueueLag
-from analytics.trend import TREND_WINDOW_MS, looks, rates
+from analytics.trend import TREND_WINDOW_MS, Trend, looks, seen_since
 from analytics.unread import Unread, bytes_behind
 from rmqctl.lag.choosing import Choice, Readers, readers
 from rmqctl.lag.retention import rules_of
 from storage.configs.consumer_offsets import topic_at_group
-from storage.configs.progress_samples import ProgressSamples, SampleHistory
+from storage.configs.progress_samples import Change, ProgressSamples, SampleHistory
 from storage.model import dlq_topic, retry_topic
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
+    from storage.configs.topics import TopicConfig
     from storage.readonly import StoreView
 
 
@@ -46,12 +47,14 @@ class _Queue(NamedTuple):
     min_offset: int
     max_offset: int
     rate_in: float | None
-    bytes_behind: Mapping[int, int | None]
-    """By the offset of the first message that somebody has not read."""
-    stored: Mapping[int, int | None]
-    """When those messages were stored."""
-    due: Mapping[int, int | None]
-    """From when on they may be deleted."""
+    ends: Sequence[Change]
+    """Where its end was, by earlier looks."""
+    heads: Mapping[int, tuple[int | None, int | None, int | None]]
+    """By the offset of a message that is somebody's first unread one: bytes from there to the end,
+    when it was stored, and from when on it may be deleted."""
+
+
+_NO_HEAD: Final = (None, None, None)
 
 
 def look(
@@ -71,111 +74,119 @@ def look(
     if history is None:
         history = ProgressSamples(broker.view.root).read(as_of - TREND_WINDOW_MS)
     chosen = readers(broker, choice)
-    queues = _read_queues(broker, as_of, chosen, rules or rules_of(broker.view))
-    depths = _Depths(broker)
+    topics = broker.topics()
+    read_by = {
+        (group, topic): _read_queue_ids(topics.get(topic), offsets)
+        for (group, topic), offsets in chosen.offsets.items()
+    }
+    queues = _Queues(broker.view, as_of, rules or rules_of(broker.view), history).read(
+        chosen, read_by
+    )
+    trend = Trend(history.watched, as_of)
+    depths = _Depths(broker.view, chosen.all_offsets)
     standings = []
     for (group, topic), offsets in chosen.offsets.items():
-        standing = _Group(group, topic, chosen.members.get(group, 0) > 0, as_of, history)
-        rows = [
-            standing.in_queue(queue_id, queues[topic, queue_id], offsets.get(queue_id))
-            for queue_id in _read_by(broker, topic, offsets)
-        ]
+        key = topic_at_group(topic, group)
+        members = chosen.members.get(group, 0)
+        rows = []
+        for queue_id in read_by[group, topic]:
+            changes = history.committed(key, queue_id)
+            queue = queues[topic, queue_id]
+            committed = offsets.get(queue_id)
+            rows.append(_stand(queue_id, queue, committed, changes, trend, as_of, members > 0))
         depth = depths.retry(group), depths.dead(group)
-        standings.append(Standing(group, topic, rows, *depth, chosen.members.get(group, 0)))
+        standings.append(Standing(group, topic, rows, *depth, members))
     return StoreLook(as_of, standings)
 
 
-def _read_by(broker: "EmbeddedBroker", topic: str, offsets: Iterable[int]) -> Sequence[int]:
+def _read_queue_ids(config: "TopicConfig | None", offsets: Iterable[int]) -> Sequence[int]:
     """The topic's queues that consumers read, and those where there is progress."""
-    config = broker.topics().get(topic)
     return sorted({*offsets, *range(config.read_queue_nums if config else 0)})
 
 
-def _read_queues(
-    broker: "EmbeddedBroker", as_of: int, chosen: Readers, rules: Rules
-) -> dict[tuple[str, int], _Queue]:
-    committed: dict[tuple[str, int], set[int]] = defaultdict(set)
-    for (_, topic), offsets in chosen.offsets.items():
-        for queue_id in _read_by(broker, topic, offsets):
-            known = offsets.get(queue_id)
-            committed[topic, queue_id].update(() if known is None else (known,))
-    view = broker.view
-    since = StoredSince(view, as_of - RATE_WINDOW_MS)
-    files = log_files(view, rules, as_of)
-    return {
-        (topic, queue_id): _read_queue(view, topic, queue_id, known, since, files)
-        for (topic, queue_id), known in committed.items()
-    }
-
-
-def _read_queue(
-    view: "StoreView",
-    topic: str,
+def _stand(
     queue_id: int,
-    committed: Iterable[int],
-    since: StoredSince,
-    files: Sequence[LogFile],
-) -> _Queue:
-    low, high = view.queue_bounds(topic, queue_id)
-    count = since.count(topic, queue_id, low, high)
-    first = {max(offset, low) for offset in committed if offset < high and low < high}
-    units = {offset: view.unit(topic, queue_id, offset) for offset in first}
-    return _Queue(
+    queue: _Queue,
+    committed: int | None,
+    changes: Sequence[Change],
+    trend: Trend,
+    as_of: int,
+    has_members: bool,
+) -> QueueLag:
+    """How a group stands in a queue. Called for each group and queue, so it is short of steps."""
+    low, high, log_rate_in, ends, heads = queue
+    what = Unread(low, committed, high)
+    lag_bytes = stored = risk = None
+    if committed is not None and committed <= high:
+        first = committed if committed > low else low
+        if first < high:
+            lag_bytes, stored, risk = heads.get(first, _NO_HEAD)
+        else:
+            lag_bytes = 0
+    rate_in, rate_out = trend.rates(changes, ends, committed, high)
+    now = Look(as_of, committed, high)
+    status = judge(
+        now,
+        seen_since(changes, now),
+        lambda: looks(changes, ends, as_of),
         low,
-        high,
-        None if count is None else round(count * 1000 / RATE_WINDOW_MS, 3),
-        bytes_behind(view, topic, queue_id, first, high),
-        {offset: view.store_timestamp(topic, queue_id, offset) for offset in first},
-        {offset: due_of(files, unit[0]) for offset, unit in units.items() if unit},
+        stored,
+        members=has_members,
     )
+    if rate_in is None:
+        rate_in = log_rate_in
+    return QueueLag(queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk)
 
 
-class _Group:
-    """A group in a topic, with what earlier looks told of it."""
+class _Queues:
+    """Reads queues, each once however many groups read it."""
 
-    def __init__(
-        self, group: str, topic: str, has_members: bool, as_of: int, history: SampleHistory
-    ) -> None:
-        self._key = topic_at_group(topic, group)
-        self._topic = topic
-        self._has_members = has_members
-        self._as_of = as_of
+    def __init__(self, view: "StoreView", as_of: int, rules: Rules, history: SampleHistory) -> None:
+        self._view = view
         self._history = history
+        self._since = StoredSince(view, as_of - RATE_WINDOW_MS)
+        self._files = log_files(view, rules, as_of)
 
-    def in_queue(self, queue_id: int, queue: _Queue, committed: int | None) -> QueueLag:
-        """How it stands in a queue."""
-        what = Unread(queue.min_offset, committed, queue.max_offset)
-        first = what.first_unread
-        lag_bytes = None if what.lag is None else 0
-        stored = risk = None
-        if first is not None:
-            lag_bytes = queue.bytes_behind[first]
-            stored = queue.stored[first]
-            risk = queue.due.get(first)
-        now = Look(self._as_of, committed, queue.max_offset)
-        changes = self._history.committed(self._key, queue_id)
-        ends = self._history.ends(self._topic, queue_id)
-        rate_in, rate_out = rates(changes, ends, self._history.watched, now)
-        return QueueLag(
-            queue_id,
-            what,
-            lag_bytes,
-            stored,
-            queue.rate_in if rate_in is None else rate_in,
-            rate_out,
-            judge(looks(changes, ends, now), queue.min_offset, stored, members=self._has_members),
-            risk,
-        )
+    def read(
+        self, chosen: Readers, read_by: Mapping[tuple[str, str], Sequence[int]]
+    ) -> dict[tuple[str, int], _Queue]:
+        """Read all queues that somebody reads, by topic and queue id."""
+        committed: dict[tuple[str, int], set[int]] = {}
+        for key, offsets in chosen.offsets.items():
+            topic = key[1]
+            for queue_id in read_by[key]:
+                known = committed.setdefault((topic, queue_id), set())
+                offset = offsets.get(queue_id)
+                if offset is not None:
+                    known.add(offset)
+        return {queue: self._queue(*queue, known) for queue, known in committed.items()}
+
+    def _queue(self, topic: str, queue_id: int, committed: Iterable[int]) -> _Queue:
+        view = self._view
+        low, high = view.queue_bounds(topic, queue_id)
+        count = self._since.count(topic, queue_id, low, high)
+        first = {max(offset, low) for offset in committed if offset < high and low < high}
+        behind = bytes_behind(view, topic, queue_id, first, high)
+        places = view.places(topic, queue_id, first)
+        heads: dict[int, tuple[int | None, int | None, int | None]] = {}
+        for offset, total in behind.items():
+            place, stored = places.get(offset, (None, None))
+            due = None if place is None else due_of(self._files, place)
+            heads[offset] = total, stored, due
+        rate = None if count is None else count * 1000 / RATE_WINDOW_MS
+        return _Queue(low, high, rate, self._history.ends(topic, queue_id), heads)
 
 
 class _Depths:
     """Retries and dead letters of groups."""
 
-    def __init__(self, broker: "EmbeddedBroker") -> None:
-        self._view = broker.view
-        self._offsets = broker.consumer_offsets()
+    def __init__(
+        self, view: "StoreView", offsets: Mapping[tuple[str, str], Mapping[int, int]]
+    ) -> None:
+        self._view = view
+        self._offsets = offsets
         self._queues: dict[str, list[int]] = defaultdict(list)
-        for topic, queue_id in broker.view.queues():
+        for topic, queue_id in view.queues():
             self._queues[topic].append(queue_id)
 
     def retry(self, group: str) -> int:

@@ -82,8 +82,8 @@ def queue_rows(seen: StoreLook) -> Iterator[LagQueueRow]:
                 queue.lag_bytes,
                 oldest,
                 _age(oldest, seen.as_of),
-                queue.rate_in,
-                queue.rate_out,
+                _rounded(queue.rate_in),
+                _rounded(queue.rate_out),
                 queue.drain_ms,
                 queue.status,
                 what.lost,
@@ -94,3 +94,7 @@ def queue_rows(seen: StoreLook) -> Iterator[LagQueueRow]:
 def _age(timestamp: int | None, as_of: int) -> int | None:
     """How old a message is; one that was stored after the look began is 0 ms old."""
     return None if timestamp is None else max(0, as_of - timestamp)
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 3)

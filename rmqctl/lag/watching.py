@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.totals import add_up
 from analytics.trend import TREND_WINDOW_MS
+from rmqctl.bulk import no_search_for_cycles
 from rmqctl.lag.choosing import Choice
 from rmqctl.lag.looking import StoreLook, look
 from rmqctl.output.render import RowStream
@@ -37,8 +38,9 @@ class Watcher:
 
     def look(self, now_ms: int) -> StoreLook:
         """Look now, and remember it for the next ones."""
-        seen = look(self._broker, now_ms, self._choice, self._history)
-        self._history.add(_as_sample(seen), is_first=not self._looks)
+        with no_search_for_cycles():
+            seen = look(self._broker, now_ms, self._choice, self._history)
+            self._history.add(_as_sample(seen), is_first=not self._looks)
         self._looks += 1
         if not self._looks % _FORGET_EVERY:
             self._history.forget_before(now_ms - TREND_WINDOW_MS)

@@ -30,11 +30,8 @@ Table = Mapping[str, Mapping[int, int]]
 """``topic@group``, or a topic, to queue id to offset."""
 
 
-class Change(NamedTuple):
-    """From ``at`` (ms) on this was the offset; None: there was none."""
-
-    at: int
-    offset: int | None
+Change = tuple[int, int | None]
+"""When an offset was first seen (ms), and the offset; None: there was none."""
 
 
 class Watched(NamedTuple):
@@ -77,16 +74,18 @@ class SampleHistory:
             for key, queues in said.items():
                 row = known[key]
                 for text, offset in queues.items():
-                    changes = row.setdefault(int(text), [])
-                    if not changes or changes[-1].offset != offset:
-                        changes.append(Change(at, offset))
+                    changes = row.get(int(text))
+                    if changes is None:
+                        row[int(text)] = [(at, offset)]
+                    elif changes[-1][1] != offset:
+                        changes.append((at, offset))
 
     def forget_before(self, since_ms: int) -> None:
         """Forget what is older, but for what held at that time."""
         for known in (self._committed, self._ends):
             for row in known.values():
                 for changes in row.values():
-                    while len(changes) > 1 and changes[1].at <= since_ms:
+                    while len(changes) > 1 and changes[1][0] <= since_ms:
                         del changes[0]
         self.watched = [time for time in self.watched if time.end >= since_ms]
 
@@ -190,8 +189,8 @@ def _forget(
     """What a first line does not tell of was gone by then."""
     for key, row in known.items():
         for queue_id, changes in row.items():
-            if changes[-1].offset is not None and str(queue_id) not in said.get(key, ()):
-                changes.append(Change(at, None))
+            if changes[-1][1] is not None and str(queue_id) not in said.get(key, ()):
+                changes.append((at, None))
 
 
 def _changed(before: Table, after: Table) -> dict[str, dict[int, int | None]]:

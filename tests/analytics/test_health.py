@@ -3,6 +3,7 @@
 import pytest
 
 from analytics.health import PATIENCE_MS, Health, Look, judge, worst
+from analytics.trend import seen_since
 
 NOW = 1_700_000_000_000
 S = 1000
@@ -14,7 +15,11 @@ def look(seconds_ago, committed, end):
 
 
 def word(*looks, oldest=OLD, members=False, low=0):
-    return judge(looks, low, oldest, members=members)
+    *earlier, now = looks
+    changes = [(look.at, look.committed_offset) for look in earlier]
+    firsts = [c for n, c in enumerate(changes) if not n or changes[n - 1][1] != c[1]]
+    since = seen_since(firsts, now)
+    return judge(now, since, lambda: earlier, low, oldest, members=members)
 
 
 @pytest.mark.feature(49)

@@ -3,7 +3,7 @@
 import pytest
 
 from analytics.health import Look
-from analytics.trend import LEAST_SPAN_MS, looks, rates
+from analytics.trend import LEAST_SPAN_MS, Trend, looks
 
 NOW = 1_700_000_000_000
 S = 1000
@@ -19,12 +19,12 @@ def now(committed, end=1000):
 
 
 def rate_out(changes, watched, look):
-    return rates(changes, [], watched, look).rate_out
+    return Trend(watched, NOW).rates(changes, [], look.committed_offset, 1000).rate_out
 
 
 @pytest.mark.feature(54)
 def test_both_rates_are_of_the_same_time():
-    found = rates([at(60, 0)], [at(60, 700)], [at(60, NOW - 30 * S)], now(30))
+    found = Trend([at(60, NOW - 30 * S)], NOW).rates([at(60, 0)], [at(60, 700)], 30, 1000)
     assert found == (5.0, 0.5)
 
 
@@ -75,7 +75,7 @@ def test_the_shortest_span_has_no_rate():
 def test_looks_join_progress_and_ends_and_keep_what_held_when_the_time_began():
     committed = [at(5000, 1), at(900, 2), at(300, 3), at(100, 4)]
     ends = [at(5000, 10), at(300, 20)]
-    found = looks(committed, ends, now(5, 30))
+    found = [*looks(committed, ends, NOW), now(5, 30)]
     assert [(look.committed_offset, look.max_offset) for look in found] == [
         (2, 10),
         (3, 20),
@@ -85,5 +85,5 @@ def test_looks_join_progress_and_ends_and_keep_what_held_when_the_time_began():
     assert [look.at for look in found] == [NOW - 900 * S, NOW - 300 * S, NOW - 100 * S, NOW]
 
 
-def test_without_earlier_looks_there_is_only_this_one():
-    assert looks([], [], now(5)) == [now(5)]
+def test_without_changes_there_are_no_earlier_looks():
+    assert looks([], [], NOW) == []
