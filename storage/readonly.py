@@ -232,6 +232,10 @@ class StoreView:
         At most ``count``, none from the next file of the queue. Nothing outside the bounds or
         where the file is missing.
         """
+        return list(CQ_STORE_UNIT.iter_unpack(self.unit_bytes(topic, queue_id, offset, count)))
+
+    def unit_bytes(self, topic: str, queue_id: int, offset: int, count: int) -> bytes:
+        """The same as they are stored (storage.format.unit)."""
         queue = self._queue(topic, queue_id)
         bounds = self.queue_bounds(topic, queue_id)
         if queue is None or not bounds.min_offset <= offset < bounds.max_offset:
