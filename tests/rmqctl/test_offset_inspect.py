@@ -1,13 +1,17 @@
 """``offset inspect``: facts, sources, and the messages around a position."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 from storage.configs.journal import Journal
 from tests.support import golden
-from tests.support.cli import run
+from tests.support.cli import ROOT, run
+from tests.support.privileges import without_privileges
 
 FIELDS = [
     *("group", "topic", "broker", "queue_id", "min_offset", "committed_offset", "max_offset"),
@@ -247,16 +251,27 @@ def test_who_moved_an_offset_last_and_when_stands_beside_it(half_read):
 
 @pytest.mark.feature(126)
 def test_looking_changes_nothing_and_works_where_nothing_may_be_written(java_store):
-    before = {
-        path: (path.stat().st_mtime_ns, path.stat().st_size) for path in java_store.rglob("*")
-    }
+    def state():
+        return {
+            path: (path.stat().st_mtime_ns, path.stat().st_size) for path in java_store.rglob("*")
+        }
+
+    before = state()
     for path in [java_store, *before]:
         path.chmod(path.stat().st_mode & 0o555)
     try:
-        assert inspected("-S", java_store)
-        assert inspected("-S", java_store, "--around", "1,1")
+        for options in ([], ["--around", "1,1"], ["-o", "json"]):
+            command = [sys.executable, "-m", "rmqctl", "offset", "inspect", "-S", java_store]
+            done = subprocess.run(
+                [*without_privileges(), *command, *options],
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert (done.returncode, done.stderr.count("rmqctl:")) == (0, 0), done.stderr
+            assert "GoldenFour" in done.stdout
     finally:
         for path in [java_store, *before]:
             path.chmod(path.stat().st_mode | 0o200)
-    after = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in java_store.rglob("*")}
-    assert after == before
+    assert state() == before
