@@ -71,25 +71,48 @@ def skew(lags: Collection[int]) -> float | None:
 
 def add_up(queues: Sequence[QueueLag]) -> Totals:
     """Sum up the queues of one group in one topic."""
-    known = [queue for queue in queues if queue.unread.lag is not None]
-    lags = {queue.queue_id: queue.unread.lag or 0 for queue in known}
-    lag = sum(lags.values()) if lags else None
-    rate_in = _sum_of_all(queue.rate_in for queue in queues)
-    rate_out = _sum_of_all(queue.rate_out for queue in known)
+    lags: dict[int, int] = {}
+    total_bytes = lost = unknown = 0
+    bytes_known = False
+    rate_in: float | None = 0.0
+    rate_out: float | None = 0.0
+    stored: list[int] = []
+    risks: list[int] = []
+    for queue_id, what, lag_bytes, oldest, queue_in, queue_out, _, risk in queues:
+        rate_in = None if rate_in is None or queue_in is None else rate_in + queue_in
+        lag = what.lag
+        if lag is None:
+            unknown += 1
+            continue
+        lags[queue_id] = lag
+        lost += what.lost or 0
+        rate_out = None if rate_out is None or queue_out is None else rate_out + queue_out
+        if lag_bytes is None:
+            unknown += 1
+        else:
+            total_bytes += lag_bytes
+            bytes_known = True
+        if oldest is not None:
+            stored.append(oldest)
+        if risk is not None:
+            risks.append(risk)
+    all_lag = sum(lags.values()) if lags else None
+    rate_in = None if rate_in is None else round(rate_in, 3)
+    rate_out = None if rate_out is None or not lags else round(rate_out, 3)
     return Totals(
         len(queues),
-        lag,
-        _sum_of_known(queue.lag_bytes for queue in known),
-        _least(queue.oldest_unread_timestamp for queue in known),
+        all_lag,
+        total_bytes if bytes_known else None,
+        min(stored, default=None),
         rate_in,
-        rate_out if known else None,
-        drain_ms(lag, rate_in, rate_out),
-        worst(queue.status for queue in queues),
+        rate_out,
+        drain_ms(all_lag, rate_in, rate_out),
+        worst({queue.status for queue in queues}),
         _worst_queue(lags),
         skew(lags.values()),
-        _sum_of_known(queue.unread.lost for queue in known),
-        _least(queue.risk_timestamp for queue in known),
-        len(queues) - sum(queue.lag_bytes is not None for queue in known),
+        lost if lags else None,
+        min(risks, default=None),
+        unknown,
     )
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analytics.health import Look, judge
+from analytics.health import Health, Look, judge
 from analytics.rates import RATE_WINDOW_MS, StoredSince
 from analytics.retention import Rules, due_of, log_files
 from analytics.totals import QueueLag
@@ -124,15 +124,14 @@ def _stand(
         else:
             lag_bytes = 0
     rate_in, rate_out = trend.rates(changes, ends, committed, high)
-    now = Look(as_of, committed, high)
-    status = judge(
-        now,
-        seen_since(changes, now),
-        lambda: looks(changes, ends, as_of),
-        low,
-        stored,
-        members=has_members,
-    )
+    if committed == high:
+        status = Health.OK
+    else:
+        now = Look(as_of, committed, high)
+        since = seen_since(changes, now)
+        status = judge(
+            now, since, lambda: looks(changes, ends, as_of), low, stored, members=has_members
+        )
     if rate_in is None:
         rate_in = log_rate_in
     return QueueLag(queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk)
