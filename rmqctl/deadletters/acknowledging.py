@@ -114,8 +114,9 @@ def _change(
         marks: dict[int, list[Range]] = {}
         for queue_id, offset in places:
             marks.setdefault(queue_id, []).append((offset, offset + 1))
-        file = HandledFile(root)
-        (file.mark if handled else file.unmark)(topic, marks, note)
+        with open_for_reading(cli) as broker:
+            file = HandledFile(root, broker.view)
+            (file.mark if handled else file.unmark)(topic, marks, note)
         return (row._replace(applied=True) for row in plan)
 
     verb = "Mark" if handled else "Take the marks of"

@@ -39,7 +39,7 @@ class DeadLetters:
         self.queue_ids = [q for topic, q in self.view.queues() if topic == self.topic]
         if not self.queue_ids and broker.topic(self.topic) is None:
             raise NotFound(f"group {group} has no dead letters in {self.view.root}")
-        self._handled = HandledFile(self.view.root).read(self.topic)
+        self._handled = HandledFile(self.view.root, self.view).read(self.topic)
         self.unreadable = 0
 
     def handled_in(self, queue_id: int) -> HandledOffsets:

@@ -187,7 +187,7 @@ def settle(view: "StoreView", group: str) -> None:
         marks: dict[int, list[Range]] = defaultdict(list)
         for queue_id, offset in progress_of(view, task, receipts).sent:
             marks[queue_id].append((offset, offset + 1))
-        HandledFile(view.root).mark(dlq_topic(group), marks)
+        HandledFile(view.root, view).mark(dlq_topic(group), marks)
         with RedriveRuns(view.root).receipts(task.run) as written:
             written.write(SETTLED)
 
@@ -297,6 +297,7 @@ class Redriving:
         if self._unmarked:
             if self._broker.store is not None:
                 self._broker.store.flush()  # a mark must not outlive its message
-            HandledFile(self._broker.view.root).mark(self._topic, self._to_mark)
+            view = self._broker.view
+            HandledFile(view.root, view).mark(self._topic, self._to_mark)
             self._to_mark.clear()
             self._unmarked = 0

@@ -4,16 +4,19 @@ RocketMQ can not take a message out of a queue, so "handled" is a mark beside th
 rmqctl's own: a broker knows nothing of it, and the dead letters stay where they are. For each queue
 of a topic the file has a cursor, before which everything is handled, and ranges beyond it:
 
-    {"version":1,"topics":{"%DLQ%readers":{"0":{"cursor":17,"beyond":[[19,20],[25,31]]}}}}
+    {"version":1,"topics":{"%DLQ%readers":{"0":
+        {"cursor":17,"beyond":[[19,20],[25,31]],"witness":[30,81920]}}}}
 
-One line with a check sum (sealed_json), replaced as a whole under ``rmqctl/handled.lock``.
+The witness is a marked message: queue offset and commit log offset. If another record lies there,
+or none is there yet, the queue was deleted and began anew; its marks are void then. The file is one
+line with a check sum (sealed_json), replaced as a whole under ``rmqctl/handled.lock``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
 from storage.files.fs import FileSystem
@@ -22,6 +25,9 @@ from storage.sharing.locks import ProcessLock
 
 from .config_file import write_synced
 from .sealed_json import seal, unseal
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
 
 HANDLED_FILE: Final = "handled.json"
 HANDLED_LOCK: Final = "handled.lock"
@@ -36,11 +42,13 @@ Marks = dict[int, list[Range]]
 class HandledOffsets(NamedTuple):
     """The marks of one queue: all offsets before ``cursor``, and the ranges of ``beyond``.
 
-    The ranges are sorted, do not touch each other nor the cursor.
+    The ranges are sorted, do not touch each other nor the cursor. ``witness`` are the queue offset
+    and the commit log offset of a marked message.
     """
 
     cursor: int = 0
     beyond: tuple[Range, ...] = ()
+    witness: tuple[int, int] | None = None
 
     def __contains__(self, offset: object) -> bool:
         if not isinstance(offset, int):
@@ -57,7 +65,7 @@ class HandledOffsets(NamedTuple):
 
     def with_marks(self, ranges: Iterable[Range]) -> HandledOffsets:
         """Mark ranges, too."""
-        return _of(_merged([*self.ranges(), *ranges]))
+        return _of(_merged([*self.ranges(), *ranges]), self.witness)
 
     def without_marks(self, ranges: Iterable[Range]) -> HandledOffsets:
         """Take marks away."""
@@ -65,23 +73,29 @@ class HandledOffsets(NamedTuple):
         for low, high in _merged(list(ranges)):
             left = [part for a, b in left for part in ((a, min(b, low)), (max(a, high), b))]
             left = [(a, b) for a, b in left if a < b]
-        return _of(left)
+        return _of(left, self.witness)
 
 
 NOTHING_HANDLED: Final = HandledOffsets()
 
 
 class HandledFile:
-    """The file of one store. Safe for threads and processes; holds no descriptor open."""
+    """The file of one store. Safe for threads and processes; holds no descriptor open.
 
-    def __init__(self, root: Path, fs: FileSystem | None = None) -> None:
+    ``view`` reads the store, so that marks of a queue that is gone do not count; without it all do.
+    """
+
+    def __init__(
+        self, root: Path, view: StoreView | None = None, fs: FileSystem | None = None
+    ) -> None:
         self.path = root / OURS / HANDLED_FILE
+        self._view = view
         self._fs = fs or FileSystem()
         self._lock = ProcessLock(root / OURS / HANDLED_LOCK)
 
     def read(self, topic: str) -> dict[int, HandledOffsets]:
         """Give the marks of a topic's queues. Raises CorruptFileError and StoreVersionError."""
-        return self._load().get(topic, {})
+        return self._of_this_queue(topic, self._load().get(topic, {}))
 
     def mark(
         self,
@@ -117,7 +131,7 @@ class HandledFile:
             self._fs.make_dirs(self.path.parent)
             with self._lock:
                 table = self._load()
-                queues = table.setdefault(topic, {})
+                queues = table[topic] = self._of_this_queue(topic, table.get(topic, {}))
                 changed: Marks = {}
                 for queue_id, ranges in marks.items():
                     wanted = _merged(list(ranges))
@@ -125,7 +139,7 @@ class HandledFile:
                     found = known.with_marks(wanted) if handled else known.without_marks(wanted)
                     if found != known:
                         changed[queue_id] = _difference(found, known, handled=handled)
-                        queues[queue_id] = found
+                        queues[queue_id] = self._witnessed(topic, queue_id, found)
                 if changed:
                     if before_write is not None:
                         before_write(changed)
@@ -133,6 +147,31 @@ class HandledFile:
                 return changed
         except OSError as error:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
+
+    def _of_this_queue(
+        self, topic: str, queues: dict[int, HandledOffsets]
+    ) -> dict[int, HandledOffsets]:
+        """Leave out the marks of queues that have begun anew."""
+        view = self._view
+        if view is None:
+            return queues
+        found = {}
+        for queue_id, marks in queues.items():
+            offset, place = marks.witness or (-1, 0)
+            unit = view.unit(topic, queue_id, offset)
+            if offset < view.max_offset_in_queue(topic, queue_id) and (
+                unit is None or unit[0] == place
+            ):
+                found[queue_id] = marks
+        return found
+
+    def _witnessed(self, topic: str, queue_id: int, marks: HandledOffsets) -> HandledOffsets:
+        """Take the last marked message for a witness, if it is there."""
+        last = marks.ranges()[-1][1] - 1 if marks.ranges() else None
+        if self._view is None or last is None:
+            return marks
+        unit = self._view.unit(topic, queue_id, last)
+        return marks if unit is None else marks._replace(witness=(last, unit[0]))
 
     def _load(self) -> dict[str, dict[int, HandledOffsets]]:
         try:
@@ -161,7 +200,9 @@ class HandledFile:
 
 
 def _decoded(marks: dict[str, Any]) -> HandledOffsets:
-    return HandledOffsets(marks["cursor"], tuple((a, b) for a, b in marks["beyond"]))
+    ranges = tuple((a, b) for a, b in marks["beyond"])
+    witness = marks.get("witness")
+    return HandledOffsets(marks["cursor"], ranges, None if witness is None else tuple(witness))
 
 
 def _merged(ranges: list[Range]) -> list[Range]:
@@ -176,11 +217,11 @@ def _merged(ranges: list[Range]) -> list[Range]:
     return merged
 
 
-def _of(ranges: list[Range]) -> HandledOffsets:
+def _of(ranges: list[Range], witness: tuple[int, int] | None = None) -> HandledOffsets:
     """Make marks of ranges that are sorted and apart."""
     if ranges and ranges[0][0] == 0:
-        return HandledOffsets(ranges[0][1], tuple(ranges[1:]))
-    return HandledOffsets(0, tuple(ranges))
+        return HandledOffsets(ranges[0][1], tuple(ranges[1:]), witness)
+    return HandledOffsets(0, tuple(ranges), witness)
 
 
 def _difference(found: HandledOffsets, known: HandledOffsets, *, handled: bool) -> list[Range]:

@@ -1,7 +1,11 @@
 """``dlq ack``: marks beside the queue."""
 
+import shutil
+
 import pytest
 
+from storage.configs.handled import HandledFile
+from storage.configs.sealed_json import seal
 from storage.model import Message
 from tests.support.cli import run
 from tests.support.dead_letters import bury
@@ -95,3 +99,20 @@ def test_the_journal_tells_of_marks(dead, store):
     assert [(e["command"], e["group"], e["reason"]) for e in entries] == [
         ("dlq ack", "g", "known bug 7")
     ]
+
+
+def test_marks_of_a_queue_that_was_deleted_do_not_hide_new_dead_letters(dead, store):
+    ack("--all")
+    run("topic", "delete", "%DLQ%g", "--confirm", "%DLQ%g", "-y")
+    shutil.rmtree(store / "consumequeue" / "%DLQ%g", ignore_errors=True)  # as a Java broker would
+    marks = HandledFile(store).path
+    marks.write_bytes(seal({"version": 1, "topics": {"%DLQ%g": {"0": MARKS}}}))
+    for expected in (1, 2):
+        bury(store, "g", [Message("t", b"new")])
+        (row,) = run("dlq", "list", "-o", "json").json()
+        assert (row["depth"], row["unhandled"]) == (expected, expected)
+    ack("0")
+    assert handled() == [0]
+
+
+MARKS = {"cursor": 2, "beyond": [], "witness": [1, 7]}
