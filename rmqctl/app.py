@@ -4,6 +4,7 @@ Everything that ends a call early is an exception until it gets here, and only h
 becomes a sentence on stderr and an exit code.
 """
 
+import contextlib
 import gc
 import os
 import sys
@@ -80,6 +81,8 @@ def _end(cli: Cli, error: BaseException) -> int:
             code, sentence = exit_codes.TIMED_OUT, f"gave up after {cli.setting('timeout')}"
         case _:
             code, sentence = _judge(error)
+            if code == exit_codes.NOT_FOUND:
+                sentence += _meant(cli, sentence)
     if cli.given.get("debug") and not isinstance(error, KeyboardInterrupt):
         import traceback
 
@@ -89,6 +92,15 @@ def _end(cli: Cli, error: BaseException) -> int:
         print(f"rmqctl: {_one_line(sentence)}{hint}", file=sys.stderr)
         code = code if cli.failure_code is None else cli.failure_code
     return _flushed(cli, code)
+
+
+def _meant(cli: Cli, sentence: str) -> str:
+    """Which topic or group was probably meant; nothing must go wrong while an error is told."""
+    from rmqctl.near import thing_meant
+
+    with contextlib.suppress(Exception):
+        return thing_meant(cli, sentence)
+    return ""
 
 
 def _judge(error: BaseException) -> tuple[int, str]:

@@ -5,7 +5,6 @@ commands from the table in :mod:`rmqctl.tree` and builds the one that was named.
 """
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -26,6 +25,10 @@ EXAMPLES = """\
   Read it back and stop at the end:   rmqctl consume greetings -e
   Read as a group that remembers:     rmqctl consume greetings -g readers -e
   What is in the store:               rmqctl topic queues"""
+
+_MORE = """\
+rmqctl --help: options of every command. rmqctl COMMAND --help: its own, with examples.
+rmqctl cheat: lines to copy. rmqctl explain TERM: what a word or a code means."""
 
 
 class Command(TyperCommand):
@@ -90,6 +93,7 @@ class LazyGroup(TyperGroup):
             subcommand_metavar="COMMAND ...",
         )
         self.table = table
+        self.short = False
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names of the table, in its order."""
@@ -108,35 +112,43 @@ class LazyGroup(TyperGroup):
         if name not in self.table and not ctx.resilient_parsing:
             if name.startswith("-"):
                 ctx.fail(f"no such option {name!r}")
-            near = get_close_matches(name, self.table, 1, 0.6)
-            hint = f", did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"no such command {name!r}{hint}")
+            from rmqctl.near import command_meant
+
+            ctx.fail(f"no such command {name!r}{command_meant(name, self.table)}")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options before the command; without anything, the help is the answer."""
+        """Parse the options before the command; without anything, the help is the answer.
+
+        The root's is the short one then, without options.
+        """
         if not args and not ctx.resilient_parsing:
+            self.short = True
             typer.echo(ctx.get_help())
             ctx.exit(0)
         return super().parse_args(ctx, args)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """What the group is about."""
+        """What the group is about; the root's examples come first."""
         _write_text(formatter, self.help or "")
+        if self.table is TREE:
+            with formatter.section("Examples"):
+                formatter.write(EXAMPLES + "\n")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The commands, from the table; on the root also the options and examples."""
+        """The commands, from the table; on the root also the options."""
         for title, names in self._sections():
             rows = [(name, self.table[name].help) for name in names]
             with formatter.section(title):
                 formatter.write_dl(rows)
         if self.table is not TREE:
             return
+        if self.short:
+            _write_text(formatter, _MORE)
+            return
         with formatter.section("Options of every command, before or after its name"):
             records = [option.get_help_record(ctx) for option in self.params]
             formatter.write_dl([record for record in records if record])
-        with formatter.section("Examples"):
-            formatter.write(EXAMPLES + "\n")
 
     def _sections(self) -> Sequence[tuple[str, Sequence[str]]]:
         if self.table is not TREE:

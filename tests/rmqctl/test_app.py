@@ -122,11 +122,57 @@ def test_o_help_lists_fields_wherever_it_stands_and_runs_nothing():
     assert run("version", "-o", "help").out == before.out
 
 
-def test_without_arguments_the_help_is_the_answer():
-    result = run()
-    assert result.code == 0
-    assert result.out.startswith("Usage: rmqctl")
-    assert result.out == run("--help").out == run("-h").out
+def test_without_arguments_the_short_help_is_the_answer():
+    short, whole = run(), run("--help")
+    assert (short.code, short.err) == (0, "")
+    assert len(short.lines) < len(whole.lines) - 20
+    assert "--columns" in whole.out
+    assert "--columns" not in short.out
+    assert "rmqctl --help: options of every command" in short.out
+    for name in tree.TREE:
+        assert any(line.startswith(f"  {name} ") for line in short.lines), name
+    assert whole.out == run("-h").out
+
+
+def test_examples_come_first():
+    for result in (run(), run("--help")):
+        assert result.out.index("Examples:") < result.out.index("Every day:")
+    consume = run("consume", "--help").out
+    assert consume.index("rmqctl consume greetings") < consume.index("Options:")
+
+
+@pytest.mark.feature(145)
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (["inspect"], "no such command 'inspect', did you mean 'offset inspect'?"),
+        (["redrive"], "did you mean 'dlq redrive'?"),
+        (["get"], "did you mean 'message get' or 'config get'?"),
+        (["send"], "did you mean 'produce'?"),
+        (["prodcue"], "did you mean 'produce'?"),
+        (["CONSUMERPROGRESS"], ", mqadmin's is 'rmqctl mqadmin consumerProgress'"),
+        (["topic", "lsit"], "no such command 'lsit', did you mean 'list'?"),
+        (["topic", "list", "--exectue"], "--execute"),
+    ],
+)
+def test_a_near_miss_names_what_was_meant(args, hint):
+    result = run(*args)
+    assert result.code == 2
+    assert hint in result.err
+
+
+@pytest.mark.feature(145)
+def test_a_topic_or_group_that_is_misspelled_is_guessed(store):
+    run("topic", "create", "orders")
+    run("group", "create", "billing")
+    for args in (["consume", "ordres", "-e"], ["topic", "queues", "Orders"]):
+        result = run(*args)
+        assert result.code == 3
+        assert result.err.endswith("; did you mean 'orders'?\n")
+    result = run("group", "describe", "biling")
+    assert result.code == 3
+    assert result.err.endswith("; did you mean 'billing'?\n")
+    assert "did you mean" not in run("topic", "queues", "xyzzy").err
 
 
 def test_the_version_is_printed_by_option_too():
