@@ -31,6 +31,7 @@ from storage.configs.progress import ProgressFile
 from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
+from storage.format.names import MEMBERS_FOLDER, OURS
 
 from .config import BrokerConfig
 
@@ -78,6 +79,8 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
             now=now,
             writable=store is not None,
             tell_moved=self._tell_moved,
+            stations=root / OURS / MEMBERS_FOLDER,
+            station=self._station,
         )
         self._young_bytes = (
             memory_bytes(config.access_message_in_memory_max_ratio)
@@ -361,9 +364,11 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
                 stack.callback(self._read_only_view.close)
             if self._store is not None:
                 stack.callback(self._store.close)
+            stack.callback(self._progress.close)
             stack.callback(self._progress.persist)
             stack.callback(self._arrivals.close)
             stack.callback(self._close_members)
+            stack.callback(self._progress.persist)  # whoever takes over from now on looks there
             stack.callback(self._stop_services)
             if self._lazy_puller is not None:
                 stack.callback(self._lazy_puller.held.close)

@@ -87,6 +87,7 @@ class MemberManager:
         *,
         now: Callable[[], int],
         progress_of: ProgressOf,
+        adopt_progress: Callable[[list[str]], None] = lambda _: None,
         read_message: Callable[[int], MessageExt | None],
         refuse_equal_client_ids: bool = True,
     ) -> None:
@@ -94,6 +95,7 @@ class MemberManager:
         self._groups = groups
         self._now = now
         self._progress_of = progress_of
+        self._adopt_progress = adopt_progress
         self._refuse_equal_client_ids = refuse_equal_client_ids
         self._lock = threading.RLock()  # guards the two fields below
         self._clients: dict[str, _Client] = {}
@@ -292,6 +294,11 @@ class MemberManager:
     def _on_deaths(self, dead: list[Said]) -> None:
         for said in dead:
             logger.info("a process is gone: pid=%s", said.content.get("pid"))
+        # First: what it had in memory goes with its station, and its heirs begin there.
+        try:
+            self._adopt_progress([said.name for said in dead])
+        except Exception:
+            logger.exception("the progress of the dead is lost, some messages come again")
         self._tell_left({group for said in dead for group in groups_of(said)})
 
     def _on_notice(self, letter: Letter) -> None:

@@ -4,12 +4,15 @@ What differs from the real broker: an offset never overwrites a larger one of it
 whoever moves progress deliberately begins a new generation (storage.configs.progress_table).
 
 A commit is on the device when it returns. One that comes with a pull is kept in memory, as in the
-real broker, and reaches the device with the next ``persist``, which is called every 5 s: a kill
-repeats messages of that time, and loses none.
+real broker, and reaches the device with the next ``persist``, which is called every 5 s. Until then
+other processes see it in a file (storage.configs.progress_notes), also if this one was killed: what
+it has written there is taken over before its station is removed (``adopt``). A power loss repeats
+messages of that time, and loses none.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -21,15 +24,24 @@ from broker.port.progress import OffsetCommit, OffsetQuery
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import check_group, check_topic
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
+from storage.configs.progress_notes import (
+    NOTES_SUFFIX,
+    ProgressNotes,
+    notes_in,
+    read_notes,
+)
 from storage.configs.progress_table import ProgressTable, QueueProgress
 
 from .moving import move_progress
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from storage.configs.journal import Journal
     from storage.configs.progress import Moves, ProgressFile, ProgressKey
     from storage.readonly import StoreView
 
+logger = logging.getLogger("rmqctl.broker")
 
 _CORRECTION: Final = {
     "command": "correct offset",
@@ -52,30 +64,77 @@ class ConsumerOffsetManager:
         now: Callable[[], int],
         writable: bool,
         tell_moved: Callable[[str, str, list[int]], None] = lambda *_: None,
+        stations: Path | None = None,
+        station: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """Serve the file. ``tell_moved`` gets group, topic and queue ids of what was moved."""
+        """Serve the file. ``tell_moved`` gets group, topic and queue ids of what was moved.
+
+        ``stations`` is the folder of the store's stations, ``station`` the name of this process's.
+        """
         self._file = file
         self._journal = journal
         self._now = now
         self._writable = writable
         self._tell_moved = tell_moved
-        self._lock = threading.Lock()  # guards the field below
+        self._stations = stations
+        self._station = station
+        self._lock = threading.Lock()  # guards the two fields below
         self._noted: dict[ProgressKey, QueueProgress] = {}
+        self._notes: ProgressNotes | None = None
 
     def query(self, group: str, topic: str, queue_id: int) -> QueueProgress:
-        """Read the progress of a group in a queue, with what this process keeps in memory."""
+        """Read the progress of a group in a queue, with what processes keep in memory."""
         key = (topic_at_group(topic, group), queue_id)
+        # Before the file: what a process is about to remove it has written there.
+        shown = self._shown(key)
         known = self._file.read().get(*key)
         with self._lock:
             noted = self._noted.get(key)
-        return known if noted is None else _later(known, noted)
+        for progress in (*shown, *(() if noted is None else (noted,))):
+            known = _later(known, progress)
+        return known
+
+    def _shown(self, key: ProgressKey) -> list[QueueProgress]:
+        if self._stations is None:
+            return []
+        paths = notes_in(self._stations)
+        return [progress for path in paths for _, progress in read_notes(path, key)]
+
+    def adopt(self, stations: Sequence[str]) -> None:
+        """Take over what processes that are gone had in memory."""
+        if self._stations is None:
+            return
+        offered: dict[ProgressKey, QueueProgress] = {}
+        for name in stations:
+            for key, progress in read_notes(self._stations / (name + NOTES_SUFFIX)):
+                known = offered.get(key)
+                offered[key] = progress if known is None else _later(known, progress)
+        if offered:
+            self._file.commit(offered)
 
     def note(self, group: str, commit: OffsetCommit) -> None:
         """Keep a commit that came with a pull until the next ``persist``."""
         key, progress = self._checked(group, commit)
         with self._lock:
             known = self._noted.get(key)
-            self._noted[key] = progress if known is None else _later(known, progress)
+            if known is not None:
+                progress = _later(known, progress)
+            self._noted[key] = progress
+            if self._notes is None:
+                station = self._station()
+                if station is None or self._stations is None:
+                    return
+                self._notes = ProgressNotes(self._stations / (station + NOTES_SUFFIX))
+            try:
+                self._notes.write(key, progress)
+            except OSError:  # they see it in 5 s
+                logger.exception("other processes can not be shown the progress")
+
+    def close(self) -> None:
+        """Show nothing more to other processes."""
+        with self._lock:
+            if self._notes is not None:
+                self._notes.close()
 
     def commit(self, group: str, commits: Sequence[OffsetCommit]) -> list[QueueProgress]:
         """Commit progress; gives what holds now, in the order of ``commits``.

@@ -54,6 +54,7 @@ class MembersRole:
             self._groups,
             now=now_ms if self._store is None else self._store.now,
             progress_of=lambda *queue: self._progress.query(*queue).offset,
+            adopt_progress=lambda stations: self._progress.adopt(stations),
             read_message=lambda offset: self.view.look_message_by_offset(offset),
             refuse_equal_client_ids=self.config.refuse_equal_client_ids,
         )
@@ -131,6 +132,9 @@ class MembersRole:
     def _scan_members(self) -> None:
         if "members" in vars(self):
             self.members.scan_not_active_channel()
+
+    def _station(self) -> str | None:
+        return self.members.notices.name if "members" in vars(self) else None
 
     def _close_members(self) -> None:
         if "members" in vars(self):

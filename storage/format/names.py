@@ -23,6 +23,8 @@ ABORT: Final = "abort"
 LOCK: Final = "lock"
 OURS: Final = "rmqctl"
 """Folder of everything that is rmqctl's own; Java ignores it."""
+MEMBERS_FOLDER: Final = "members"
+"""Folder in it of the processes that have clients."""
 
 OFFSET_NAME_DIGITS: Final = 20
 INDEX_NAME_DIGITS: Final = 17

@@ -1,11 +1,12 @@
 """Stations: the processes on one store that others may write to, and the proof that they live.
 
-``<store>/rmqctl/members/`` holds four things of each station, named after it:
+``<store>/rmqctl/members/`` holds five things of each station, named after it:
 
     NAME.life   locked by the station as long as it lives (the kernel lets go when it dies)
     NAME.json   what it says of itself, replaced as a whole
     NAME.in/    its letters: JSON files, renamed into place, read and removed by the station alone
     NAME.sock   a datagram socket: one byte says that there is a letter
+    NAME.notes  progress of its consumers that is in no other file yet (configs.progress_notes)
 
 ``.life`` gets its name when it is locked, so one that is not locked is dead. The byte may get lost
 when the socket's queue is full, because then it has been rung; a letter is never lost while its
@@ -29,15 +30,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from storage.errors import StoreNotWritableError
-from storage.format.names import OURS
+from storage.format.names import MEMBERS_FOLDER, OURS
 
 from .locks import ForkAware, LockFile, at_fork
 
-MEMBERS_FOLDER: Final = "members"
 _SAYS: Final = ".json"
 _LIFE: Final = ".life"
 _LETTERS: Final = ".in"
 _SOCKET: Final = ".sock"
+_NOTES: Final = ".notes"
 _STAGED: Final = "."
 _ONCE: Final = "!"  # sorts before digits
 _RING: Final = b"!"
@@ -137,6 +138,7 @@ class Stations:
             self.path(name, _SAYS),
             self.path(_STAGED + name, _SAYS),
             self.path(name, _SOCKET),
+            self.path(name, _NOTES),
         ):
             path.unlink(missing_ok=True)
         letters = self.path(name, _LETTERS)

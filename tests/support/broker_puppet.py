@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from broker.embedded import EmbeddedBroker
+from broker.port.progress import OffsetCommit
+from broker.port.reading import PullRequest
 from storage.model import Message, MessageQueue
 from tests.support.puppet import Puppet, obey
 from tests.support.recording_client import RecordingClient, consumer, heartbeat
@@ -66,6 +68,10 @@ class _Commands:
 
     def send(self, topic: str, body: str, tags: str | None = None) -> None:
         self._broker.send(Message(topic, body.encode(), tags=tags))
+
+    def pull_with_progress(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        commit = OffsetCommit(topic, queue_id, offset)
+        self._broker.pull(PullRequest(group, topic, queue_id, offset, commit=commit))
 
     def move_progress(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         self._broker.progress.move(group, {(topic, queue_id): offset})

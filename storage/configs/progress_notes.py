@@ -1,0 +1,112 @@
+"""Progress that a process has in memory, where the others see it: ``rmqctl/members/NAME.notes``.
+
+What comes with a pull reaches ``offsets.json`` every 5 s. Until then it stands here, in a file of
+the process's own (of its station, storage.sharing.stations), written without a lock and without a
+sync: it survives the process, not the machine. So whoever takes a queue over goes on where the last
+owner really was.
+
+    boot id (16 bytes), zeros to 1,024; then a slot of 1,024 bytes for each queue and generation:
+    offset (8), generation (8), queue id (4), length of the key (4), the key ``topic@group`` (UTF-8)
+
+A slot is written as a whole once; later its offset alone, in one write of 8 bytes within a page,
+so that readers see the old one or the new one. A file of another boot says nothing: what it tells
+of may have been lost with the log's last bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from storage.sharing.page import boot_id
+
+from .progress_table import QueueProgress
+
+NOTES_SUFFIX: Final = ".notes"
+_SLOT_SIZE: Final = 1_024
+_OFFSET: Final = struct.Struct("<q")
+_REST: Final = struct.Struct("<qii")
+_KEY_AT: Final = _OFFSET.size + _REST.size
+
+ProgressKey = tuple[str, int]
+
+
+class ProgressNotes:
+    """The file of one process; made with the first note. Safe for threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()  # guards all below
+        self._fd = -1
+        self._slots: dict[tuple[str, int, int], int] = {}  # key, queue id, generation
+        self._closed = False
+
+    def write(self, key: ProgressKey, progress: QueueProgress) -> None:
+        """Show the progress of a queue; OSError if that is not possible."""
+        offset = progress.offset
+        name = (*key, progress.generation)
+        with self._lock:
+            if offset is None or self._closed:
+                return
+            at = self._slots.get(name)
+            if at is not None:
+                os.pwrite(self._fd, _OFFSET.pack(offset), at)
+                return
+            text = key[0].encode("utf-8", "surrogateescape")
+            if len(text) > _SLOT_SIZE - _KEY_AT:
+                return
+            if self._fd < 0:
+                flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                self._fd = os.open(self.path, flags, 0o666)
+                os.pwrite(self._fd, _head().ljust(_SLOT_SIZE, b"\0"), 0)
+            at = (len(self._slots) + 1) * _SLOT_SIZE
+            rest = _REST.pack(progress.generation, key[1], len(text)) + text
+            os.pwrite(self._fd, (_OFFSET.pack(offset) + rest).ljust(_SLOT_SIZE, b"\0"), at)
+            self._slots[name] = at
+
+    def close(self) -> None:
+        """Write no more; the file stays."""
+        with self._lock:
+            self._closed = True
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+
+def read_notes(
+    path: Path, key: ProgressKey | None = None
+) -> list[tuple[ProgressKey, QueueProgress]]:
+    """Give what a process shows, of one queue or all; nothing if the file is gone or too old."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        data = path.read_bytes()
+        if data[: len(_head())] == _head():
+            return list(_slots_of(data, key))
+    return []
+
+
+def notes_in(folder: Path) -> list[Path]:
+    """Name the files of all processes in a folder of stations, of the dead too."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return [path for path in folder.iterdir() if path.suffix == NOTES_SUFFIX]
+    return []
+
+
+def _slots_of(data: bytes, key: ProgressKey | None) -> Iterator[tuple[ProgressKey, QueueProgress]]:
+    wanted = None if key is None else key[0].encode("utf-8", "surrogateescape")
+    for at in range(_SLOT_SIZE, len(data) - _SLOT_SIZE + 1, _SLOT_SIZE):
+        (offset,) = _OFFSET.unpack_from(data, at)
+        generation, queue_id, length = _REST.unpack_from(data, at + _OFFSET.size)
+        text = data[at + _KEY_AT : at + _KEY_AT + length]
+        if text and (wanted is None or key is None or (text, queue_id) == (wanted, key[1])):
+            name = text.decode("utf-8", "surrogateescape")
+            yield (name, queue_id), QueueProgress(generation, offset)
+
+
+def _head() -> bytes:
+    high, low = boot_id() or (0, 0)
+    return struct.pack("<qq", high, low)
