@@ -21,6 +21,10 @@ _Topics = Annotated[
         "--topic", "-t", metavar="TOPIC[:0,2-4]", help="In which topic, or queues; repeatable"
     ),
 ]
+_Queues = Annotated[
+    str | None,
+    typer.Option("--queue", "-Q", metavar="LIST", help="Only these queues, such as 0,2-4"),
+]
 _NoLive = Annotated[
     bool, typer.Option("--no-live", help="Refuse if consumers of the group are running")
 ]
@@ -45,6 +49,7 @@ def reset(
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="All topics that the groups read")
     ] = False,
+    queue: _Queues = None,
     to_datetime: Annotated[
         str | None,
         typer.Option("--to-datetime", metavar="T", help="To what was stored at or after a time"),
@@ -150,6 +155,7 @@ def reset(
         topic,
         all_groups=all_groups,
         all_topics=all_topics,
+        queues=queue,
         from_file=from_file is not None,
     )
     how = HowMuch(
@@ -234,10 +240,7 @@ def delete(
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="All topics that the groups read")
     ] = False,
-    queue: Annotated[
-        str | None,
-        typer.Option("--queue", "-Q", metavar="LIST", help="Only these queues, such as 0,2-4"),
-    ] = None,
+    queue: _Queues = None,
     no_live: _NoLive = False,
 ) -> None:
     """Forget the progress of groups, in some topics or all.

@@ -7,7 +7,7 @@ from rmqctl.errors import NotFound
 from rmqctl.text.lists import parse_queues
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
 from storage.configs.progress_table import ProgressTable
-from storage.model import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+from storage.model import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
@@ -50,9 +50,14 @@ class TopicChoice(NamedTuple):
 
 
 def parse_topic_choice(text: str) -> TopicChoice:
-    """Read ``TOPIC`` or ``TOPIC:0,2-4``. ValueError for a malformed list of queues."""
+    """Read ``TOPIC`` or ``TOPIC:0,2-4``. ValueError for a malformed list of queues.
+
+    A light topic has one queue, and may have colons in its name.
+    """
     topic, colon, queues = text.rpartition(":")
-    return TopicChoice(topic, parse_queues(queues)) if colon else TopicChoice(text)
+    if not colon or text.startswith(LMQ_PREFIX):
+        return TopicChoice(text)
+    return TopicChoice(topic, parse_queues(queues))
 
 
 def chosen_places(

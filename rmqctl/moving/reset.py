@@ -30,6 +30,7 @@ from rmqctl.moving.queues import (
 from rmqctl.moving.scopes import Scope
 from rmqctl.rows.moves import DoneMove, PlannedMove
 from rmqctl.text.durations import parse_duration
+from rmqctl.text.lists import parse_queues
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
@@ -48,6 +49,8 @@ class Whose(NamedTuple):
 
     groups: list[str] | None
     topics: list[TopicChoice] | None
+    queues: tuple[int, ...] | None = None
+    """Of all these topics only these queues."""
 
     @classmethod
     def parse(
@@ -58,6 +61,7 @@ class Whose(NamedTuple):
         *,
         all_groups: bool,
         all_topics: bool,
+        queues: str | None = None,
         from_file: bool = False,
     ) -> "Whose":
         """Read the options. UsageProblem unless each of both is said in exactly one way; a file
@@ -69,7 +73,8 @@ class Whose(NamedTuple):
         for group in groups or ():
             check_group(group)
         choices = [cli.parsed("--topic", parse_topic_choice, topic) for topic in topics or ()]
-        return cls([*dict.fromkeys(groups)] if groups else None, choices or None)
+        numbers = None if queues is None else cli.parsed("--queue", parse_queues, queues)
+        return cls([*dict.fromkeys(groups)] if groups else None, choices or None, numbers)
 
 
 class HowMuch(NamedTuple):
@@ -104,8 +109,10 @@ def carry_out_reset(
         if group not in carrier.groups:
             cli.warn(f"group {group} has no progress anywhere yet: it gets its first")
     places, scope = _planned(cli, broker, carrier, whose, scope_name, scope_value, boundary)
+    if whose.queues is not None:
+        places = [place for place in places if place.queue_id in whose.queues]
     if not places:
-        raise NotFound(f"no progress in {broker.view.root} is meant by that")
+        raise NotFound(f"no queue of {broker.view.root} is meant by that")
     steps = steps_of(stands(broker, carrier.progress, places), scope, clamp=how.clamp)
     expected: Mapping[Place, int | None] = {}
     if how.expect is not None:

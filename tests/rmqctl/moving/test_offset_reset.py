@@ -4,6 +4,7 @@ import pytest
 
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import OffsetCommit
+from rmqctl.moving.queues import TopicChoice, parse_topic_choice
 from storage.model import Message
 from tests.support.cli import run
 from tests.support.java_lock import java_lock
@@ -72,6 +73,9 @@ def test_one_queue_only(orders, offsets):
     )
     assert result.code == 0, result.err
     assert offsets() == {0: 5, 1: 5}
+    assert reset("--queue", "0", "--to-latest", "--execute", "--yes").code == 0
+    assert offsets() == {0: 10, 1: 5}
+    assert reset("-Q", "7", "--to-latest").code == 3
 
 
 @pytest.mark.feature(73)
@@ -202,6 +206,11 @@ def test_nothing_defaults_to_now_or_all(orders, options, words):
     assert result.code == 2
     assert words in result.err
     assert result.out == ""
+
+
+def test_a_light_topic_may_have_colons():
+    assert parse_topic_choice("%LMQ%a:b") == TopicChoice("%LMQ%a:b")
+    assert parse_topic_choice("a:0,2-3") == TopicChoice("a", (0, 2, 3))
 
 
 @pytest.mark.parametrize("where", [["-t", "nowhere"], ["-t", "orders:2"]])
