@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from benchmarks.large_store import FIRST_MS, RECORD, make_large_store, write_records
 from tests.support import golden
 from tests.support.cli import run
 from tests.support.hand_made import TINY, HandMade
@@ -135,3 +136,19 @@ def test_names_never_reach_the_terminal_raw(made):
         assert "\x1b[31m" not in result.out
         assert "\x07" not in result.out
         assert "x1b" in result.out
+
+
+@pytest.mark.feature(43)
+def test_millions_of_unread_messages_are_added_up_exactly(tmp_path):
+    root = tmp_path / "large"
+    queues, each = 2, 1_300_000
+    make_large_store(root, "big", queues * each, queues)
+    write_records(root, "big", queues, [(0, 100_000), (0, 99_999), (1, each - 1)])
+    commit(root, {"big@late": {"0": 100_000, "1": each - 1}, "big@never": {"1": 0}})
+    rows = {(row["group"], row["queue_id"]): row for row in inspected(root)}
+    for place, unread in {("late", 0): each - 100_000, ("late", 1): 1, ("never", 1): each}.items():
+        assert rows[place]["lag"] == unread
+        assert rows[place]["lag_bytes"] == unread * RECORD
+    late = rows["late", 0]
+    assert late["oldest_unread_timestamp"] == FIRST_MS + 100_000 * queues
+    assert late["last_consumed_timestamp"] == FIRST_MS + 99_999 * queues
