@@ -146,7 +146,7 @@ WORDS: Final[Mapping[str, Word]] = {
         "Messages between a group's progress and the end of the queue, deleted ones included. "
         "In time: the age of the oldest message that is unread, as it was stored.",
         ("backlog", "diff", "accumulation"),
-        ("lag show",),
+        ("lag show", "lag histogram", "lag watch"),
     ),
     "TBW102": Word(
         "The topic whose settings a new topic takes that is created by sending to it: 4 queues.",
@@ -174,13 +174,13 @@ WORDS: Final[Mapping[str, Word]] = {
         "RocketMQ 4.9's rule for a time: the message stored nearest to it, before or after, and "
         "the last message for a time behind the end.",
         ("boundary",),
-        ("resetOffsetByTime",),
+        ("resetOffsetByTime", "offset reset"),
     ),
     "change journal": Word(
         "Lines in <store>/rmqctl/journal/ that tell of every change of progress and settings, "
         "with the old values, written before the change.",
         ("journal", "change id", "change_id"),
-        ("offset history", "audit list"),
+        ("offset history", "audit list", "offset undo"),
     ),
     "shared page": Word(
         "A mapped file, <store>/rmqctl/shared, through which the processes that have a store "
@@ -192,6 +192,6 @@ WORDS: Final[Mapping[str, Word]] = {
         "The process that tells RocketMQ's clients where the brokers are. There is none here: "
         "the store's folder is the address.",
         ("namesrv", "NAMESRV_ADDR"),
-        ("store info",),
+        ("mqadmin",),
     ),
 }

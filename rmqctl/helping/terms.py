@@ -24,8 +24,10 @@ _GROUPS_SEE: Final = ("lag show", "offset inspect")
 
 _ENUMS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
     ("storage.verify.findings", "Code", _FINDING, ("store fsck",)),
-    ("analytics.health", "Health", "health of a group", ("lag show",)),
+    ("analytics.health", "Health", "health of a group", ("lag show", "lag check")),
     ("analytics.unread", "OffsetState", "state of a group in a queue", _GROUPS_SEE),
+    ("rmqctl.rows.orphans", "Problem", "finding of offset orphans", ("offset orphans",)),
+    ("rmqctl.rows.checks", "Verdict", "word of lag check", ("lag check",)),
     ("broker.port.sending", "SendStatus", "what became of a message sent", ("produce",)),
     ("storage.results", "PutMessageStatus", "what became of a put in the store", ()),
     ("storage.results", "GetMessageStatus", "what a read of a queue found", ()),

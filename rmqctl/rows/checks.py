@@ -8,9 +8,13 @@ class Verdict(StrEnum):
     """The words of monitoring plug-ins; ``code`` is the exit code."""
 
     OK = "OK"
+    """Within all limits, or doing fine (exit code 0)."""
     WARNING = "WARNING"
+    """Over a limit that warns, or not keeping up (exit code 1)."""
     CRITICAL = "CRITICAL"
+    """Over a critical limit, or not moving (exit code 2)."""
     UNKNOWN = "UNKNOWN"
+    """What was asked about can not be known (exit code 3)."""
 
     @property
     def code(self) -> int:

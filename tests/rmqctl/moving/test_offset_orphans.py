@@ -29,7 +29,7 @@ def rows(*options):
     return result.json()
 
 
-@pytest.mark.feature(82)
+@pytest.mark.feature(57, 82)
 def test_what_was_left_behind_is_listed(orphaned):
     assert [(r["topic"], r["queue_id"], r["problem"], r["fix"]) for r in rows()] == [
         ("gone", 0, "TOPIC_GONE", "delete the progress"),

@@ -141,6 +141,7 @@ def test_a_damaged_byte_hides_one_message_at_most(tmp_path: Path, step: int) -> 
         assert len(right - set(found)) <= 1, f"{path.name}+{position}"
 
 
+@pytest.mark.feature(111, 112)
 @pytest.mark.slow
 @EVERY
 def test_fsck_names_what_can_be_seen(tmp_path: Path, step: int) -> None:
@@ -183,6 +184,7 @@ def is_unprotected(made: HandMade, folder: str, name: str, position: int) -> boo
     return name == "checkpoint"  # times may lag behind the log
 
 
+@pytest.mark.feature(111)
 @pytest.mark.parametrize("position", [0, 4, 8, 20, 28, 88], ids=str)
 def test_a_damaged_record_is_named_with_its_place(tmp_path: Path, position: int) -> None:
     made = store(tmp_path, clean=True)

@@ -44,6 +44,7 @@ def check(name: str) -> Report:
         return fsck(view)
 
 
+@pytest.mark.feature(111, 112)
 @pytest.mark.parametrize("name", golden.names())
 def test_what_is_wrong_is_found_and_nothing_else(name: str) -> None:
     report = check(name)
