@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from analytics.histogram import Bucket, Part
+from analytics.looking import Standing, StoreLook
 from analytics.retention import LogFile, Rules, log_files, safe_from
 from analytics.totals import add_up
 from analytics.unread import Unread, bytes_behind
-from rmqctl.lag.looking import Standing, StoreLook
 from rmqctl.rows.backlog import HistogramRow, RiskRow
 from rmqctl.text.durations import format_duration, format_size
 

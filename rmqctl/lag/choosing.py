@@ -1,9 +1,10 @@
 """Which groups read which topics: by their progress, and by what their live members want."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from analytics.looking import Offsets, Readers
 from broker.members.letters import groups_of, members_of
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
@@ -12,9 +13,6 @@ from storage.model import retry_topic
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
-
-Offsets = Mapping[int, int]
-"""Queue id to committed offset."""
 
 _NO_OFFSETS: Final[Offsets] = {}
 
@@ -25,15 +23,6 @@ class Choice(NamedTuple):
     groups: Collection[str] | None = None
     topics: Collection[str] | None = None
     include_retry: bool = False
-
-
-class Readers(NamedTuple):
-    """Who reads what: (group, topic) to the committed offsets, and how many members live."""
-
-    offsets: Mapping[tuple[str, str], Offsets]
-    members: Mapping[str, int]
-    all_offsets: Mapping[tuple[str, str], Offsets]
-    """Of those, too, that were not chosen."""
 
 
 def readers(broker: "EmbeddedBroker", choice: Choice) -> Readers:

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from analytics.looking import Standing, StoreLook
 from analytics.totals import add_up, over_groups
-from rmqctl.lag.looking import Standing, StoreLook
 from rmqctl.rows.lag import LagQueueRow, LagRow, LagTopicRow
 
 

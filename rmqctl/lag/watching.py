@@ -5,11 +5,12 @@ from math import ceil
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
 
+from analytics.looking import StoreLook
 from analytics.totals import add_up
 from analytics.trend import TREND_WINDOW_MS
 from rmqctl.bulk import no_search_for_cycles
 from rmqctl.lag.choosing import Choice
-from rmqctl.lag.looking import StoreLook, look
+from rmqctl.lag.looking import look
 from rmqctl.output.render import RowStream
 from rmqctl.output.view import Format
 from rmqctl.rows.watched import WatchedRateRow, WatchedRow
@@ -152,10 +153,12 @@ class Screen:
         room = max(1, get_terminal_size().lines - _BESIDES)
         if len(lines) > room:
             lines = [*lines[: room - 1], f"... {len(lines) - room + 1} more"]
-        up = f"\x1b[{before}F" if before else ""
-        # Line by line, so that nothing flickers; what is left of a longer table goes.
-        body = "".join(f"{line}\x1b[K\n" for line in lines)
-        self._out.write(f"{up}{body}\x1b[J")
+        if before:
+            # Line by line, so that nothing flickers; what is left of a longer table goes.
+            body = "".join(f"{line}\x1b[K\n" for line in lines)
+            self._out.write(f"\x1b[{before}F{body}\x1b[J")
+        else:
+            self._out.write("".join(f"{line}\n" for line in lines))
         self._lines = len(lines)
 
 
