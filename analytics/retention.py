@@ -9,6 +9,7 @@ read. A store in which no broker and no long-lived process works deletes nothing
 
 from __future__ import annotations
 
+import shutil
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.format.names import COMMITLOG, file_name, parse_file_name
+from storage.layout import was_created_here
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -51,6 +53,26 @@ class Rules(NamedTuple):
             if hour.hour in self.hours:
                 break
         return int(hour.timestamp() * 1000)
+
+
+def rules_of(view: StoreView, reserved_ms: int | None = None) -> Rules:
+    """RocketMQ's defaults, or what the store's settings say; the disk is the one it lies on.
+
+    A store that rmqctl did not make belongs to a broker that deletes by force on a full disk, as
+    RocketMQ does unless told otherwise; rmqctl itself refuses writes instead.
+    """
+    config = view.config
+    if reserved_ms is None:
+        reserved_ms = config.file_reserved_time_hours * HOUR_MS
+    usage = shutil.disk_usage(view.root)
+    used = 1 - usage.free / usage.total
+    forced = config.clean_file_forcibly_enable or not was_created_here(view.root)
+    return Rules(
+        reserved_ms,
+        frozenset(int(hour) for hour in config.delete_when.split(";") if hour.strip()),
+        any_hour=used * 100 > config.disk_max_used_space_ratio,
+        at_once=forced and used > config.disk_space_clean_forcibly_ratio,
+    )
 
 
 class LogFile(NamedTuple):

@@ -174,10 +174,10 @@ def risk(
     if file_reserved_time is not None:
         reserved_ms = cli.parsed("--file-reserved-time", parse_duration, file_reserved_time)
     with open_for_reading(cli) as broker:
+        from analytics.retention import rules_of
         from rmqctl.lag.backlog import risk_rows
         from rmqctl.lag.choosing import Choice
         from rmqctl.lag.looking import look
-        from rmqctl.lag.retention import rules_of
 
         rules = rules_of(broker.view, reserved_ms)
         choice = Choice(named(groups, group), topic, include_retry)
