@@ -58,19 +58,21 @@ class CutShortHandler:
         On the device when this returns. Raises NoPermissionError, MessageIllegalError for one
         that names no topic, and BrokerSystemError if they can not be stored.
         """
+        store = self._writable()
         inners: list[MessageInner] = []
         for message in waiting:
             inner = message_timeup(message)
             if inner is None:
                 raise MessageIllegalError(f"message {message.msg_id} names no topic to go to")
             inners.append(inner)
-        return self._end(waiting, inners)
+        return self._end(store, waiting, inners)
 
     def bury(self, group: str, waiting: Sequence[MessageExt]) -> list[CutShort]:
         """Make dead letters of a group's waiting retries now; as ``deliver`` otherwise.
 
         They keep the reason of their last failure and the number of their attempts.
         """
+        store = self._writable()
         topic = self._topics.for_own_use(dlq_topic(group), DLQ_NUMS_PER_GROUP).topic_name
         inners = [
             self._builder.again(
@@ -78,24 +80,29 @@ class CutShortHandler:
             )
             for message in waiting
         ]
-        return self._end(waiting, inners)
+        return self._end(store, waiting, inners)
 
-    def _end(self, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]) -> list[CutShort]:
+    def _writable(self) -> MessageStore:
+        if self._store is None:
+            raise NoPermissionError(READ_ONLY)
+        return self._store
+
+    def _end(
+        self, store: MessageStore, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]
+    ) -> list[CutShort]:
         ends: list[CutShort] = []
         for begin in range(0, len(waiting), _BATCH):
             part = slice(begin, begin + _BATCH)
-            ends += self._end_batch(waiting[part], inners[part])
+            ends += self._end_batch(store, waiting[part], inners[part])
         return ends
 
     def _end_batch(
-        self, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]
+        self, store: MessageStore, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]
     ) -> list[CutShort]:
-        if self._store is None:
-            raise NoPermissionError(READ_ONLY)
-        result = self._store.put(prepared(inners))
+        result = store.put(prepared(inners))
         if not result.status.stored:
             raise BrokerSystemError(result.reason or f"the store answered {result.status}")
-        self._store.flush()
+        store.flush()
         places: dict[int, list[Place]] = {}
         for message in waiting:
             place = (message.queue_offset, message.commitlog_offset)

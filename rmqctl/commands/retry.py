@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from rmqctl.context import context_of, prints
-from rmqctl.errors import NotFound
+from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.filtering.options import filters_messages, message_filter
 from rmqctl.opening import open_for_reading
-from rmqctl.rows.retries import AgendaRow, AttemptRow, RetryRow, SentNowRow
+from rmqctl.rows.retries import AgendaRow, AttemptRow, DelayedRow, RetryRow, SentNowRow
 
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
 
@@ -62,16 +62,29 @@ def show(
 
 
 @prints(AgendaRow)
-def agenda(ctx: typer.Context) -> None:
+@filters_messages
+def agenda(
+    ctx: typer.Context,
+    each: Annotated[
+        bool, typer.Option("--each", help="A row for each message; filters choose among them")
+    ] = False,
+) -> None:
     """Show what is delivered when: delayed messages and retries, by level and target.
 
     What should have gone:     rmqctl retry agenda --where 'overdue > 0'
     One group's:               rmqctl retry agenda --where 'group = readers'
+    The next messages:         rmqctl retry agenda --each --limit 10
     """
     cli = context_of(ctx)
+    wanted = message_filter(cli)
+    if not each and any(part is not None for part in wanted):
+        raise UsageProblem("filters choose among messages: add --each")
     with open_for_reading(cli) as broker:
-        from rmqctl.retrying.agenda import agenda_rows
+        from rmqctl.retrying.agenda import agenda_rows, delayed_rows
 
+        if each:
+            cli.rows(DelayedRow, delayed_rows(broker, wanted))
+            return
         rows = list(agenda_rows(broker, cli.now_ms))
         cli.rows(AgendaRow, rows)
         if any(row.state == "OVERDUE" for row in rows):

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Final
 from broker.delaying.level import CLOCK_STEP_MS
 from broker.delaying.schedule import DELAY_FOR_A_PERIOD_MS
 from rmqctl.looking.broker_status import service
-from rmqctl.rows.retries import AgendaRow
+from rmqctl.rows.retries import AgendaRow, DelayedRow
 from storage.model import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.sharing.leadership import BROKER_SERVICES
 
+from .retries import takes
 from .waiting import Level, Waiting, levels, waiting
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
+    from rmqctl.filtering.options import MessageFilter
 
 AHEAD: Final = "AHEAD"
 LATE_MS: Final = DELAY_FOR_A_PERIOD_MS + CLOCK_STEP_MS
@@ -54,6 +56,30 @@ def _row(level: Level, topic: str | None, dues: list[int], now_ms: int, state: s
         level.min_offset,
         level.max_offset,
     )
+
+
+def delayed_rows(broker: "EmbeddedBroker", wanted: "MessageFilter") -> list[DelayedRow]:
+    """Each message that waits and that a filter wants, those first that are due first."""
+    rows = [
+        DelayedRow(
+            one.due_timestamp,
+            one.message.msg_id,
+            list(one.message.keys),
+            one.topic,
+            one.queue_id,
+            one.level,
+            one.message.reconsume_times,
+            one.message.store_timestamp,
+            one.message.tags,
+            one.message.store_size,
+            one.message.queue_offset,
+            one.message.commitlog_offset,
+        )
+        for level in levels(broker.view)
+        for one in waiting(broker.view, level)
+        if takes(wanted, one)
+    ]
+    return sorted(rows, key=lambda row: (row.due_timestamp, row.commitlog_offset))
 
 
 def group_of(topic: str) -> str | None:

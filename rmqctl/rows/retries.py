@@ -69,6 +69,23 @@ class AgendaRow(NamedTuple):
     max_offset: Annotated[int, Wide("end of the level's queue")]
 
 
+class DelayedRow(NamedTuple):
+    """One message that waits for its time."""
+
+    due_timestamp: Annotated[int, "when it is delivered"]
+    msg_id: Annotated[str, "the unique id, else the offset id"]
+    keys: Annotated[list[str], "the keys by which it can be found"]
+    topic: Annotated[str, "the topic that it goes to"]
+    queue_id: Annotated[int, "the queue that it goes to"]
+    level: Annotated[int, "the delay level"]
+    reconsume_times: Annotated[int, "how often it was given back; 0 for a delayed message"]
+    store_timestamp: Annotated[int, "since when it waits"]
+    tags: Annotated[str | None, Wide("the tag")]
+    store_size: Annotated[int, Wide("the record's bytes")]
+    queue_offset: Annotated[int, Wide("its place in the level's queue")]
+    commitlog_offset: Annotated[int, Wide("its first byte in the commit log")]
+
+
 class SentNowRow(NamedTuple):
     """One waiting message that is to go at once, or went."""
 

@@ -19,7 +19,7 @@ def dead(name):
     return found
 
 
-@pytest.mark.feature(56, 83)
+@pytest.mark.feature(83)
 @pytest.mark.parametrize("name", NAMES)
 def test_depths_are_those_that_rocketmq_gives(name):
     rows = run("dlq", "list", "-S", golden.store(name), "-o", "json").json()
@@ -40,7 +40,7 @@ def test_depths_are_those_that_rocketmq_gives(name):
     } == expected
 
 
-@pytest.mark.feature(84, 96)
+@pytest.mark.feature(96)
 @pytest.mark.parametrize("name", [name for name in NAMES if dead(name)])
 def test_dead_letters_are_those_that_rocketmq_reads(name):
     store = golden.store(name)
@@ -81,6 +81,7 @@ def test_dead_letters_are_those_that_rocketmq_reads(name):
         ]
 
 
+@pytest.mark.feature(84)
 def test_filters_choose_among_dead_letters():
     store = golden.store("retry-dlq-4.9")
     messages = dead("retry-dlq-4.9")["g-flaky"]

@@ -104,6 +104,40 @@ def test_a_message_that_was_given_back_twice_waits_until_both_have_come(store):
 
 
 @pytest.mark.feature(86)
+def test_each_delayed_message_has_its_due_time(given_back, store):
+    with EmbeddedBroker.open(store) as broker:
+        later = broker.send(Message("later", b"x", delay_time_level=4, keys="slow"))
+    rows = run("retry", "agenda", "--each", "-o", "json").json()
+    assert [(row["level"], row["topic"], row["keys"], row["reconsume_times"]) for row in rows] == [
+        (1, "%RETRY%g", ["k1"], 1),
+        (4, "later", ["slow"], 0),
+        (5, "%RETRY%g", ["k0"], 1),
+    ]
+    assert [row["due_timestamp"] - row["store_timestamp"] for row in rows] == [
+        1_000,
+        30_000,
+        60_000,
+    ]
+    assert rows[1]["msg_id"] == later.msg_id
+    chosen = run("retry", "agenda", "--each", "-k", "slow", "-o", "json").json()
+    assert chosen == [rows[1]]
+    assert run("retry", "agenda", "-k", "slow").code == 2
+
+
+@pytest.mark.feature(56)
+def test_depths_of_retries_and_dead_letters_stand_beside_the_lag(given_back, store):
+    clock = given_back[0].store_timestamp + 10_000
+    with EmbeddedBroker.open(store, clock=lambda: clock) as broker:
+        deliver(broker, clock)
+        broker.progress.move("g", {("t", 0): 1})
+        broker.progress.move("h", {("t", 0): 3})
+    rows = run("lag", "show", "-o", "json").json()
+    lags = {(row["group"], row["topic"]): (row["lag"], row["retry"], row["dlq"]) for row in rows}
+    assert lags["g", "t"] == (2, 1, 0)
+    assert lags["h", "t"] == (0, 0, 1)
+
+
+@pytest.mark.feature(86)
 def test_the_agenda_says_what_goes_where_and_what_is_late(given_back, store):
     with EmbeddedBroker.open(store) as broker:
         for _ in range(2):
