@@ -200,7 +200,7 @@ def test_what_is_exported_of_a_java_store_is_what_its_file_says(name, tmp_path):
         ('{"offsetTable":{"t@g":{0:5}}}', [("g", "t", 0, 5)]),
         ("", []),
         ("\ufefft,0,5\n", [(None, "t", 0, 5)]),
-        ('"%RETRY%组,x",0,5\n', [(None, "%RETRY%组,x", 0, 5)]),
+        ('"%RETRY%\u7ec4,x",0,5\n', [(None, "%RETRY%\u7ec4,x", 0, 5)]),
     ],
 )
 def test_files_of_offsets_are_known_by_their_content(tmp_path, text, expected):

@@ -223,7 +223,7 @@ def test_a_damaged_offsets_file_of_ours_is_named_with_its_remedy(half_read, tmp_
 
 
 def test_light_queues_and_names_in_any_script_are_shown_whole(java_store):
-    name = "组-отстаёт-😀"
+    name = "\u7ec4-\u043e\u0442\u0441\u0442\u0430\u0451\u0442-\U0001f600"
     table = {"offsetTable": {f"%LMQ%x@%LMQ%{name}": {"0": 3}, f"-t@-{name}": {"0": 1}}}
     (java_store / "config" / "consumerOffset.json").write_text(json.dumps(table), "utf-8")
     rows = inspected("-S", java_store)
