@@ -82,8 +82,11 @@ def _count(cli: Cli, run: "SearchRun", query: "Query") -> None:
 
     hits = 0
     damaged: set[int] = set()
-    with cli.progress("search", "bytes", run.total_bytes) as progress:
-        for found in run.hits(progress):
+    with (
+        cli.progress("search", "bytes", run.total_bytes) as progress,
+        run.hits(progress) as pieces,
+    ):
+        for found in pieces:
             hits += len(found.offsets)
             damaged.update(found.damaged)
     token = Token(run.end, query.fingerprint)
@@ -98,9 +101,12 @@ def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around
     damaged: set[int] = set()
     done_to = run.start
     hits = 0
-    with cli.progress("search", "bytes", run.total_bytes) as progress:
+    with (
+        cli.progress("search", "bytes", run.total_bytes) as progress,
+        run.hits(progress) as pieces,
+    ):
         try:
-            for found in run.hits(progress):
+            for found in pieces:
                 damaged.update(found.damaged)
                 if found.offsets:
                     progress.clear()

@@ -1,5 +1,6 @@
 """One export: the messages that a search gives, masked, written one after the other."""
 
+from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ from rmqctl.searching.run import SearchRun, usable_cpus
 from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
 
     from rmqctl.context import Cli
     from rmqctl.exchange.forms import Writer
@@ -40,19 +41,23 @@ class ExportRun:
 
     def run(self, writer: "Writer") -> None:
         """Write all messages, or as many as ``--limit`` says."""
-        for message in islice(self._messages(), self._cli.view.limit):
-            try:
-                writer.write(masked(message, self._rules))
-            except BodyError:
-                self.damaged.add(message.commitlog_offset)
-            else:
-                self.count += 1
+        with closing(self._messages()) as messages:
+            for message in islice(messages, self._cli.view.limit):
+                try:
+                    writer.write(masked(message, self._rules))
+                except BodyError:
+                    self.damaged.add(message.commitlog_offset)
+                else:
+                    self.count += 1
         writer.finish()
 
-    def _messages(self) -> "Iterator[MessageExt]":
+    def _messages(self) -> "Generator[MessageExt]":
         run = SearchRun(self._view, self._query, self._jobs)
-        with self._cli.progress("export", "bytes", run.total_bytes) as progress:
-            for found in run.hits(progress):
+        with (
+            self._cli.progress("export", "bytes", run.total_bytes) as progress,
+            run.hits(progress) as hits,
+        ):
+            for found in hits:
                 self.damaged.update(found.damaged)
                 for offset in found.offsets:
                     message = self._view.look_message_by_offset(offset)

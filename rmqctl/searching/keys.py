@@ -1,11 +1,11 @@
 """All messages with a key: what the index leads to, and what the log has that no index knows."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rmqctl.searching.query import Needle, Query
+from rmqctl.searching.needles import Needle
+from rmqctl.searching.query import Query
 from rmqctl.searching.run import SearchRun, usable_cpus
 from storage.reading.query import FOREVER, carries_key
 
@@ -63,8 +63,11 @@ def with_key(
     if look is not Look.INDEX:
         ranges = None if look is Look.SCAN else view.not_indexed()
         run = SearchRun(view, _key_query(key, topics, begin, end), usable_cpus(), ranges)
-        with cli.progress("search", "bytes", run.total_bytes) as progress:
-            for found in run.hits(progress):
+        with (
+            cli.progress("search", "bytes", run.total_bytes) as progress,
+            run.hits(progress) as hits,
+        ):
+            for found in hits:
                 offsets.update(found.offsets)
                 damaged.update(found.damaged)
     return KeyHits(sorted(offsets), sorted(damaged - offsets))
@@ -93,6 +96,6 @@ def _key_query(key: str, topics: Sequence[str] | None, begin: int, end: int) -> 
             and carries_key(message, message.topic, key)
         )
 
-    needle = Needle(re.compile(re.escape(data)), len(data), False)
+    needle = Needle((data,), False)
     first = begin or None
     return Query(needle, matches, first, end if end < FOREVER else None, 0)

@@ -4,25 +4,23 @@ A record belongs to the piece in which it begins, so that each is judged once, w
 log is cut into and whoever searches them.
 """
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rmqctl.searching.query import Needle, Query
+from rmqctl.searching.needles import Find, Needle
+from rmqctl.searching.packed import PackedRecords
+from rmqctl.searching.query import Query
 from storage.format.errors import BodyError
 from storage.format.sys_flag import MessageSysFlag
-from storage.reading.record_finder import FoundRecord, RecordFinder
+from storage.reading.log_bytes import LogBytes
 
 if TYPE_CHECKING:
     from storage.files.read_files import FileRow
     from storage.model import MessageExt
+    from storage.reading.record_finder import FoundRecord, RecordFinder
 
-_ODD: Final = re.escape(bytes(range(1, 256, 2)))
-_COMPRESSED: Final = re.compile(rb"(?s)\xda\xa3 \xa7.{31}[" + _ODD + b"]")
-"""Magic code, and the lowest byte of sysFlag with the bit that says that the body is packed."""
-_COMPRESSED_OR_V2: Final = re.compile(rb"(?s)\xda\xa3 [\xa7\xab].{31}[" + _ODD + b"]")
-_MAGIC_AT: Final = 4
-_SYS_FLAG_END: Final = 40
+_CHUNK: Final = 1 << 18
+"""Bytes that are read at once: they stay in the processor's cache while they are looked at."""
 
 
 class Piece(NamedTuple):
@@ -43,13 +41,15 @@ class PieceSearch:
     """Searches pieces of one log for one query. For one thread."""
 
     def __init__(
-        self, log: "FileRow", finder: RecordFinder, query: Query, *, has_long_topics: bool
+        self, log: "FileRow", finder: "RecordFinder", query: Query, packed: PackedRecords
     ) -> None:
         self._log = log
         self._finder = finder
         self._query = query
-        # Version 2 of records exists for topics of more than 127 bytes alone.
-        self._compressed = _COMPRESSED_OR_V2 if has_long_topics else _COMPRESSED
+        self._packed = packed
+        longest = query.needle.longest if query.needle is not None else 0
+        self._overlap = max(longest - 1, packed.overlap)
+        self._buffer = bytearray(_CHUNK + self._overlap)
 
     def search(self, piece: Piece) -> PieceResult:
         """Judge the records that begin in a piece."""
@@ -69,61 +69,83 @@ class PieceSearch:
             except BodyError:
                 damaged.add(record.start)
 
-    def _candidates(self, piece: Piece) -> Iterator[FoundRecord]:
+    def _candidates(self, piece: Piece) -> "Iterator[FoundRecord]":
         needle = self._query.needle
         if needle is None:
             yield from self._finder.records(*piece)
             return
-        yield from self._around(piece, needle)
+        around = _Around(self._finder, piece, skips_packed=needle.in_body)
         if needle.in_body:
-            yield from self._packed(piece)
+            self._packed.enter(*piece)
+        find: Find | None = None
+        with LogBytes(self._log, self._buffer) as log:
+            for start in range(piece.start, piece.end, _CHUNK):
+                size = min(_CHUNK, piece.end - start)
+                length = log.read(start, size + self._overlap)
+                find = find or needle.finder(self._buffer[:length])
+                yield from around.hits(self._buffer, start, min(size, length), length, find)
+                if needle.in_body:
+                    yield from self._packed.records(self._buffer, start, min(size, length), length)
+            yield from around.last(log, needle)
 
-    def _around(self, piece: Piece, needle: Needle) -> Iterator[FoundRecord]:
-        """Records that hold the needle as bytes; of packed ones their head alone can."""
-        first = piece.start - piece.start % self._log.file_size
-        file = self._log.at(first)
-        if file is None:
-            return
-        search, skips_packed = needle.pattern.search, needle.in_body
-        position, end = piece.start - first, piece.end - first
-        limit = min(end + needle.longest - 1, file.length)
-        while (found := search(file.map, position, limit)) is not None and found.start() < end:
-            record = self._finder.containing(first + found.start())
+
+class _Around:
+    """Goes through a piece from one record with a hit to the next."""
+
+    def __init__(self, finder: "RecordFinder", piece: Piece, *, skips_packed: bool) -> None:
+        self._finder = finder
+        self._piece = piece
+        self._skips_packed = skips_packed
+        self._position = piece.start
+
+    def hits(
+        self, buffer: bytearray, start: int, size: int, length: int, find: Find
+    ) -> "Iterator[FoundRecord]":
+        """Records with a hit that begins in the first ``size`` bytes of the buffer.
+
+        Of those whose bodies are compressed, the head and the properties alone can hold one.
+        """
+        while self._position < start + size:
+            at = find(buffer, self._position - start, length)
+            if not 0 <= at < size:
+                self._position = start + size
+                return
+            record = self._finder.containing(start + at)
             if record is None:
-                position = found.start() + 1
+                self._position = start + at + 1
                 continue
-            position = record.end - first
-            is_ours = record.start >= piece.start or record.message is None
-            if is_ours and not (skips_packed and _is_packed(record)):
-                yield record
-        if position <= end:
-            # The record that reaches beyond the piece: its bytes there were not looked at.
-            record = self._finder.containing(piece.end)
-            if record is not None and piece.start <= record.start < piece.end:
-                tail = file.map[record.start - first : record.end - first]
-                if search(tail) is not None and not (skips_packed and _is_packed(record)):
-                    yield record
+            self._position = record.end
+            if record.start >= self._piece.start or record.message is None:
+                yield from self._unless_packed(record)
 
-    def _packed(self, piece: Piece) -> Iterator[FoundRecord]:
-        """Records whose bodies are compressed."""
-        first = piece.start - piece.start % self._log.file_size
-        file = self._log.at(first)
-        if file is None:
+    def last(self, log: LogBytes, needle: Needle) -> "Iterator[FoundRecord]":
+        """The record that reaches beyond the piece, if a hit lies in what is behind it."""
+        end = self._piece.end
+        if self._position > end:
             return
-        position, end = piece.start - first + _MAGIC_AT, piece.end - first + _MAGIC_AT
-        limit = min(end + _SYS_FLAG_END, file.length)
-        search = self._compressed.search
-        while (found := search(file.map, position, limit)) is not None and found.start() < end:
-            start = first + found.start() - _MAGIC_AT
-            record = self._finder.containing(start)
-            if record is None or record.start != start:
-                position = found.start() + 1
-                continue
-            position = record.end - first + _MAGIC_AT
+        record = self._finder.containing(end)
+        if record is None or not self._piece.start <= record.start < end:
+            return
+        if record.message is None or _holds(log, record, needle):
+            yield from self._unless_packed(record)
+
+    def _unless_packed(self, record: "FoundRecord") -> "Iterator[FoundRecord]":
+        if not (self._skips_packed and is_packed(record)):
             yield record
 
 
-def _is_packed(record: FoundRecord) -> bool:
+def _holds(log: LogBytes, record: "FoundRecord", needle: Needle) -> bool:
+    """Whether the bytes of a record hold the needle, a buffer at a time."""
+    step = len(log.buffer) - needle.longest + 1
+    for start in range(record.start, record.end, step):
+        length = log.read(start, min(len(log.buffer), record.end - start))
+        if any(log.buffer.find(text, 0, length) >= 0 for text in needle.texts):
+            return True
+    return False
+
+
+def is_packed(record: "FoundRecord") -> bool:
+    """Whether the body of a record is compressed."""
     message = record.message
     return message is not None and bool(message.sys_flag & MessageSysFlag.COMPRESSED_FLAG)
 

@@ -1,13 +1,13 @@
 """What a search looks for: bytes that lead to records, and a test that each record must pass."""
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.filtering.options import FILTERS, Predicate, message_filter
-from rmqctl.searching.texts import any_of, literal_of, parse_fields, texts_in
+from rmqctl.searching.needles import Needle
+from rmqctl.searching.texts import literal_of, parse_fields, texts_in
 from storage.model import (
     SCHEDULE_TOPIC,
     TRANS_CHECK_MAX_TIME_TOPIC,
@@ -25,15 +25,6 @@ INNER_TOPICS: Final = frozenset(
 )
 """Topics in which the broker keeps messages that come again, or are there already, elsewhere."""
 _HOUR_MS: Final = 3_600_000
-
-
-class Needle(NamedTuple):
-    """Bytes of which one must lie in a record that is to be found."""
-
-    pattern: re.Pattern[bytes]
-    longest: int
-    in_body: bool
-    """It may lie in the body: those that are compressed have to be inflated to see."""
 
 
 class Query(NamedTuple):
@@ -154,13 +145,13 @@ def _needle(
         tags = TagFilter.parse(tag)
         if tags is not None:
             needles = [b"TAGS\x01" + tag.encode("utf-8", "surrogateescape") for tag in tags.tags]
-            return Needle(any_of(needles), max(map(len, needles)), False)
+            return Needle(tuple(needles), False)
     if topics is not None:
         stored = [name.encode("utf-8", "surrogateescape") for name in topics]
         needles = [bytes((len(name) & 0xFF,)) + name for name in stored]
-        return Needle(any_of(needles), max(map(len, needles)), False)
+        return Needle(tuple(needles), False)
     return None
 
 
 def _one_needle(data: bytes, *, in_body: bool) -> Needle:
-    return Needle(re.compile(re.escape(data)), len(data), in_body)
+    return Needle((data,), in_body)

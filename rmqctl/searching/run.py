@@ -2,10 +2,12 @@
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
 from rmqctl.errors import UsageProblem
+from rmqctl.searching.packed import PackedRecords
 from rmqctl.searching.pieces import Piece, PieceSearch, cut
 from rmqctl.searching.query import Query
 from rmqctl.searching.workers import in_order
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 _PIECE_BYTES: Final = 16 << 20
 _FORK_FROM_BYTES: Final = 64 << 20
 """Below this one process is done before others would have begun."""
-_LONG_TOPIC: Final = 127
 _RECORD_EXTRA: Final = 64 << 10
 
 
@@ -91,16 +92,12 @@ class SearchRun:
     ) -> None:
         self._query = query
         self._log = StoreFiles(view.root, view.config).log
-        self._unit_of = view.unit
+        self._view = view
         self._max_record = view.config.max_message_size + _RECORD_EXTRA
         self._end = view.log_max_offset()
         if ranges is None:
             ranges = [(view.log_min_offset(), self._end)]
         self._start = max(view.log_min_offset(), ranges[0][0] if ranges else 0)
-        self._long_topics = any(
-            len(topic.encode("utf-8", "surrogateescape")) > _LONG_TOPIC
-            for topic, _ in view.queues()
-        )
         pieces = [
             piece
             for first in self._files()
@@ -121,9 +118,14 @@ class SearchRun:
         """Commit log offset up to which the search goes."""
         return self._end
 
-    def hits(self, progress: "Progress") -> Iterator[Hits]:
-        """Search, piece by piece, in the order of the log."""
-        for piece, data in in_order(self._pieces, self._work(), self.jobs):
+    @contextmanager
+    def hits(self, progress: "Progress") -> Iterator[Iterator[Hits]]:
+        """Search, piece by piece, in the order of the log. Leaving the block ends all processes."""
+        with closing(in_order(self._pieces, self._work(), self.jobs)) as answers:
+            yield self._read(answers, progress)
+
+    def _read(self, answers: Iterable[tuple[Piece, bytes]], progress: "Progress") -> Iterator[Hits]:
+        for piece, data in answers:
             count = int.from_bytes(data[:8], "big")
             offsets, damaged = array("q"), array("q")
             offsets.frombytes(data[8 : 8 + 8 * count])
@@ -144,16 +146,19 @@ class SearchRun:
             found = array("q", sorted(damaged)).tobytes()
             return len(found).to_bytes(8, "big") + found + counter.packed()
 
-        for piece, data in in_order(self._pieces, work, self.jobs):
-            end = 8 + int.from_bytes(data[:8], "big")
-            all_damaged.update(array("q", data[8:end]))
-            total.merge(data[end:])
-            progress.advance(piece.end - piece.start, piece.end - piece.start)
+        with closing(in_order(self._pieces, work, self.jobs)) as answers:
+            for piece, data in answers:
+                end = 8 + int.from_bytes(data[:8], "big")
+                all_damaged.update(array("q", data[8:end]))
+                total.merge(data[end:])
+                progress.advance(piece.end - piece.start, piece.end - piece.start)
         return len(all_damaged)
 
     def _piece_search(self) -> PieceSearch:
-        finder = RecordFinder(self._log, self._end, self._unit_of, self._max_record)
-        return PieceSearch(self._log, finder, self._query, has_long_topics=self._long_topics)
+        finder = RecordFinder(self._log, self._end, self._view.unit, self._max_record)
+        by_units = self.total_bytes >= _FORK_FROM_BYTES
+        packed = PackedRecords(self._view, self._log, finder, self._end, by_units=by_units)
+        return PieceSearch(self._log, finder, self._query, packed)
 
     def _work(self) -> "Callable[[Piece], bytes]":
         search = self._piece_search()

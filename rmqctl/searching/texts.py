@@ -1,6 +1,5 @@
 """Where in a message a text is looked for, and what of a pattern can be looked for as bytes."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -138,8 +137,3 @@ def _behind_class(pattern: str, at: int) -> int:
             return at + 1
         at += 1
     return at
-
-
-def any_of(needles: Iterable[bytes]) -> re.Pattern[bytes]:
-    """A pattern that finds any of some texts."""
-    return re.compile(b"|".join(map(re.escape, sorted(needles, key=len, reverse=True))))

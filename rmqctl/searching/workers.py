@@ -8,7 +8,8 @@ a killed parent's pipes break.
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
+from contextlib import contextmanager
 from struct import Struct
 from typing import BinaryIO, Final, NoReturn, TypeVar
 
@@ -18,15 +19,18 @@ T = TypeVar("T")
 
 _LENGTH: Final = Struct(">q")
 _FAILED: Final = -1
+_SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGALRM})
+"""Those that the program turns into exceptions."""
 
 
 def in_order(
     items: Sequence[T], work: Callable[[T], bytes], jobs: int
-) -> Iterator[tuple[T, bytes]]:
+) -> Generator[tuple[T, bytes]]:
     """Give each item with what ``work`` says of it, in the items' order.
 
     With one job nothing is forked. ``work`` runs in up to ``jobs`` processes, each of which takes
-    every ``jobs``-th item; what it raises comes as a CliError here.
+    every ``jobs``-th item; what it raises comes as a CliError here. Whoever leaves early closes
+    the generator, which ends the processes.
     """
     jobs = min(jobs, len(items))
     if jobs <= 1:
@@ -36,12 +40,23 @@ def in_order(
     children: list[_Child] = []
     try:
         for number in range(jobs):
-            children.append(_Child(items[number::jobs], work, children))
+            with _later(_SIGNALS):  # so that no child is forgotten
+                children.append(_Child(items[number::jobs], work, children))
         for number, item in enumerate(items):
             yield item, children[number % jobs].answer()
     finally:
         for child in children:
             child.end()
+
+
+@contextmanager
+def _later(signals: Set[signal.Signals]) -> Iterator[None]:
+    """Have signals come after the block; the children of the block have none blocked."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Child:
@@ -84,6 +99,7 @@ def _run(items: Sequence[T], work: Callable[[T], bytes], descriptor: int) -> NoR
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         with open(descriptor, "wb") as pipe:
             try:
                 for item in items:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from rmqctl.searching.needles import Needle
+from rmqctl.searching.packed import PackedRecords
 from rmqctl.searching.pieces import PieceSearch, cut
-from rmqctl.searching.query import Needle, Query
+from rmqctl.searching.query import Query
 from rmqctl.searching.texts import literal_of
 from storage.files.read_files import StoreFiles
 from storage.format.errors import BodyError
@@ -159,20 +161,18 @@ def test_times_bound_it(mixed):
     assert found(mixed, "word", "--from", times[2], "--to", times[9]) == [2, 3, 6, 7]
 
 
+@pytest.mark.parametrize("by_units", [True, False])
 @pytest.mark.parametrize("step", [1, 37, 100, 333, 1024])
 @pytest.mark.parametrize("word", [b"word", b"o", b"\xda\xa3 \xa7"])
-def test_pieces_of_any_size_give_each_hit_once(mixed, step, word):
+def test_pieces_of_any_size_give_each_hit_once(mixed, step, word, by_units):
     root, _ = mixed
-    needle = Needle(re.compile(re.escape(word)), len(word), True)
+    needle = Needle((word,), True)
     query = Query(needle, lambda message: holds(message, word), None, None, 0)
     with StoreView.open(root) as view:
         log, end = StoreFiles(root, view.config).log, view.log_max_offset()
-        searcher = PieceSearch(
-            log,
-            RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10)),
-            query,
-            has_long_topics=False,
-        )
+        finder = RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10))
+        packed = PackedRecords(view, log, finder, end, by_units=by_units)
+        searcher = PieceSearch(log, finder, query, packed)
         hits = []
         for piece in cut(0, end, log.file_size, step):
             result = searcher.search(piece)
