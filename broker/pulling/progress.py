@@ -81,6 +81,7 @@ class ConsumerOffsetManager:
         self._lock = threading.Lock()  # guards the two fields below
         self._noted: dict[ProgressKey, QueueProgress] = {}
         self._notes: ProgressNotes | None = None
+        self._keys: dict[tuple[str, str], str] = {}  # of topics and groups that were checked
 
     def query(self, group: str, topic: str, queue_id: int) -> QueueProgress:
         """Read the progress of a group in a queue, with what processes keep in memory."""
@@ -235,17 +236,19 @@ class ConsumerOffsetManager:
         self._file.export()
 
     def _checked(self, group: str, commit: OffsetCommit) -> tuple[ProgressKey, QueueProgress]:
-        if not self._writable:
-            raise NoPermissionError(READ_ONLY)
-        check_group(group)
-        check_topic(commit.topic)
+        key = self._keys.get((commit.topic, group))
+        if key is None:
+            if not self._writable:
+                raise NoPermissionError(READ_ONLY)
+            check_group(group)
+            check_topic(commit.topic)
+            key = self._keys[commit.topic, group] = topic_at_group(commit.topic, group)
         if commit.offset < 0 or commit.queue_id < 0:
             raise BrokerSystemError(
                 f"offset {commit.offset} of queue {commit.queue_id} of topic {commit.topic} "
                 "can not be committed: both are 0 or more"
             )
-        key = (topic_at_group(commit.topic, group), commit.queue_id)
-        return key, QueueProgress(commit.generation, commit.offset)
+        return (key, commit.queue_id), QueueProgress(commit.generation, commit.offset)
 
 
 def _later(known: QueueProgress, offered: QueueProgress) -> QueueProgress:

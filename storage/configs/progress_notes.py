@@ -8,13 +8,14 @@ owner really was.
     boot id (16 bytes), zeros to 1,024; then a slot of 1,024 bytes for each queue and generation:
     offset (8), generation (8), queue id (4), length of the key (4), the key ``topic@group`` (UTF-8)
 
-A slot is written as a whole once; later its offset alone, in one write of 8 bytes within a page,
-so that readers see the old one or the new one. A file of another boot says nothing: what it tells
-of may have been lost with the log's last bytes.
+The file is mapped. A slot gets its offset last; later its offset alone, one aligned store of 8
+bytes, so that readers see the old one or the new one. 0 is no offset: offsets are stored + 1. A
+file of another boot says nothing: what it tells of may have been lost with the log's last bytes.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 import threading
@@ -29,8 +30,9 @@ from .progress_table import QueueProgress
 
 NOTES_SUFFIX: Final = ".notes"
 _SLOT_SIZE: Final = 1_024
-_OFFSET: Final = struct.Struct("<q")
-_REST: Final = struct.Struct("<qii")
+_GROWTH: Final = 64 * _SLOT_SIZE
+_OFFSET: Final = struct.Struct("=q")
+_REST: Final = struct.Struct("=qii")
 _KEY_AT: Final = _OFFSET.size + _REST.size
 
 ProgressKey = tuple[str, int]
@@ -42,40 +44,52 @@ class ProgressNotes:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()  # guards all below
-        self._fd = -1
+        self._map: mmap.mmap | None = None
+        self._words = memoryview(b"").cast("q")
         self._slots: dict[tuple[str, int, int], int] = {}  # key, queue id, generation
         self._closed = False
 
     def write(self, key: ProgressKey, progress: QueueProgress) -> None:
         """Show the progress of a queue; OSError if that is not possible."""
-        offset = progress.offset
-        name = (*key, progress.generation)
+        generation, offset = progress
+        name = (*key, generation)
         with self._lock:
             if offset is None or self._closed:
                 return
             at = self._slots.get(name)
-            if at is not None:
-                os.pwrite(self._fd, _OFFSET.pack(offset), at)
-                return
-            text = key[0].encode("utf-8", "surrogateescape")
-            if len(text) > _SLOT_SIZE - _KEY_AT:
-                return
-            if self._fd < 0:
-                flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-                self._fd = os.open(self.path, flags, 0o666)
-                os.pwrite(self._fd, _head().ljust(_SLOT_SIZE, b"\0"), 0)
-            at = (len(self._slots) + 1) * _SLOT_SIZE
-            rest = _REST.pack(progress.generation, key[1], len(text)) + text
-            os.pwrite(self._fd, (_OFFSET.pack(offset) + rest).ljust(_SLOT_SIZE, b"\0"), at)
-            self._slots[name] = at
+            if at is None:
+                text = key[0].encode("utf-8", "surrogateescape")
+                if len(text) > _SLOT_SIZE - _KEY_AT:
+                    return
+                at = (len(self._slots) + 1) * _SLOT_SIZE
+                mapped = self._mapped(at + _SLOT_SIZE)
+                rest = _REST.pack(generation, key[1], len(text)) + text
+                mapped[at + _OFFSET.size : at + _OFFSET.size + len(rest)] = rest
+                self._slots[name] = at
+            self._words[at // _OFFSET.size] = offset + 1
+
+    def _mapped(self, size: int) -> mmap.mmap:
+        """Map the file; its blocks are reserved, so that a full disk is no SIGBUS."""
+        known = self._map
+        if known is not None and len(known) >= size:
+            return known
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        fd = os.open(self.path, flags, 0o666)
+        try:
+            os.posix_fallocate(fd, 0, max(_GROWTH, 2 * size))
+            self._map = mapped = mmap.mmap(fd, 0)
+        finally:
+            os.close(fd)
+        self._words = memoryview(mapped).cast("q")
+        mapped[: len(_head())] = _head()
+        return mapped
 
     def close(self) -> None:
         """Write no more; the file stays."""
         with self._lock:
             self._closed = True
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
+            self._words = memoryview(b"").cast("q")
+            self._map = None
 
 
 def read_notes(
@@ -99,12 +113,14 @@ def notes_in(folder: Path) -> list[Path]:
 def _slots_of(data: bytes, key: ProgressKey | None) -> Iterator[tuple[ProgressKey, QueueProgress]]:
     wanted = None if key is None else key[0].encode("utf-8", "surrogateescape")
     for at in range(_SLOT_SIZE, len(data) - _SLOT_SIZE + 1, _SLOT_SIZE):
-        (offset,) = _OFFSET.unpack_from(data, at)
+        (following,) = _OFFSET.unpack_from(data, at)
+        if following <= 0:
+            continue
         generation, queue_id, length = _REST.unpack_from(data, at + _OFFSET.size)
         text = data[at + _KEY_AT : at + _KEY_AT + length]
         if text and (wanted is None or key is None or (text, queue_id) == (wanted, key[1])):
             name = text.decode("utf-8", "surrogateescape")
-            yield (name, queue_id), QueueProgress(generation, offset)
+            yield (name, queue_id), QueueProgress(generation, following - 1)
 
 
 def _head() -> bytes:
