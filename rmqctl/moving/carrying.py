@@ -8,8 +8,8 @@ from rmqctl.changing.steps import carry_out, refuse_beside_java, will_execute
 from rmqctl.errors import CliError, Refused
 from rmqctl.moving.foot import foot
 from rmqctl.moving.plan import Step, targets_of
-from rmqctl.moving.queues import group_names
-from rmqctl.moving.write import Check, members_of, unchanged, write_moves
+from rmqctl.moving.queues import committed, group_names
+from rmqctl.moving.write import Check, members_of, progress_now, unchanged, write_moves
 from storage.configs.progress import ProgressFile
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Carrier:
         self._java_check: Callable[[], None] = lambda: None
         if will_execute(cli, execute_by_default=execute_by_default):
             self._java_check = refuse_beside_java(self._root)
-        self.progress = ProgressFile(self._root).read()
+        self.progress = progress_now(self._root)
         """What the plan is to be made from."""
 
     @property
@@ -107,7 +107,7 @@ class Carrier:
                 key = step.stand.place.key
                 old, new = moved.moves[key]
                 applied = found.get(*key).generation >= new.generation
-                rows.append(form.done(step, row, old.offset, applied))
+                rows.append(form.done(step, row, committed(old), applied))
             return rows
 
         return carry_out(

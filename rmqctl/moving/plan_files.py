@@ -17,7 +17,7 @@ from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
 from rmqctl.looking.offset_files import read_offset_file
 from rmqctl.moving.plan import Step
-from rmqctl.moving.queues import Place, TopicChoice
+from rmqctl.moving.queues import Place, TopicChoice, committed
 from rmqctl.moving.write import Check, changed
 from rmqctl.output.values import exact, plain
 from rmqctl.rows.moves import PlannedMove
@@ -113,8 +113,11 @@ def expects(expected: Mapping[Place, int | None]) -> Check:
 
     def check(moves: "Moves") -> None:
         for place, offset in expected.items():
-            if place.key in moves and moves[place.key][0].offset != offset:
-                raise changed(place, offset, moves[place.key][0].offset)
+            if place.key not in moves:
+                continue
+            now = committed(moves[place.key][0])
+            if now != offset:
+                raise changed(place, offset, now)
 
     return check
 

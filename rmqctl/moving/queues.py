@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rmqctl.errors import NotFound
 from rmqctl.text.lists import parse_queues
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
-from storage.configs.progress_table import ProgressTable
+from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.model import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 
 if TYPE_CHECKING:
@@ -109,9 +109,15 @@ def stands(
 ) -> Iterator[Stand]:
     """How groups stand in queues, by ``progress`` and the bounds as they are now."""
     for place in places:
-        offset, generation = _progress_of(progress, place)
+        known = progress.get(*place.key)
         low, high = broker.view.queue_bounds(place.topic, place.queue_id)
-        yield Stand(place, offset, generation, low, high)
+        yield Stand(place, committed(known), known.generation, low, high)
+
+
+def committed(progress: QueueProgress) -> int | None:
+    """The offset, None for none; what Java's file has below 0 is none either."""
+    offset = progress.offset
+    return None if offset is None or offset < 0 else offset
 
 
 def with_progress(
@@ -135,17 +141,13 @@ def group_names(progress: ProgressTable) -> set[str]:
     return set(_topics_by_group(progress))
 
 
-def _progress_of(progress: ProgressTable, place: Place) -> tuple[int | None, int]:
-    known = progress.get(*place.key)
-    return known.offset, known.generation
-
-
 def _topics_by_group(progress: ProgressTable) -> Mapping[str, Mapping[str, list[int]]]:
     found: dict[str, dict[str, list[int]]] = {}
     for key, offsets in progress.offsets().items():
         parts = split_topic_at_group(key)
-        if parts is not None and offsets:
-            found.setdefault(parts[1], {})[parts[0]] = list(offsets)
+        queues = [queue_id for queue_id, offset in offsets.items() if offset >= 0]
+        if parts is not None and queues:
+            found.setdefault(parts[1], {})[parts[0]] = queues
     return found
 
 

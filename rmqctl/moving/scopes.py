@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rmqctl.moving.queues import Place, Stand
+from rmqctl.moving.queues import Place, Stand, committed
 from storage.reading.timesearch import Boundary
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def to_group(progress: "ProgressTable", other: str) -> Scope:
     """To where another group is in the same queue."""
 
     def wish(stand: Stand) -> Wish:
-        offset = progress.get(*stand.place._replace(group=other).key).offset
+        offset = committed(progress.get(*stand.place._replace(group=other).key))
         return _stays(f"{other} has no progress") if offset is None else Wish(offset)
 
     return wish

@@ -84,7 +84,8 @@ def _steps(
                 f"{stand.place} has been moved again since change {entry[CHANGE_ID]}"
                 f"{_by_whom(stand.place, entry[CHANGE_ID], entries)}; nothing was changed"
             )
-        old, consumed = move["old"], (stand.offset or 0) - (move["new"] or 0)
+        old = move["old"] if (move["old"] or 0) >= 0 else None
+        consumed = (stand.offset or 0) - (move["new"] or 0)
         notes = [f"{consumed} consumed since"] if consumed else []
         if old is not None and old < stand.low:
             notes.append(f"messages before {stand.low} are deleted")

@@ -14,11 +14,12 @@ from broker.errors import OffsetChangedError
 from broker.members.letters import groups_of
 from broker.members.notices import tell_reset
 from broker.pulling.moving import Moved, move_progress
-from rmqctl.errors import PartlyDone
-from rmqctl.moving.queues import Place
+from rmqctl.moving.queues import Place, committed
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
-from storage.errors import StoreNotWritableError
+from storage.configs.progress_notes import notes_in, read_notes
+from storage.configs.progress_table import ProgressTable
+from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.sharing.config_gate import config_gate
 from storage.sharing.stations import Stations
 
@@ -27,6 +28,25 @@ if TYPE_CHECKING:
     from storage.configs.progress import Moves
 
 Check = Callable[["Moves"], None]
+
+
+def progress_now(root: Path) -> ProgressTable:
+    """What holds now, with what consumers have done and not yet written there. Changes nothing."""
+    shown = [note for path in notes_in(_stations(root)) for note in read_notes(path)]
+    table = ProgressTable.from_entry(ProgressFile(root).read().entry())
+    for (key, queue_id), progress in shown:
+        table.commit(key, queue_id, progress)
+    return table
+
+
+def _take_over_notes(root: Path, file: ProgressFile) -> None:
+    """Commit what consumers have done, so that what is noted as old is what it was."""
+    for path in notes_in(_stations(root)):
+        file.commit(dict(read_notes(path)))
+
+
+def _stations(root: Path) -> Path:
+    return root / OURS / MEMBERS_FOLDER
 
 
 def write_moves(
@@ -38,25 +58,16 @@ def write_moves(
 ) -> Moved:
     """Move progress of any groups, all or nothing; on the device when this returns.
 
-    Java's consumerOffset.json is brought up to date with it, and whoever runs in the groups is
-    told. Raises OffsetChangedError (6), StoreInUseError and StoreNotWritableError (5); nothing has
-    changed then. PartlyDone if only Java's file could not be written.
+    Java's consumerOffset.json is moved with it, and whoever runs in the groups is told. Raises
+    OffsetChangedError (6), StoreInUseError and StoreNotWritableError (5); nothing has changed then.
     """
     file = ProgressFile(root)
-    unwritten = ""
     with config_gate(root):
         java_check()
+        _take_over_notes(root, file)
         keys = {place.key: offset for place, offset in targets.items()}
         moved = move_progress(file, Journal(root), keys, note, _now_ms, check)
-        try:
-            file.export()
-        except StoreNotWritableError as error:
-            unwritten = str(error)
     tell(root, targets)
-    if unwritten:
-        raise PartlyDone(
-            f"change {moved.change_id} is done, but for a Java broker not: {unwritten}"
-        )
     return moved
 
 
@@ -80,9 +91,10 @@ def unchanged(steps: "Collection[Step]", live: Collection[str]) -> Check:
             if step.wish.stays:
                 continue
             now, _ = moves[stand.place.key]
-            still = now.offset == stand.offset or stand.place.group in live
+            offset = committed(now)
+            still = offset == stand.offset or stand.place.group in live
             if now.generation != stand.generation or not still:
-                raise changed(stand.place, stand.offset, now.offset)
+                raise changed(stand.place, stand.offset, offset)
 
     return check
 

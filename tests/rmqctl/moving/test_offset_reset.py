@@ -5,6 +5,9 @@ import pytest
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import OffsetCommit
 from rmqctl.moving.queues import TopicChoice, parse_topic_choice
+from storage.configs.progress import ProgressFile
+from storage.configs.progress_notes import ProgressNotes
+from storage.configs.progress_table import QueueProgress
 from storage.model import Message
 from tests.support.cli import run
 from tests.support.java_lock import java_lock
@@ -233,3 +236,28 @@ def test_a_full_journal_stops_it(orders, offsets, monkeypatch):
     result = reset("--to-latest", "--execute", "--yes")
     assert result.code == 5
     assert offsets() == {0: 5, 1: None}
+
+
+def test_what_java_wrote_below_0_is_no_progress(orders, offsets):
+    ProgressFile(orders).move({("orders@g", 0): -1})
+    assert set(offsets().values()) <= {None}
+    [row, _] = reset("--to-latest", "-o", "json").json()
+    assert (row["old_offset"], row["new_offset"], row["move"]) == (None, 10, None)
+    assert reset("--to-latest", "--execute", "--yes").code == 0
+    assert run("offset", "undo", "--last", "--execute", "--yes").code == 0
+    assert set(offsets().values()) <= {None}
+
+
+def test_what_a_killed_consumer_had_in_memory_counts(orders, offsets):
+    """It pulled behind its last commit; nobody has taken that over yet."""
+    generation = ProgressFile(orders).read().get("orders@g", 0).generation
+    (orders / "rmqctl/members").mkdir(exist_ok=True)
+    notes = ProgressNotes(orders / "rmqctl/members/dead.notes")
+    notes.write(("orders@g", 0), QueueProgress(generation, 8))
+    notes.close()
+    [row, _] = reset("--to-earliest", "-o", "json").json()
+    assert (row["old_offset"], row["new_offset"]) == (8, 0)
+    assert reset("--to-earliest", "--execute", "--yes").code == 0
+    assert offsets() == {0: 0, 1: 0}
+    assert run("offset", "undo", "--last", "--execute", "--yes").code == 0
+    assert offsets() == {0: 8, 1: None}
