@@ -119,8 +119,8 @@ def _change(
             (file.mark if handled else file.unmark)(topic, marks, note)
         return (row._replace(applied=True) for row in plan)
 
-    verb = "Mark" if handled else "Take the marks of"
-    question = f"{verb} {len(plan)} dead letters of {group}{' as handled' if handled else ''}?"
+    letters = f"{len(plan)} dead letter{'' if len(plan) == 1 else 's'} of {group}"
+    question = f"Mark {letters} as handled?" if handled else f"Take the marks of {letters} back?"
     carry_out(cli, AckRow, plan, apply, question=question, execute_by_default=True)
 
 

@@ -280,7 +280,8 @@ def _question(cli: "Cli", broker: "EmbeddedBroker", group: str, planned: Sequenc
         cli.say(f"these groups read there, too, and get it as well: {names}")
     count = sum(one.target is not None for one in planned)
     where = escape_controls(", ".join(targets)) or "nowhere"
-    return f"Send {count} dead letters of {group} to {where}?"
+    letters = "dead letter" if count == 1 else "dead letters"
+    return f"Send {count} {letters} of {group} to {where}?"
 
 
 @contextmanager

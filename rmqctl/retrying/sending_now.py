@@ -85,7 +85,7 @@ def end_waits(cli: "Cli", group: str, which: Which, *, dead: bool) -> None:
     count = sum(item.waiting is not None for item in items)
     to = f"to {dlq_topic(group)}" if dead else "to be consumed"
     rows = [item.row for item in items]
-    question = f"Send {count} retries of {group} {to} now?"
+    question = f"Send {count} {'retry' if count == 1 else 'retries'} of {group} {to} now?"
     carry_out(cli, SentNowRow, rows, apply, question=question, execute_by_default=True)
 
 
