@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from storage.format.java_hash import tags_code
+
 from .edges import DisorderError, Edges
 from .units import read_units
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,6 +34,7 @@ UNKNOWN_MINUTE: Final = -1
 CHUNK: Final = 1 << 20
 """Units that are looked at together: about 100 MB of memory at most."""
 _SAMPLE: Final = 1024
+_MANY: Final = 64
 
 
 class QueueTask(NamedTuple):
@@ -75,6 +78,8 @@ class Partials(NamedTuple):
 
     minutes: Cells
     tags: Cells
+    texts: dict[int, str | None]
+    """Tags by their hash; None where the number in the queue is no hash of the message's tag."""
     unreadable: int
     """Messages whose units are missing: they are in the counts, but have no bytes and no time."""
     disorder: bool
@@ -90,6 +95,7 @@ def count_unread(
     """
     minutes: list[Cells] = []
     tags: list[Cells] = []
+    texts: dict[int, str | None] = {0: None}
     unreadable = 0
     disorder = False
     for first in range(task.first, task.behind, CHUNK):
@@ -106,8 +112,12 @@ def count_unread(
         if found is None:
             found = _by_records(task.queue, units, segments, times_of)
         minutes.append(found)
-        tags.append(_by_tag(task.queue, units, segments))
-    return Partials(add_up(minutes), add_up(tags), unreadable, disorder)
+        by_tag = _by_key(task.queue, units, segments, units.tags)
+        for tag, example in _examples(units.tags, set(by_tag.key.tolist()) - texts.keys()):
+            texts[tag] = _text(view, task, units.first + example, tag)
+        tags.append(by_tag)
+    del texts[0]
+    return Partials(add_up(minutes), add_up(tags), texts, unreadable, disorder)
 
 
 def add_up(parts: Sequence[Cells]) -> Cells:
@@ -186,8 +196,26 @@ def _by_records(queue: int, units: Units, segments: NDArray[np.int64], times_of:
     return _by_key(queue, units, segments, minute)
 
 
-def _by_tag(queue: int, units: Units, segments: NDArray[np.int64]) -> Cells:
-    return _by_key(queue, units, segments, units.tags)
+def _examples(tags: NDArray[np.int64], wanted: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Where each of these tags can be found."""
+    if len(wanted) > _MANY:
+        distinct, where = np.unique(tags, return_index=True)
+        first = dict(zip(distinct.tolist(), where.tolist(), strict=True))
+        yield from ((tag, first[tag]) for tag in wanted)
+        return
+    for tag in wanted:
+        found = int((tags[:_SAMPLE] == tag).argmax())
+        yield tag, found if tags[found] == tag else int((tags == tag).argmax())
+
+
+def _text(view: StoreView, task: QueueTask, offset: int, tag: int) -> str | None:
+    """The tag of a message, if the number in the queue is its hash."""
+    unit = view.unit(task.topic, task.queue_id, offset)
+    message = (
+        None if unit is None else view.message_of_unit(task.topic, task.queue_id, offset, unit)
+    )
+    text = None if message is None else message.tags
+    return text if text is not None and tags_code(text) == tag else None
 
 
 def _by_key(

@@ -102,6 +102,9 @@ def test_segments_minutes_and_tags(
             tags = add_up([part.tags for part in parts])
             assert counted(minutes) == by_hand(mine, known, known[0], "minute")
             assert counted(tags) == by_hand(mine, known, known[0], "tag")
+            texts = {tag: text for part in parts for tag, text in part.texts.items()}
+            tagged = {m.tags for m in mine[known[0] :] if m.tags}
+            assert texts == {hash_of(tag): tag for tag in tagged}
             assert set(minutes.queue.tolist()) == {7}
 
 
@@ -150,6 +153,8 @@ def test_every_message_may_have_a_tag_of_its_own(tmp_path: Path, cuts: tuple[int
         task = QueueTask(0, "T", 0, cuts, cuts[0], 3_000)
         found = count_unread(view, task, edges_of(store.messages), view.store_timestamps)
     assert counted(found.tags) == by_hand(store.messages, cuts, cuts[0], "tag")
+    assert len(found.texts) > 1_000
+    assert all(text is not None and hash_of(text) == tag for tag, text in found.texts.items())
 
 
 def test_few_records_are_looked_at(tmp_path: Path) -> None:
