@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from client.timing import Clock, Scheduler
 
     from .process_queue import ProcessQueue
+    from .worker_pool import WorkerPool
 
 MAX_THREAD_NAME: Final = 100
 """Characters of a group that go into the names of its threads."""
@@ -112,6 +113,11 @@ class ConsumerContext(Protocol):
 
 class ConsumeService(Protocol):
     """Has messages consumed. Safe for threads."""
+
+    @property
+    def pool(self) -> WorkerPool:
+        """The threads that run the listener."""
+        ...
 
     def start(self) -> None:
         """Start the timers; threads come with work."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.port.members import ConsumerData, ConsumeType
 from client.runtime.service_state import ServiceState
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .queue_locks import QueueLocks
     from .rules import PushRules
     from .send_back import SendBack
+
+_FEWER_THREADS: Final = 0.8  # of the threshold (DefaultMQPushConsumerImpl.adjustThreadPool)
 
 
 class PushConsumerInner:
@@ -86,7 +88,18 @@ class PushConsumerInner:
             self.offset_store.persist_all([queue for queue, _ in queues])
 
     def adjust_thread_pool(self) -> None:
-        """Do nothing: in 4.9.8 both hooks, for more threads and for fewer, are empty."""
+        """Fit the threads to the backlog, one at a time, if that is wanted (adjustThreadPool): in
+        4.9.8 both hooks, for more threads and for fewer, are empty."""
+        config = self._config
+        if not config.adjust_thread_pool_nums_enable or self._state is not ServiceState.RUNNING:
+            return
+        backlog = sum(queue.msg_acc_cnt for queue in list(self.process_queues.values()))
+        threshold, pool = config.adjust_thread_pool_nums_threshold, self.consume_service.pool
+        size = pool.core_pool_size
+        if backlog >= threshold and size < config.consume_thread_max:
+            pool.update_core_pool_size(size + 1)
+        elif backlog < threshold * _FEWER_THREADS and size > config.consume_thread_min:
+            pool.update_core_pool_size(size - 1)
 
     def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
         """See ConsumerInner; the new progress is read at the broker, if it is kept there."""

@@ -46,7 +46,11 @@ class ConsumerConfig:
     """Threads that run the listener. The queue of work has no end, so that ``consume_thread_min``
     is what counts (ConsumeMessageConcurrentlyService)."""
     adjust_thread_pool_nums_threshold: int = 100_000
-    """Backlog from which threads would be added; without effect, as in 4.9.8."""
+    """Backlog from which threads would be added; without effect, as in 4.9.8, unless:"""
+    adjust_thread_pool_nums_enable: bool = False
+    """Whether each minute a thread is added, up to ``consume_thread_max``, while the backlog is at
+    that threshold, and taken away, down to ``consume_thread_min``, while it is below 80 % of it:
+    the rule of RocketMQ 3, of which later clients have the timer and no more."""
     consume_message_batch_max_size: int = 1
     """Messages that a listener gets at once, at most."""
     consume_timeout_minutes: int = 15

@@ -342,6 +342,31 @@ def test_adjusting_the_threads_changes_nothing_as_in_4_9_8(make_consumer, schedu
     assert consumer.consume_service.pool.core_pool_size == size == 20
 
 
+@pytest.mark.conformance("B13")
+def test_threads_follow_the_backlog_where_that_is_wanted(broker, make_consumer, scheduler):
+    fill(broker)
+    consumer = make_consumer(
+        config=ConsumerConfig(
+            consume_thread_min=2,
+            consume_thread_max=4,
+            adjust_thread_pool_nums_threshold=100,
+            adjust_thread_pool_nums_enable=True,
+        )
+    )
+    consumer.start()
+    turn(consumer)
+    sizes = []
+    for backlog in (50, 50, 50, 45, 40, 39, 39, 39):  # of each of the two queues
+        for process_queue in consumer.process_queues.values():
+            process_queue.msg_acc_cnt = 0
+        for queue_id in (0, 1):
+            queue = MessageQueue("T", "broker-a", queue_id)
+            consumer.process_queues[queue].msg_acc_cnt = backlog
+        scheduler.advance(60_000)
+        sizes.append(consumer.consume_service.pool.core_pool_size)
+    assert sizes == [3, 4, 4, 4, 4, 3, 2, 2]
+
+
 # -- what a running consumer can be asked
 
 

@@ -11,6 +11,7 @@ from broker.errors import BrokerSystemError
 from broker.port.members import MessageModel
 from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from client.consuming.process_queue import PULL_MAX_IDLE_TIME_MS
+from client.pushing.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
 from client.subscribing.allocate import AllocateAveragely
 from client.subscribing.consumer_config import ConsumerConfig
@@ -92,6 +93,50 @@ def test_a_queue_changes_hands_with_its_progress(broker, make_consumer):
     turn(second)
     again.wait_for(1)
     assert [(m.queue_id, m.queue_offset) for m in again.messages] == [(1, 20)]
+
+
+@pytest.mark.conformance("I4", "C10")
+def test_the_backlog_that_builds_up_while_a_queue_has_no_owner_is_worked_off_by_the_next(
+    broker, make_consumer
+):
+    fill(broker, 20, queues=2)
+    members: list[PushConsumer] = []
+    heard: list[Heard] = []
+
+    def backlog() -> list[int]:
+        """What is stored and not consumed, by queue."""
+        for member in members:
+            member.persist_consumer_offset()
+        progress = [broker.query_consumer_offset("g", "T", n).offset or 0 for n in (0, 1)]
+        return [broker.max_offset("T", n) - progress[n] for n in (0, 1)]
+
+    def join(name: str) -> None:
+        heard.append(Heard())
+        members.append(make_consumer(listener=heard[-1], client_config=named(name)))
+        members[-1].start()
+
+    def produce_until_it_is(*expected: int) -> None:
+        fill(broker, 10, queues=2)
+
+        def is_as_expected() -> bool:
+            for member in members:
+                pull_what_is_there(member)
+            return backlog() == list(expected)
+
+        eventually(is_as_expected)
+
+    assert backlog() == [10, 10]
+    join("a")
+    turn(members[0])
+    produce_until_it_is(0, 0)
+    join("b")  # and has nothing yet
+    produce_until_it_is(0, 0)
+    rebalance(members[0])  # gives queue 1 up
+    produce_until_it_is(0, 5)
+    produce_until_it_is(0, 10)
+    rebalance(members[1])  # takes it
+    produce_until_it_is(0, 0)
+    assert [message.queue_offset for message in heard[1].messages] == list(range(20, 35))
 
 
 @pytest.mark.conformance("C9", "E8")
