@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from broker.retrying.lineage import redrive_count
 from broker.validation import check_group
-from rmqctl.errors import NotFound
+from rmqctl.errors import CliError, NotFound
+from rmqctl.exit_codes import DAMAGED
 from rmqctl.retrying.facts import origin_of, reason_text
 from rmqctl.retrying.reading import QueueScan
 from rmqctl.rows.deadletters import DeadLetterRow, DlqRow
@@ -155,7 +156,7 @@ def with_id(letters: DeadLetters, view: "StoreView", message_id: str) -> "Messag
     """The dead letter that an id names: offset id, unique id, origin's id, or its queue offset.
 
     Of several with one id it is the newest: a message that died again keeps its unique id. NotFound
-    if there is none.
+    if there is none, CliError (4) if it is damaged.
     """
     if message_id.isascii() and message_id.isdigit() and len(message_id) < 20:
         found = _at_offset(letters, view, int(message_id))
@@ -170,7 +171,14 @@ def _at_offset(letters: DeadLetters, view: "StoreView", offset: int) -> "Message
     for queue_id in letters.queue_ids:
         unit = view.unit(letters.topic, queue_id, offset)
         if unit is not None:
-            return view.message_of_unit(letters.topic, queue_id, offset, unit)
+            found = view.message_of_unit(letters.topic, queue_id, offset, unit)
+            if found is None:
+                raise CliError(
+                    f"dead letter {offset} of group {letters.group} can not be read; "
+                    "'rmqctl store fsck' says why",
+                    DAMAGED,
+                )
+            return found
     return None
 
 

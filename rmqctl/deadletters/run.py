@@ -285,13 +285,13 @@ class Redriving:
 
     def _note(self, planned: Planned, receipt: RedriveReceipt) -> None:
         queue_id, offset = planned.place
-        self._written.write({"queue_id": queue_id, **receipt._asdict()})
-        self._told(receipt)
-        if receipt.applied:
+        if receipt.applied:  # first, as it was sent whatever becomes of its receipt
             self._to_mark[queue_id].append((offset, offset + 1))
             self._unmarked += 1
-            if self._unmarked >= _MARK_EVERY:
-                self._mark()
+        self._written.write({"queue_id": queue_id, **receipt._asdict()})
+        self._told(receipt)
+        if self._unmarked >= _MARK_EVERY:
+            self._mark()
 
     def _mark(self) -> None:
         if self._unmarked:

@@ -195,6 +195,7 @@ def test_the_store_of_a_real_broker_is_redriven(tmp_path):
     assert [row["applied"] for row in rows] == [True] * 3
     (group, *_) = run("dlq", "list", "-S", root, "-o", "json").json()
     assert (group["group"], group["unhandled"]) == ("g-flaky", 6)
+    assert run("store", "fsck", "-S", root, "-q").code == 0
     found = run("consume", "GoldenOrdered", "-e", "-S", root, "-o", "json").json()
     copies = [m for m in found if "RMQCTL_REDRIVES" in m["properties"]]
     wanted = [
