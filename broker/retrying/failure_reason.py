@@ -4,12 +4,6 @@ RocketMQ keeps no reason; a retry or a dead letter does not say what went wrong.
 ordinary user properties, so any client can read them. Each time a message is sent back they are
 written anew, and they describe the last failure.
 
-    RMQCTL_FAILURE_CLASS     type of the exception, or what the listener answered instead
-    RMQCTL_FAILURE_MESSAGE   first line of its text
-    RMQCTL_FAILURE_STACK     12 hex digits: equal for failures at the same place in the code
-    RMQCTL_FAILURE_TIME      when, ms since the epoch
-    RMQCTL_FAILURE_CLIENT    the consumer's client id
-
 All of them together take less than 1 KiB. Where they would make a message's properties too long
 for the store, the message goes without them.
 """
@@ -22,10 +16,15 @@ from types import TracebackType
 from typing import Final
 
 FAILURE_CLASS: Final = "RMQCTL_FAILURE_CLASS"
+"""Type of the exception, or what the listener answered instead."""
 FAILURE_MESSAGE: Final = "RMQCTL_FAILURE_MESSAGE"
+"""First line of its text."""
 FAILURE_STACK: Final = "RMQCTL_FAILURE_STACK"
+"""12 hex digits: equal for failures at the same place in the code."""
 FAILURE_TIME: Final = "RMQCTL_FAILURE_TIME"
+"""When, ms since the epoch."""
 FAILURE_CLIENT: Final = "RMQCTL_FAILURE_CLIENT"
+"""The consumer's client id."""
 
 FAILURE_PROPERTIES: Final = (
     FAILURE_CLASS,

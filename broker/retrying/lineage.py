@@ -3,12 +3,6 @@
 RocketMQ knows no redriving: a dead letter that is sent again is a new message. These names are
 ordinary user properties, so any client can read them.
 
-    RMQCTL_REDRIVES          how often it was redriven, this time included
-    RMQCTL_REDRIVE_DEAD      the dead letter's own (offset) id
-    RMQCTL_REDRIVE_ORIGIN    ORIGIN_MESSAGE_ID of the first dead letter: what was consumed first
-    RMQCTL_REDRIVE_UNIQUE    unique id of the message that died first
-    RMQCTL_REDRIVE_RUN       the run that did it; a run takes each dead letter once
-
 A client that gives such a message back keeps them, and so does its next dead letter: that is how
 the count goes on.
 """
@@ -38,10 +32,15 @@ from storage.model import (
 from .failure_reason import FAILURE_PROPERTIES
 
 REDRIVES: Final = "RMQCTL_REDRIVES"
+"""How often it was redriven, this time included."""
 REDRIVE_DEAD: Final = "RMQCTL_REDRIVE_DEAD"
+"""The dead letter's own (offset) id."""
 REDRIVE_ORIGIN: Final = "RMQCTL_REDRIVE_ORIGIN"
+"""ORIGIN_MESSAGE_ID of the first dead letter: what was consumed first."""
 REDRIVE_UNIQUE: Final = "RMQCTL_REDRIVE_UNIQUE"
+"""Unique id of the message that died first."""
 REDRIVE_RUN: Final = "RMQCTL_REDRIVE_RUN"
+"""The run that did it; a run takes each dead letter once."""
 
 LINEAGE_PROPERTIES: Final = (
     REDRIVES,

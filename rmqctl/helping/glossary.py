@@ -194,4 +194,25 @@ WORDS: Final[Mapping[str, Word]] = {
         ("namesrv", "NAMESRV_ADDR"),
         ("mqadmin",),
     ),
+    "consumerOffset.json": Word(
+        "Where Java brokers keep the progress of groups (<store>/config/). rmqctl keeps its own "
+        "truth in <store>/rmqctl/offsets.json and writes this file from it.",
+        ("offsets.json",),
+        ("offset inspect", "store dump"),
+    ),
+    "topics.json": Word(
+        "The settings of topics: queues, permissions (<store>/config/).",
+        (),
+        ("topic describe", "store dump"),
+    ),
+    "subscriptionGroup.json": Word(
+        "The settings of groups: attempts, whether they may consume (<store>/config/).",
+        (),
+        ("group describe", "store dump"),
+    ),
+    "delayOffset.json": Word(
+        "How far each delay level has been delivered (<store>/config/).",
+        (),
+        ("broker status", "store dump"),
+    ),
 }

@@ -61,8 +61,15 @@ def _docstring(following: list[ast.stmt]) -> str:
     if following and isinstance(following[0], ast.Expr):
         value = following[0].value
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            return " ".join(value.value.split())
+            return _whole(" ".join(value.value.split()))
     return ""
+
+
+def _whole(text: str) -> str:
+    """The text without its last clause, if that leads on to the next name: ``..., unless:``."""
+    if not text.endswith(":"):
+        return text
+    return text[: max(text.rfind(","), text.rfind(";"))].rstrip(":") + "."
 
 
 def _note(annotation: ast.expr) -> str:

@@ -47,6 +47,12 @@ _ENUMS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
     ),
     ("storage.config", "FlushDiskType", "when a message is acknowledged", ("produce",)),
 )
+_PROPERTIES: Final = (
+    "storage.model",
+    "broker.retrying.failure_reason",
+    "broker.retrying.lineage",
+)
+"""Modules whose constants are names of properties."""
 _SETTINGS: Final = (
     ("storage.config", "StoreConfig", "setting of a store"),
     ("broker.config", "BrokerConfig", "setting of a broker"),
@@ -77,8 +83,25 @@ def all_terms() -> Iterator[Term]:
     for module, owner, kind in _SETTINGS:
         for found in meanings(module, owner):
             yield Term(found.name, kind, found.text, _java_name(found.text))
+    yield from _properties()
+    yield from _own_settings()
     yield from _commands()
     yield from _fields()
+
+
+def _properties() -> Iterator[Term]:
+    for module in _PROPERTIES:
+        for found in meanings(module):
+            if found.value.isupper():
+                yield Term(found.value, "property of a message", found.text, (), ("message get",))
+
+
+def _own_settings() -> Iterator[Term]:
+    from rmqctl.settings import KEYS
+
+    for name, (_, meaning) in KEYS.items():
+        text = f"{meaning[:1].upper()}{meaning[1:]}."
+        yield Term(name, "setting of rmqctl", text, (f"RMQCTL_{name.upper()}",), ("config show",))
 
 
 def _java_name(text: str) -> tuple[str, ...]:

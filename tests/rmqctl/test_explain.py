@@ -47,6 +47,13 @@ def test_every_exit_code_is_found_by_number_and_by_name():
         ("committed_offset", "field"),
         ("topic queues", "command"),
         ("RECONSUME_LATER", "answer of a listener"),
+        ("UNIQ_KEY", "property of a message"),
+        ("RMQCTL_FAILURE_CLASS", "property of a message"),
+        ("RMQCTL_REDRIVES", "property of a message"),
+        ("RMQCTL_STORE", "setting of rmqctl"),
+        ("consumerOffset.json", "word"),
+        ("TOPIC_GONE", "finding of offset orphans"),
+        ("critical", "word of lag check"),
     ],
 )
 def test_words_codes_states_settings_and_fields_are_known(question, kind):
