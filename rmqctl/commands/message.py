@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmqctl.context import context_of, prints
+from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import DAMAGED
 from rmqctl.opening import view_of
@@ -29,11 +29,15 @@ def get(
     queue_offset: Annotated[
         int | None, typer.Option("--offset", "-O", metavar="N", help="At this queue offset")
     ] = None,
+    save: Annotated[
+        str | None, typer.Option("--save", metavar="FILE", help="Write its body there, to the byte")
+    ] = None,
 ) -> None:
     """Show one message: by its id, or by topic, queue and offset.
 
     By unique or offset id:    rmqctl message get 7F000001000ABC...
     By its place:              rmqctl message get -t orders -Q 0 -O 17
+    Its body into a file:      rmqctl message get -t orders -Q 0 -O 17 --save body.bin
     """
     cli = context_of(ctx)
     by_place = queue is not None or queue_offset is not None
@@ -52,11 +56,31 @@ def get(
             raise UsageProblem("a place needs all of --topic, --queue and --offset")
         else:
             found = [at_place(view, topic, queue, queue_offset)]
+        if save is not None:
+            _save_body(cli, found, save)
+            return
         rows = [_row(message) for message in found]
     if len(rows) == 1:
         cli.one(rows[0])
     else:
         cli.rows(MessageRow, rows)
+
+
+def _save_body(cli: Cli, found: "list[MessageExt]", save: str) -> None:
+    """Write the body of the one message that was found."""
+    from pathlib import Path
+
+    from rmqctl.exchange.forms import saved_to
+
+    places = {(message.topic, message.queue_id, message.queue_offset) for message in found}
+    if len({message.body for message in found}) > 1:
+        shown = ", ".join(f"-t {topic} -Q {queue} -O {offset}" for topic, queue, offset in places)
+        raise UsageProblem(f"--save: {len(found)} records have this id; name one of {shown}")
+    _row(found[0])  # a body that can not be inflated is an error of its own
+    body = found[0].body
+    with saved_to(Path(save)) as file:
+        file.write(body)
+    cli.say(f"wrote {len(body):,} bytes to {save}")
 
 
 def _row(message: "MessageExt") -> MessageRow:

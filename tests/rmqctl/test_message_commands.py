@@ -1,3 +1,4 @@
+import hashlib
 import json
 import shutil
 from typing import Any
@@ -95,6 +96,32 @@ def test_what_is_behind_the_index_is_searched_too(sent, store, tmp_path):
     for path in (copy / "index").iterdir():
         path.unlink()
     assert get(sent[2]["msg_id"], "-S", copy)["body"] == "c"
+
+
+@pytest.mark.feature(26)
+def test_a_body_goes_into_a_file_as_it_is(store, tmp_path):
+    body = bytes(range(256)) * 300
+    run("produce", "t", "-D", "", "-Q", 0, stdin=body)
+    file = tmp_path / "body"
+    result = run("message", "get", "-t", "t", "-Q", 0, "-O", 0, "--save", file)
+    assert (result.code, result.raw) == (0, b"")
+    assert file.read_bytes() == body
+    assert "wrote 76,800 bytes" in result.err
+    packed = golden.manifest("basic-4.9")["messages"]
+    row = next(row for row in packed if row["sysFlag"] & 1)
+    run("message", "get", row["offsetMsgId"], "-S", golden.store("basic-4.9"), "--save", file)
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == row["bodySha256"]
+
+
+def test_copies_of_a_message_have_one_body(tmp_path):
+    retries = golden.manifest("retry-dlq-4.9")["messages"]
+    unique = next(
+        row["properties"]["UNIQ_KEY"] for row in retries if row["topic"].startswith("%DLQ%")
+    )
+    root = golden.store("retry-dlq-4.9")
+    result = run("message", "get", unique, "-S", root, "--save", tmp_path / "body")
+    assert result.code == 0, result.err
+    assert (tmp_path / "body").stat().st_size > 0
 
 
 @pytest.mark.parametrize(
