@@ -128,3 +128,17 @@ def test_a_queue_file_that_is_missing_makes_the_bytes_before_it_unknown(root):
         found = bytes_behind(view, "T", 1, [3, 8], len(SIZES))
         assert found[3] is None
         assert found[8] is not None
+
+
+def test_units_are_seen_up_to_the_end_of_the_queue_and_of_their_file(root):
+    with StoreView.open(root, TINY) as view:
+
+        def seen(offset, behind):
+            units = view.unit_view("T", 1, offset, behind)
+            return None if units is None else len(units) // CQ_STORE_UNIT_SIZE
+
+        assert seen(8, 100) == 2
+        assert seen(8, 9) == 1
+        assert seen(1, 100) == 3
+        assert seen(10, 100) is seen(3, 3) is seen(-1, 5) is None
+        assert view.unit_view("nope", 0, 0, 1) is None

@@ -149,6 +149,17 @@ def test_a_move_between_two_changes_that_nobody_noted_is_found(consumed):
     assert rows[1]["at_timestamp"] == rows[2]["at_timestamp"]  # when it was first seen
 
 
+def test_a_change_that_goes_back_further_does_not_hide_what_it_met(consumed):
+    move(consumed, "g", {("t", 0): 4})
+    change_behind_our_back(consumed, "g", "t", 2)
+    move(consumed, "g", {("t", 0): 0})
+    assert [(row["old_offset"], row["new_offset"]) for row in history("g")] == [
+        (5, 4),
+        (4, 2),
+        (2, 0),
+    ]
+
+
 def sample(store, at, offset, group="g"):
     """Note where a group stands, as the process does that samples."""
     table = {} if offset is None else {f"t@{group}": {0: offset}}
