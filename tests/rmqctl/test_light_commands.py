@@ -15,6 +15,7 @@ LIGHT = [
         ["store", "dump", "0"],
     ),
     *(["topic", "create", "u"], ["store", "init", "new"]),
+    *(["explain", "4"], ["cheat", "reset"], ["man", "topic", "list"], ["mqadmin"], ["doctor"]),
     *(["offset", "inspect"], ["offset", "inspect", "-o", "json"], ["offset", "export"]),
     *(["offset", "history"], ["audit", "list"]),
 ]
