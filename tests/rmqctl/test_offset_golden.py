@@ -140,3 +140,19 @@ def test_topic_queues_gives_the_bounds_and_times_of_the_broker(name):
         assert (row["first_timestamp"] or -1) == expected["earliestMessageTime"]
         if name not in KEEPS_MORE and (name, *place) not in PHANTOM:
             assert (row["last_timestamp"] or 0) == newest.get(place, 0)
+
+
+@pytest.mark.parametrize("name", golden.names())
+def test_lag_show_and_offset_inspect_mean_the_same(name):
+    shared = ("lag", "lag_bytes", "oldest_unread_timestamp", "committed_offset", "max_offset")
+
+    def looked(*command):
+        return {
+            (row["group"], row["topic"], row["queue_id"]): [row[field] for field in shared]
+            for row in rows_of(*command, "-S", golden.store(name))
+        }
+
+    late = looked("lag", "show", "--by", "queue", "--include-retry")
+    inspected = looked("offset", "inspect")
+    assert late == {place: inspected[place] for place in late}
+    assert len(late) or not inspected
