@@ -12,7 +12,6 @@ messages of that time, and loses none.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from storage.configs.progress import Moves, ProgressFile, ProgressKey
     from storage.readonly import StoreView
 
-logger = logging.getLogger("rmqctl.broker")
 
 _CORRECTION: Final = {
     "command": "correct offset",
@@ -129,7 +127,11 @@ class ConsumerOffsetManager:
             try:
                 self._notes.write(key, progress)
             except OSError:  # they see it in 5 s
-                logger.exception("other processes can not be shown the progress")
+                import logging  # one message is sent without it
+
+                logging.getLogger("rmqctl.broker").exception(
+                    "other processes can not be shown the progress"
+                )
 
     def close(self) -> None:
         """Show nothing more to other processes."""
