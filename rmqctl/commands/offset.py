@@ -116,7 +116,8 @@ def inspect(
             wants("oldest_unread_msg_id"),
             wants("changed_timestamp", "changed_by"),
         )
-        rows = inspected(broker, known, chosen, changes, cli.now_ms, wanted)
+        with cli.progress("offset inspect", "queues") as progress:
+            rows = inspected(broker, known, chosen, changes, cli.now_ms, wanted, progress.advance)
         cli.rows(InspectedOffsetRow, rows)
 
 

@@ -1,6 +1,6 @@
 """Everything about the progress of groups, queue by queue."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.unread import (
@@ -85,10 +85,12 @@ def inspected(
     changes: "Changes",
     now_ms: int,
     wanted: Wanted,
+    advance: Callable[[int], None],
 ) -> list[InspectedOffsetRow]:
     """The row of each place, by group, topic and queue; None in fields that are not wanted.
 
-    Found out queue by queue: many groups on one queue cost one pass over its units.
+    Found out queue by queue: many groups on one queue cost one pass over its units. ``advance`` is
+    told of rows that are ready.
     """
     queues: dict[tuple[str, int], list[Place]] = {}
     for place in places(broker, known.table, chosen):
@@ -124,6 +126,7 @@ def inspected(
                 move.change.who if move else None,
             )
             found.append(row)
+        advance(len(here))
     found.sort(key=lambda row: (row.group, row.topic, row.queue_id))
     return found
 
