@@ -108,7 +108,7 @@ def _export(
 
     run = ExportRun(cli, view, query, rules, jobs)
     if save in (None, "-"):
-        run.run(writer_for(form, cli.out, view))
+        run.run(writer_for(form, cli.out, view, terminal=cli.view.terminal))
         cli.out.flush()
     else:
         path = Path(str(save))

@@ -60,10 +60,10 @@ class _File:
 class RowWriter:
     """jsonl and csv: the program's one renderer, with all fields."""
 
-    def __init__(self, out: Out, form: Format) -> None:
+    def __init__(self, out: Out, form: Format, *, terminal: bool) -> None:
         from rmqctl.output.render import RowStream
 
-        view = View(form, columns=MessageRow._fields)
+        view = View(form, columns=MessageRow._fields, terminal=terminal)
         self._stream = RowStream(MessageRow, view, out)
 
     def write(self, message: "MessageExt") -> None:
@@ -106,11 +106,11 @@ def form_of(name: str | None, path: str | None) -> str:
     return name
 
 
-def writer_for(form: str, out: BytesOut, view: "StoreView") -> Writer:
-    """The writer of jsonl, csv or raw."""
+def writer_for(form: str, out: BytesOut, view: "StoreView", *, terminal: bool) -> Writer:
+    """The writer of jsonl, csv or raw; no message commands a ``terminal``."""
     if form == "raw":
         return RawWriter(out, view)
-    return RowWriter(out, Format(form))
+    return RowWriter(out, Format(form), terminal=terminal)
 
 
 def writer_of_file(form: str, file: BinaryIO, view: "StoreView") -> Writer:
@@ -119,7 +119,7 @@ def writer_of_file(form: str, file: BinaryIO, view: "StoreView") -> Writer:
         from rmqctl.exchange.parquet import ParquetMessages
 
         return ParquetMessages(file)
-    return writer_for(form, _File(file), view)
+    return writer_for(form, _File(file), view, terminal=False)
 
 
 @contextmanager
