@@ -44,8 +44,9 @@ class BrokerConfig:
     """Failed attempts of the first of them after which its level waits for it
     (scheduleAsyncDeliverMaxResendNum2Blocked)."""
 
-    enable_property_filter: bool = False
-    """Whether SQL92 expressions are taken (enablePropertyFilter)."""
+    enable_property_filter: bool | None = None
+    """Whether SQL92 expressions are taken (enablePropertyFilter). None: in stores that rmqctl made;
+    in others they are not, as is RocketMQ's default."""
     filter_support_retry: bool = False
     """Whether a group's expression holds for its retries too (filterSupportRetry)."""
     keep_failure_reasons: bool = True

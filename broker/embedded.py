@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -32,6 +33,7 @@ from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
 from storage.format.names import MEMBERS_FOLDER, OURS
+from storage.layout import was_created_here
 
 from .config import BrokerConfig
 
@@ -64,11 +66,14 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         """Serve ``store``, or ``view`` for reading only; it is closed with the broker."""
         from storage.store import now_ms
 
-        self.config = config = config or BrokerConfig()
         self._store = store
         self._read_only_view = view
         files = self.view if store is None else store
         root = files.root
+        config = config or BrokerConfig()
+        if config.enable_property_filter is None:
+            config = replace(config, enable_property_filter=was_created_here(root))
+        self.config = config
         now = now_ms if store is None else store.now
         gate = None if store is None else store.gate
         self._topics = TopicManager(root, config, gate=gate, queues=self._queues, now=now)

@@ -155,7 +155,7 @@ class Puller:
         if expression is None:
             subscription = self._registered(request, group)
             expression, kind = subscription.sub_string, subscription.expression_type
-        enabled = self._config.enable_property_filter
+        enabled = bool(self._config.enable_property_filter)
         found = message_filter(expression, kind, enable_property_filter=enabled)
         if request.topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._config.filter_support_retry:
             from broker.filter.message_filter import RetryFilter

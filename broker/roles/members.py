@@ -104,7 +104,7 @@ class MembersRole:
         message_filter(
             subscription.sub_string,
             subscription.expression_type,
-            enable_property_filter=self.config.enable_property_filter,
+            enable_property_filter=bool(self.config.enable_property_filter),
         )
 
     def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:

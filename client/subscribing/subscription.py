@@ -31,7 +31,8 @@ class MessageSelector(NamedTuple):
 
     @classmethod
     def by_sql(cls, sql: str) -> MessageSelector:
-        """Select by properties; the broker must have ``enablePropertyFilter``."""
+        """Select by properties; the broker must have ``enable_property_filter``, as it has in a
+        store that rmqctl made."""
         return cls(sql, SQL92)
 
 

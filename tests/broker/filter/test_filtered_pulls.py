@@ -1,6 +1,8 @@
-"""Pulls with SQL92 expressions: off by default, on the broker, over the properties."""
+"""Pulls with SQL92 expressions: where they are taken, on the broker, over the properties."""
 
 from __future__ import annotations
+
+import shutil
 
 import pytest
 
@@ -37,8 +39,8 @@ def bodies(result):
     return [int(message.body) for message in result.messages]
 
 
-def test_expressions_are_refused_unless_switched_on_and_parsed_before_that(open_broker):
-    broker = open_broker()
+def test_expressions_are_refused_where_switched_off_and_parsed_before_that(open_broker):
+    broker = open_broker(BrokerConfig(enable_property_filter=False))
     fill(broker, 1)
     with pytest.raises(BrokerSystemError, match="enablePropertyFilter"):
         broker.pull(sql("price > 3"))
@@ -53,6 +55,19 @@ def test_expressions_are_refused_unless_switched_on_and_parsed_before_that(open_
         broker.check_client("c", "g", subscription._replace(sub_string="price >"))
     on = open_broker(ON)
     on.check_client("c", "g", subscription)
+
+
+def test_expressions_are_taken_in_stores_that_rmqctl_made_and_not_in_others(open_broker, root):
+    own = open_broker()
+    fill(own, 5)
+    assert bodies(own.pull(sql("price > 1"))) == [3]
+    own.close()
+    shutil.rmtree(root / "rmqctl")
+    foreign = open_broker()
+    with pytest.raises(BrokerSystemError, match="enablePropertyFilter"):
+        foreign.pull(sql("price > 1"))
+    foreign.close()
+    assert bodies(open_broker(ON).pull(sql("price > 1"))) == [3]
 
 
 def test_a_pull_gives_what_the_expression_matches_and_goes_on_behind_the_rest(open_broker):
