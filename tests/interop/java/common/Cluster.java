@@ -11,6 +11,7 @@ import org.apache.rocketmq.common.MQVersion;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
+import org.apache.rocketmq.common.message.MessageConst;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.common.namesrv.NamesrvConfig;
@@ -212,7 +213,10 @@ final class Cluster {
 
     private void awaitCommitted(MessageExt message, String group) {
         long deadline = System.nanoTime() + COMMIT_LIMIT_NANOS;
-        while (message.getReconsumeTimes() == 0 && broker.getConsumerOffsetManager().queryOffset(
+        // A retry says the topic that it was read from first, but lies in another one.
+        boolean retry = message.getReconsumeTimes() > 0
+            || message.getProperty(MessageConst.PROPERTY_RETRY_TOPIC) != null;
+        while (!retry && broker.getConsumerOffsetManager().queryOffset(
             group, message.getTopic(), message.getQueueId()) <= message.getQueueOffset()) {
             if (System.nanoTime() > deadline) {
                 throw new IllegalStateException("the consumer's offsets do not reach the broker");
