@@ -133,6 +133,16 @@ def test_a_topic_that_is_there_is_altered(store):
     assert row["write_queues"] == 3
 
 
+def test_a_unit_is_found_in_the_file_of_this_stores_length(store):
+    run("topic", "create", "t", "--queues", 1)
+    run("produce", "t", "-q", stdin=b"a\nb\nc\n")
+    shown = run("mqadmin", "queryCq", "-t", "t", "-q", "0", "-i", "1", "-c", "1", "-o", "json")
+    assert shown.code == 0, shown.err
+    assert [row["queue_offset"] for row in shown.json()] == [1]
+    lines = translate("queryCq", ["-t", "t", "-q", "0", "-i", "30000"], store).lines
+    assert lines[0][-1] == "consumequeue/t/0/00000000000000600000"
+
+
 def test_the_new_form_is_printed_on_stderr_and_run(store):
     run("mqadmin", "sendMessage", "-t", "t", "-p", "50%\\", "-c", "paid", "-i", "0")
     result = run("mqadmin", "consumeMessage", "-t", "t", "-i", "0", "-n", "localhost:9876")
@@ -163,6 +173,8 @@ def test_our_own_options_stand_before_the_name(store):
         (["topicStatus", "-t", "t", "-x"], "has no option '-x'"),
         (["topicStatus", "t"], "has no option 't'"),
         (["topicStatus", "-t", "t", "--nope"], "no such option"),
+        (["queryCq", "-t", "t", "-q", "0", "-i", "x"], "-i: 'x' is not a number from 0 on"),
+        (["queryCq", "-t", "t", "-q", "-1", "-i", "0"], "-q: '-1' is not a number"),
     ],
 )
 def test_what_mqadmin_does_not_know_is_a_usage_error(store, args, sentence):

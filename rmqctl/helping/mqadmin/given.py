@@ -17,6 +17,8 @@ class Given:
     values: Mapping[str, str]
     topics: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
+    queue_file_units: int = 300_000
+    """Messages that a file of a queue has places for."""
 
     def get(self, letter: str) -> str | None:
         """The value of an option, if it was given."""
@@ -25,6 +27,13 @@ class Given:
     def __getitem__(self, letter: str) -> str:
         """The value of an option that is there: required, or looked for before."""
         return self.values[letter]
+
+    def number(self, letter: str, otherwise: int = 0) -> int:
+        """The number of an option, or another one without it; UsageProblem if it is none."""
+        text = self.values.get(letter, str(otherwise))
+        if not (text.isascii() and text.isdigit()):
+            raise UsageProblem(f"-{letter}: {text!r} is not a number from 0 on")
+        return int(text)
 
     def true(self, letter: str, *, default: bool = False) -> bool:
         """An option whose value is true or false."""

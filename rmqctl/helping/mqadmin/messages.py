@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from storage.format.unit import CQ_STORE_UNIT_SIZE
+
 from .given import Given, Lines, Old, line
 
 _MOST: Final = "128"
@@ -44,11 +46,11 @@ def _by_id(given: Given) -> Lines:
 
 
 def _unit(given: Given) -> Lines:
-    """The file of a queue that holds a unit; all of RocketMQ's own stores have this length."""
-    index, count = int(given["i"]), int(given.get("c") or 10)
-    units = 300_000
-    file = f"{index // units * units * 20:020}"
-    place = f"consumequeue/{given['t']}/{given['q']}/{file}"
+    """The file of a queue that holds a unit, and the units asked for."""
+    index, count = given.number("i"), given.number("c", 10)
+    units = given.queue_file_units
+    file = f"{index // units * units * CQ_STORE_UNIT_SIZE:020}"
+    place = f"consumequeue/{given['t']}/{given.number('q')}/{file}"
     where = f"queue_offset >= {index} and queue_offset < {index + count}"
     return line("store dump", ["--where", where], place)
 

@@ -45,7 +45,7 @@ def translate(name: str, words: Sequence[str], root: Path | None = None) -> Tran
     if isinstance(old.new, str):
         raise CliError(f"mqadmin {name} has no counterpart here: {old.new}")
     values, own = parse(name, old, words)
-    given = Given(values, *_existing(name, root))
+    given = _given(name, values, root)
     ignored = [
         f"-{letter} ({old.specs[letter][0]})"
         for letter in values
@@ -79,11 +79,19 @@ def _with_own(line: list[str], own: list[str]) -> list[str]:
     return [*line[:place], *own, *line[place:]]
 
 
-def _existing(name: str, root: Path | None) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of topics and groups, for the commands that create or change."""
-    if root is None or name not in {"updateTopic", "updateSubGroup"} or not root.is_dir():
-        return frozenset(), frozenset()
-    from broker.embedded import EmbeddedBroker
+def _given(name: str, values: Mapping[str, str], root: Path | None) -> Given:
+    """The options, and what of the store the command has to know."""
+    if root is None or not root.is_dir():
+        return Given(values)
+    if name == "queryCq":
+        from storage.detect import detect_config
+        from storage.format.unit import CQ_STORE_UNIT_SIZE
 
-    with EmbeddedBroker.open(root, read_only=True) as broker:
-        return frozenset(broker.topics()), frozenset(broker.groups())
+        length = detect_config(root).mapped_file_size_consume_queue
+        return Given(values, queue_file_units=length // CQ_STORE_UNIT_SIZE)
+    if name in {"updateTopic", "updateSubGroup"}:
+        from broker.embedded import EmbeddedBroker
+
+        with EmbeddedBroker.open(root, read_only=True) as broker:
+            return Given(values, frozenset(broker.topics()), frozenset(broker.groups()))
+    return Given(values)
