@@ -69,13 +69,17 @@ def export(
     from rmqctl.exchange.forms import form_of
 
     cli = context_of(ctx)
+    shown = form is None and save is None and "output" in cli.given
     form = form_of(form, save)
     if mask is not None and form == "raw":
         raise UsageProblem("--mask: raw are the log's own bytes; take jsonl, csv or parquet")
     if mask_key is not None and mask is None:
         raise UsageProblem("--mask-key is for --mask")
-    if any(name in cli.given for name in ("where", "sort", "columns")):
-        raise UsageProblem("--columns, --sort and --where are for looking; export has the filters")
+    if not shown and any(name in cli.given for name in ("where", "sort", "columns", "output")):
+        raise UsageProblem(
+            "--columns, --sort, --where and -o are for looking; a file has every field of what the "
+            "filters leave, in the form of --as"
+        )
     if save in (None, "-") and (form == "parquet" or (form == "raw" and sys.stdout.isatty())):
         raise UsageProblem(f"{form} is nothing to print; name a file with --save")
     rules = _rules(cli, mask, mask_key)
@@ -83,7 +87,7 @@ def export(
         from rmqctl.searching.query import build_query
 
         query = build_query(cli, view, None, topic or None, None, needs_filter=False)
-        _export(cli, view, query, form, rules, save, jobs)
+        _export(cli, view, query, None if shown else form, rules, save, jobs)
 
 
 def _rules(cli: Cli, mask: str | None, mask_key: str | None) -> "list[Rule]":
@@ -98,16 +102,19 @@ def _export(
     cli: Cli,
     view: "StoreView",
     query: "Query",
-    form: str,
+    form: str | None,
     rules: "list[Rule]",
     save: str | None,
     jobs: int | None,
 ) -> None:
     from rmqctl.exchange.export import ExportRun
-    from rmqctl.exchange.forms import saved_to, writer_for, writer_of_file
+    from rmqctl.exchange.forms import RowWriter, saved_to, writer_for, writer_of_file
 
     run = ExportRun(cli, view, query, rules, jobs)
-    if save in (None, "-"):
+    if form is None:
+        run.limit = None if cli.view.where or cli.view.sort else cli.view.limit
+        run.run(RowWriter(cli.out, cli.view))
+    elif save in (None, "-"):
         run.run(writer_for(form, cli.out, view, terminal=cli.view.terminal))
         cli.out.flush()
     else:

@@ -34,15 +34,17 @@ class ExportRun:
         self._query = query
         self._rules = rules
         self._jobs = jobs or usable_cpus()
+        self.limit = cli.view.limit
+        """Messages after which it ends; None for all."""
         self.count = 0
         """Messages that were written."""
         self.damaged: set[int] = set()
         """Log offsets of records that belong to it but can not be read."""
 
     def run(self, writer: "Writer") -> None:
-        """Write all messages, or as many as ``--limit`` says."""
+        """Write all messages, or as many as the limit says."""
         with closing(self._messages()) as messages:
-            for message in islice(messages, self._cli.view.limit):
+            for message in islice(messages, self.limit):
                 try:
                     writer.write(masked(message, self._rules))
                 except BodyError:

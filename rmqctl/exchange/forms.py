@@ -58,12 +58,11 @@ class _File:
 
 
 class RowWriter:
-    """jsonl and csv: the program's one renderer, with all fields."""
+    """Rows in a format of the program's one renderer."""
 
-    def __init__(self, out: Out, form: Format, *, terminal: bool) -> None:
+    def __init__(self, out: Out, view: View) -> None:
         from rmqctl.output.render import RowStream
 
-        view = View(form, columns=MessageRow._fields, terminal=terminal)
         self._stream = RowStream(MessageRow, view, out)
 
     def write(self, message: "MessageExt") -> None:
@@ -71,7 +70,7 @@ class RowWriter:
         self._stream.write((message_row(message),))
 
     def finish(self) -> None:
-        """The head, if there was no row."""
+        """What stands behind the last row."""
         self._stream.finish()
 
 
@@ -110,7 +109,8 @@ def writer_for(form: str, out: BytesOut, view: "StoreView", *, terminal: bool) -
     """The writer of jsonl, csv or raw; no message commands a ``terminal``."""
     if form == "raw":
         return RawWriter(out, view)
-    return RowWriter(out, Format(form), terminal=terminal)
+    every = View(Format(form), columns=MessageRow._fields, terminal=terminal)
+    return RowWriter(out, every)
 
 
 def writer_of_file(form: str, file: BinaryIO, view: "StoreView") -> Writer:

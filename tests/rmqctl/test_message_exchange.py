@@ -172,6 +172,18 @@ def test_topics_filters_and_limits_choose(tmp_path):
     assert bodies("-t", "SCHEDULE_TOPIC_XXXX") == ["later"]
 
 
+def test_every_format_of_the_program_shows_what_would_be_exported(tmp_path):
+    source = fill(tmp_path / "a", [(b"1", {"TAGS": "a"}, 0), (b"2", {"TAGS": "b"}, 0)])
+    args = ("message", "export", "-S", source)
+    shown = run(*args, "-o", "json", "--where", "tags = b").json()
+    assert [row["body"] for row in shown] == ["2"]
+    assert run(*args, "-o", "tsv", "--columns", "body", "--limit", 1).out == "body\n1\n"
+    assert [
+        row["body"] for row in run(*args, "-o", "json", "--where", "tags = b", "--limit", 1).json()
+    ] == ["2"]
+    assert run(*args, "-o", "jsonl").raw == run(*args).raw
+
+
 @pytest.mark.feature(124)
 def test_topics_can_be_mapped_and_queues_keep_their_order(tmp_path):
     source = fill(tmp_path / "a", [(b"%d" % i, {}, 0) for i in range(9)])
@@ -288,7 +300,8 @@ def test_without_pyarrow_parquet_is_one_sentence(tmp_path, monkeypatch):
         (["export", "--mask", "@nowhere"], 1, "nowhere: No such file"),
         (["export", "--mask-key", "k"], 2, "--mask-key is for --mask"),
         (["export", "--as", "parquet"], 2, "name a file with --save"),
-        (["export", "--where", "queue_id = 1"], 2, "export has the filters"),
+        (["export", "--where", "queue_id = 1"], 2, "are for looking; a file has every field"),
+        (["export", "--save", "x.csv", "-o", "json"], 2, "are for looking; a file has every field"),
     ],
 )
 def test_mistakes_are_one_sentence(store, args, code, sentence):
