@@ -173,6 +173,7 @@ def test_our_own_options_stand_before_the_name(store):
         (["topicStatus", "-t", "t", "-x"], "has no option '-x'"),
         (["topicStatus", "t"], "has no option 't'"),
         (["topicStatus", "-t", "t", "--nope"], "no such option"),
+        (["updateSubGroup", "-g", "g", "-s", "maybe"], "-s: 'maybe' is neither true nor false"),
         (["queryCq", "-t", "t", "-q", "0", "-i", "x"], "-i: 'x' is not a number from 0 on"),
         (["queryCq", "-t", "t", "-q", "-1", "-i", "0"], "-q: '-1' is not a number"),
     ],

@@ -36,8 +36,11 @@ class Given:
         return int(text)
 
     def true(self, letter: str, *, default: bool = False) -> bool:
-        """An option whose value is true or false."""
-        return self.values.get(letter, str(default)).strip().lower() == "true"
+        """An option that is true or false; UsageProblem if it is neither."""
+        text = self.values.get(letter, str(default)).strip().lower()
+        if text not in {"true", "false"}:
+            raise UsageProblem(f"-{letter}: {text!r} is neither true nor false")
+        return text == "true"
 
     def options(self, **names: str) -> list[str]:
         """Those of ours whose letters were given, with their values: ``p="--perm"``."""
