@@ -1,6 +1,6 @@
 """How to call every command that prints rows: one line a command, more where it has more faces.
 
-Words are split at blanks; ``{name}`` stands for a word of the rich store (tests.support.rich_store).
+Words are split at blanks; ``{name}`` is a word of the rich store (tests.support.rich_store).
 ``CHANGES`` marks a line that does something: it runs on a copy of its own.
 """
 
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 CHANGES: Final = True
 _SENT: Final = frozenset({"msg_id", "offset_msg_id"})
-_REDRIVEN: Final = frozenset({"new_msg_id", "new_queue_id", "new_queue_offset"})
+_REDRIVEN: Final = frozenset({"run", "new_msg_id", "new_queue_id", "new_queue_offset"})
 
 CALLS: Final = (
     Call("produce -- orders -Q 0 --input csv", CHANGES, b'body,tags\na,"x\x1b[1m"\nb,y\n', _SENT),
@@ -39,10 +39,13 @@ CALLS: Final = (
     Call("consume -- --with-meta -e -- -leading"),
     Call("resetOffsetByTime -- -g readers -t orders -s -1d -n"),
     Call("resetOffsetByTime -- -g %g|x -t orders -s -1d --yes", CHANGES),
+    Call("consume -- {foreign} -e"),
     Call("topic list"),
     Call("topic describe"),
     Call("topic describe -- orders"),
+    Call("topic describe -- {foreign}"),
     Call("topic queues"),
+    Call("topic queues -- {longest}"),
     Call("topic create -- made %made|2 --queues 3", CHANGES),
     Call("topic alter -- orders %odd%|name --queues 1 --perm 4 -n"),
     Call("topic alter -- orders --perm 4 --yes", CHANGES),
@@ -65,8 +68,11 @@ CALLS: Final = (
     Call("message get -- -t orders -Q 0 -O 3"),
     Call("message query -- -t orders --key all"),
     Call("message search -- all --jobs 1"),
+    Call("message import -- {exported} --as jsonl", CHANGES, volatile=_SENT),
     Call("message trace -- {traced}"),
     Call("message life -- {dead_id}"),
+    Call("message stats"),
+    Call("message stats -- -t orders --by tag"),
     Call("message decode-id -- {msg_id} {offset_id}"),
     Call("dlq list"),
     Call("dlq browse -- readers"),
@@ -85,10 +91,10 @@ CALLS: Final = (
     Call("offset reset -- -g readers -t orders --to-earliest"),
     Call("offset reset -- -g %g|x -t orders --to-latest --execute --yes", CHANGES),
     Call("offset undo -- --last"),
-    Call("offset import -- {offsets}"),
-    Call("offset delete -- -g readers -t orders"),
+    Call("offset import -- {offsets} -n"),
+    Call("offset delete -- -g readers -t orders -n"),
     Call("offset orphans"),
-    Call("lag check"),
+    Call("retry dead -- readers {retry_id} -n"),
     Call("retry now -- readers {retry_id} -n"),
     Call("offset inspect -- readers"),
     Call("offset list"),
@@ -97,6 +103,8 @@ CALLS: Final = (
     Call("offset export"),
     Call("lag show"),
     Call("lag show -- --by queue"),
+    Call("lag histogram -- readers --of tag"),
+    Call("lag risk -- --within 99d"),
     Call("broker status"),
     Call("audit list"),
     Call("audit show -- 3"),
@@ -116,11 +124,19 @@ CALLS: Final = (
     Call("context add -- new tz=UTC", CHANGES),
     Call("context rm -- prod", CHANGES),
     Call("explain -- UNIT_MISSING"),
+    Call("cheat"),
+    Call("cheat -- reset"),
+    Call("mqadmin"),
+    Call("doctor", volatile=frozenset({"found", "status", "advice"})),
     Call("version"),
 )
 
 WITHOUT_ROWS: Final = {
     "broker start": "runs until it is ended",
     "completion": "prints a script",
+    "lag check": "speaks to monitors: nagios, prometheus, json",
+    "lag watch": "goes on until it is ended",
+    "man": "prints a page",
+    "message export": "writes messages to a file in forms of its own",
 }
-"""Commands that have no ``-o``."""
+"""Commands that do not print rows and end."""

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 from broker.embedded import EmbeddedBroker
 from broker.new_store import create_store
 from broker.port.transactions import LocalTransactionState
-from broker.retrying.failure_reason import failure_properties
 from client import Message, Producer, TransactionProducer
 from client.producing.config import ProducerConfig
 from storage.config import StoreConfig
@@ -88,8 +87,7 @@ def make_rich_store(root: Path, started_ms: int) -> Rich:
             broker.update_group(SubscriptionGroupConfig(group))
         stored = [_send(broker, _message(TOPIC, number, text)) for number, text in enumerate(TEXTS)]
         clock[0] += 60_000
-        for topic in TOPICS:
-            stored.append(_send(broker, _message(topic, 0, TEXTS[1])))
+        stored += [_send(broker, _message(topic, 0, TEXTS[1])) for topic in TOPICS]
         broker.send(Message(TOPIC, bytes(range(256)), tags="binary"), 1)
         broker.send(Message(TOPIC, b"later", delay_time_level=18), 0)
         _put_foreign(broker, clock[0])
@@ -108,10 +106,13 @@ def make_rich_store(root: Path, started_ms: int) -> Rich:
             "log": f"commitlog/{0:020d}",
             "queue": f"consumequeue/{TOPIC}/0/{0:020d}",
             "store": str(root),
+            "foreign": FOREIGN_TOPIC,
+            "longest": TOPICS[-1],
         }
     plan = root.parent / "offsets.csv"
     plan.write_text(f"{GROUP},{TOPIC},0,7\n{GROUP},{TOPIC},1,1\n")
     words["offsets"] = str(plan)
+    words["exported"] = str(root.parent / "exported.jsonl")
     clock[0] += 60_000
     return Rich(root, clock[0], words)
 
@@ -119,7 +120,8 @@ def make_rich_store(root: Path, started_ms: int) -> Rich:
 def _message(topic: str, number: int, text: str) -> Message:
     properties = {"note": text, f"name {text}"[:60]: "v", "number": str(number)}
     key = "_".join(text.split())
-    return Message(topic, text.encode(), tags=text, keys=[key, "all"], properties=properties)
+    keys = [key, "all"]
+    return Message(topic, text.encode(), tags=text, keys=keys, flag=number, properties=properties)
 
 
 def _send(broker: EmbeddedBroker, message: Message) -> MessageExt:
@@ -168,4 +170,3 @@ def _move(broker: EmbeddedBroker) -> None:
     for group in (GROUP, *GROUPS):
         broker.progress.move(group, {(TOPIC, 0): 3, (TOPIC, 1): 0}, note)
     broker.progress.move(GROUP, {("-leading", 0): FAR}, {**note, "reason": TEXTS[6]})
-    failure_properties(RuntimeError(TEXTS[1]), "client@1", 0)
