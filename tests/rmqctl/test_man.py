@@ -1,6 +1,9 @@
 import importlib.util
+import os
+import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -10,6 +13,7 @@ from rmqctl.tree import TREE, Noun
 from tests.support.cli import ROOT, run
 from tests.support.parsing import parsed
 from tests.support.shell_lines import calls_in
+from tests.support.tab_key import shell
 
 FOLDER = ROOT / "docs" / "man"
 
@@ -82,6 +86,17 @@ def calls_of(block):
     text = "\n".join(block.lines).replace("\\\n", " ")
     for line in text.splitlines():
         yield from calls_in("rmqctl " + line.partition("rmqctl ")[2] if "rmqctl " in line else "")
+
+
+@pytest.mark.slow
+def test_on_a_terminal_a_long_page_goes_through_the_pager(tmp_path):
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PY": sys.executable}
+    with shell(["bash", "--norc", "--noprofile", "-i"], tmp_path, env) as terminal:
+        terminal.type("PAGER='grep -c .' $PY -m rmqctl man; echo wi''th $?\n")
+        counted = terminal.wait_for("with 0")
+        assert re.search(r"^1\d\d$", counted, re.MULTILINE), counted
+        terminal.type("PAGER=no-such-pager $PY -m rmqctl man; echo wi''thout $?\n")
+        terminal.wait_for("NAME", "EXAMPLES", "without 0")
 
 
 def test_what_roff_would_take_for_its_own_is_escaped():
