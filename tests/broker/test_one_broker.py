@@ -93,6 +93,7 @@ def test_a_topic_of_16_queues_has_the_folders_0_to_15_of_20_byte_units(tmp_path:
                 )
 
 
+@pytest.mark.feature(113, 114)
 @pytest.mark.conformance("A15")
 def test_queues_and_index_that_are_gone_after_a_crash_are_made_again_from_the_log(
     tmp_path: Path,

@@ -70,7 +70,7 @@ def test_a_group_is_compared_with_a_file_of_any_kind(two_groups, tmp_path):
     assert short(diff(several, array, "--all", "-g", "h", "-t", "t")) == [("t", 0, 3, 3)]
 
 
-@pytest.mark.feature(80)
+@pytest.mark.feature(80, 120)
 def test_two_stores_are_compared_group_by_group(two_groups, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(two_groups, copy, ignore=shutil.ignore_patterns("bells", "members"))
@@ -86,7 +86,7 @@ def test_two_stores_are_compared_group_by_group(two_groups, tmp_path):
     assert short(diff(copy, "h")) == [("t", 0, 3, 5)]
 
 
-@pytest.mark.feature(80)
+@pytest.mark.feature(80, 122)
 def test_two_times_are_compared_as_far_as_the_journal_knows(two_groups):
     before = int(time.time() * 1000)
     wait_until_after(before)

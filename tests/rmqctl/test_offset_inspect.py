@@ -188,6 +188,7 @@ def test_javas_older_file_can_be_read(java_store):
     assert [row["lag"] for row in rows] == [33, 30, None, None]
 
 
+@pytest.mark.feature(115)
 def test_a_torn_file_of_java_is_replaced_by_its_older_one_and_the_rows_say_so(java_store):
     set_offsets(java_store, "consumerOffset.json.bak", {0: 7})
     (java_store / "config" / "consumerOffset.json").write_text('{"offsetTa', "utf-8")

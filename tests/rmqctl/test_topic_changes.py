@@ -276,7 +276,7 @@ def test_new_dead_letters_are_not_taken_for_handled_ones(store):
 # -- figures ----------------------------------------------------------------------------------
 
 
-@pytest.mark.feature(103)
+@pytest.mark.feature(103, 117)
 def test_bytes_of_topics_add_up_to_the_log(orders):
     run("produce", "large", "-q", stdin=b"x" * 5000 + b"\n")
     run("topic", "delete", "orders", "--confirm", "orders")

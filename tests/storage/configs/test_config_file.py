@@ -55,6 +55,7 @@ def test_missing_and_empty_files_give_an_empty_document(path):
     assert loaded.ident is not None
 
 
+@pytest.mark.feature(115)
 @pytest.mark.parametrize("content", ["", "  \n", '{"a":', "[1]", "\x00" * 40])
 @pytest.mark.conformance("A17")
 def test_bak_is_read_where_the_file_has_nothing(path, content):
