@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from broker.embedded import EmbeddedBroker
+from broker.port.progress import ConsumeFromWhere
 from client.consuming.listener import ConsumeConcurrentlyStatus
 from client.polling.pull_consumer import PullConsumer
 from client.producing.producer import Producer
@@ -19,7 +21,7 @@ from client.subscribing.consumer_config import ConsumerConfig
 from storage.config import SMALL_STORE
 from storage.model import Message
 from storage.store import MessageStore
-from tests.support.consumers import PATIENCE_S, eventually
+from tests.support.consumers import PATIENCE_S, Heard, eventually
 
 
 @pytest.fixture
@@ -68,3 +70,19 @@ def test_a_store_that_somebody_else_made_is_delivered_from_only_by_will(root: Pa
     assert isinstance(broker, EmbeddedBroker)
     assert len(broker._service_threads) == 1, "more than its own work"
     producer.shutdown()
+
+
+def test_an_ordinary_life_has_nothing_to_warn_of(root: Path, caplog: Any) -> None:
+    with Producer.open(root, "p") as producer:
+        for number in range(10):
+            producer.send(Message("T", b"%d" % number))
+    for expected in (11, 1, 1):
+        heard = Heard()
+        first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+        consumer = PushConsumer.open(root, "g", ConsumerConfig(consume_from_where=first))
+        consumer.subscribe("T")
+        consumer.register_message_listener(heard)
+        with consumer, Producer.open(root, "p") as producer:
+            producer.send(Message("T", b"more"))
+            heard.wait_for(expected)
+    assert [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING] == []
