@@ -23,7 +23,7 @@ def wheel(tmp_path_factory):
     return next(folder.glob("rmqctl-*.whl"))
 
 
-def test_the_wheel_holds_every_module_and_the_completions(wheel):
+def test_the_wheel_holds_every_module_the_completions_and_the_manual(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     ours = {
@@ -36,6 +36,8 @@ def test_the_wheel_holds_every_module_and_the_completions(wheel):
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
     for script in ("completions/rmqctl", "site-functions/_rmqctl", "rmqctl.fish"):
         assert [name for name in names if name.endswith(script)], script
+    for page in (ROOT / "docs" / "man").glob("*.1"):
+        assert [name for name in names if name.endswith(f"share/man/man1/{page.name}")], page.name
     assert [name for name in names if name.endswith("licenses/LICENSE")]
 
 
@@ -68,6 +70,11 @@ def test_installed_alone_it_sends_and_reads_beside_a_stray_client_file(wheel, tm
     lines = "".join(f"line {number}\n" for number in range(500))
     rmqctl("produce", "t", stdin=lines)
     assert rmqctl("consume", "t", "-e") == "one\n" + lines
+    assert "UNIT_MISSING (finding of store fsck)" in rmqctl("explain", "UNIT_MISSING")
+    assert "(field)" in rmqctl("explain", "committed_offset")
+    assert rmqctl("man", "topic", "queues").startswith("NAME")
+    assert "ok       locks" in rmqctl("doctor")
+    assert (environment / "share/man/man1/rmqctl.1").is_file()
     shadowed = subprocess.run(
         [environment / "bin/python", "-m", "rmqctl", "version"],
         cwd=folder,
