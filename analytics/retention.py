@@ -91,7 +91,7 @@ def log_files(view: StoreView, rules: Rules, now_ms: int) -> list[LogFile]:
     size = view.config.mapped_file_size_commit_log
     found = sorted(
         first
-        for path in folder.iterdir()
+        for path in (folder.iterdir() if folder.is_dir() else ())
         if (first := parse_file_name(path.name)) is not None and not first % size
     )
     files: list[LogFile] = []

@@ -112,7 +112,7 @@ def _works(view: StoreView, ref: StoreRef, options: Options, chosen: Selection) 
         known = [time // MINUTE_MS for time in times if time is not None]
         minutes = (min(known), max(known)) if known else (0, 0)
         task = QueueTask(0, topic, queue_id, tuple(sorted(firsts)), first, behind)
-        yield Work(job, ref.path, (task,), minutes, exact=len(known) < len(times))
+        yield Work(job, ref.path, (task,), minutes, each_time=len(known) < len(times))
 
 
 def _cells(ref: StoreRef, task: QueueTask, cells: Cells, key: str) -> Iterator[Row]:

@@ -1,24 +1,32 @@
-"""The kernels in this process, without a JVM."""
+"""Work in this process, without a JVM."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
-from analytics.kernels.partials import Partials
-
-from .work import Work, do, forget, together
-
-NAME = "local"
+T = TypeVar("T")
+R = TypeVar("R")
 
 
-def run(works: Sequence[Work], progress: Callable[[int], None] | None = None) -> Partials:
-    """Do all works, one after the other. ``progress`` is told how many are done."""
-    found = []
-    try:
-        for number, work in enumerate(works, 1):
-            found.append(do(work))
+class LocalEngine:
+    """Does one thing after the other."""
+
+    name: Final = "local"
+    cores: Final = 1
+    is_here: Final = True
+    """Whether work is done where the caller is, so that asking for little costs little."""
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[R]:
+        """Apply a function to each item, in order. ``progress`` is told how many are done."""
+        found = []
+        for number, item in enumerate(items, 1):
+            found.append(function(item))
             if progress is not None:
                 progress(number)
-    finally:
-        forget()
-    return together(found)
+        return found

@@ -1,77 +1,109 @@
-"""The kernels on Spark's workers: it hands out works and brings back what was counted."""
+"""Work on Spark's workers: it hands out items and brings back what a function makes of them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import uuid4
 
 from analytics.errors import SparkFailedError
-from analytics.kernels.partials import Partials
-
-from .work import Work, do, together
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from analytics.spark.session import SparkSession
 
-NAME = "spark"
-_LOOK_S: Final = 0.1
+T = TypeVar("T")
+R = TypeVar("R")
+
+_LOOK_S: Final = 0.05
 
 
-def run(
-    spark: SparkSession, works: Sequence[Work], progress: Callable[[int], None] | None = None
-) -> Partials:
-    """Do all works, one task each. ``progress`` is told how many are done, some times a second.
+class SparkEngine:
+    """Does things in a running session, each item as a task of its own."""
 
-    Raises SparkFailedError. An interruption (Ctrl-C) cancels the job.
-    """
-    if not works:
-        return together([])
-    context = spark.context
-    group = f"rmqctl-{uuid4()}"
-    found: list[Partials] = []
-    failed: list[BaseException] = []
-    done = threading.Event()
+    name: Final = "spark"
 
-    def count() -> None:
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    @property
+    def cores(self) -> int:
+        """How many tasks run at the same time."""
+        return max(1, self._session.context.defaultParallelism)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether work is done on this machine, which sees the same files."""
+        return self._session.is_local
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[R]:
+        """Apply a function to each item; the order stays. Function and items are pickled.
+
+        ``progress`` is told how many are done, some times a second. Raises SparkFailedError. An
+        interruption (Ctrl-C) cancels the job.
+        """
+        if not items:
+            return []
+        context = self._session.context
+        job = _Job(context, function, items)
         try:
-            context.setJobGroup(group, "lag report", interruptOnCancel=True)
-            found.extend(context.parallelize(works, len(works)).map(do).collect())
-        except Exception as error:  # noqa: BLE001 - told below, in the thread that asked
-            failed.append(error)
+            while not job.done.wait(_LOOK_S):
+                if progress is not None:
+                    progress(job.finished())
+        except BaseException:
+            job.cancel()
+            raise
+        if job.failure is not None:
+            raise SparkFailedError(f"a job failed: {_reason(job.failure)}") from job.failure
+        if progress is not None:
+            progress(len(items))
+        return job.found
+
+
+class _Job:
+    """A job that runs in a thread of its own, so that somebody can look on."""
+
+    def __init__(
+        self, context: SparkContext, function: Callable[..., object], items: Sequence[object]
+    ) -> None:
+        from pyspark import InheritableThread
+
+        self.done = threading.Event()
+        self.found: list = []  # type: ignore[type-arg]
+        self.failure: Exception | None = None
+        self._context = context
+        self._group = f"rmqctl-{uuid4()}"
+        InheritableThread(target=self._run, args=(function, items), daemon=True).start()
+
+    def _run(self, function: Callable[..., object], items: Sequence[object]) -> None:
+        try:
+            self._context.setJobGroup(self._group, "rmqctl", interruptOnCancel=True)
+            self.found = self._context.parallelize(items, len(items)).map(function).collect()
+        except Exception as error:  # noqa: BLE001 - told by the thread that asked
+            self.failure = error
         finally:
-            done.set()
+            self.done.set()
 
-    from pyspark import InheritableThread
+    def cancel(self) -> None:
+        self._context.cancelJobGroup(self._group)
 
-    thread = InheritableThread(target=count, daemon=True)
-    thread.start()
-    try:
-        while not done.wait(_LOOK_S):
-            if progress is not None:
-                progress(_finished(context, group))
-    except BaseException:
-        context.cancelJobGroup(group)
-        raise
-    if failed:
-        raise SparkFailedError(f"a job failed: {_reason(failed[0])}") from failed[0]
-    if progress is not None:
-        progress(len(works))
-    return together(found)
-
-
-def _finished(context: SparkContext, group: str) -> int:
-    tracker = context.statusTracker()
-    total = 0
-    for job in tracker.getJobIdsForGroup(group):
-        info = tracker.getJobInfo(job)
-        for stage in info.stageIds if info is not None else ():
-            stage_info = tracker.getStageInfo(stage)
-            total += stage_info.numCompletedTasks if stage_info is not None else 0
-    return total
+    def finished(self) -> int:
+        """Tasks that are done."""
+        tracker = self._context.statusTracker()
+        total = 0
+        for job in tracker.getJobIdsForGroup(self._group):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info is not None else ():
+                stage_info = tracker.getStageInfo(stage)
+                total += stage_info.numCompletedTasks if stage_info is not None else 0
+        return total
 
 
 def _reason(error: BaseException) -> str:

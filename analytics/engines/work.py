@@ -16,22 +16,30 @@ class Work(NamedTuple):
     """Parts of queues of one store. Pickles into some hundred bytes.
 
     ``minutes`` are the first and the last minute (since 1970) in which something unread was
-    stored. Works with the same ``job`` see the store through one view, where they are done by the
-    same process.
+    stored; see count_unread for the rest. Works with the same ``job`` see the store through one
+    view, where they are done by the same process.
     """
 
     job: str
     root: str
     tasks: tuple[QueueTask, ...]
     minutes: tuple[int, int]
-    exact: bool = False
+    each_time: bool = False
+    each_tag: bool = False
 
 
 def do(work: Work) -> Partials:
     """Count one piece. Raises what ``StoreView.open`` raises."""
     view, edges = _of(work)
     found = [
-        count_unread(view, task, edges, view.store_timestamps, exact=work.exact)
+        count_unread(
+            view,
+            task,
+            edges,
+            view.store_timestamps,
+            each_time=work.each_time,
+            each_tag=work.each_tag,
+        )
         for task in work.tasks
     ]
     return together(found)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from analytics.engines import local, spark
-from analytics.engines.work import Work
+from analytics.engines.local import LocalEngine
+from analytics.engines.spark import SparkEngine
+from analytics.engines.work import Work, do, forget, together
 from analytics.errors import SparkFailedError
 from analytics.kernels.partials import MINUTE_MS, Partials, QueueTask
 from analytics.spark.session import SparkSession
@@ -51,11 +52,14 @@ def same(one: Partials, other: Partials) -> bool:
 def test_spark_counts_what_this_process_counts(tmp_path: Path, session: SparkSession) -> None:
     works = stores(tmp_path, 3)
     told: list[int] = []
-    here = local.run(works, told.append)
+    here = together(LocalEngine().map(do, works, told.append))
+    forget()
     assert told == list(range(1, 13))
     assert here.minutes.messages.sum() == here.tags.messages.sum() == 600
     told.clear()
-    there = spark.run(session, works, told.append)
+    engine = SparkEngine(session)
+    assert engine.cores == 2
+    there = together(engine.map(do, works, told.append))
     assert same(here, there)
     assert told[-1] == 12
     assert sorted(told) == told
@@ -65,5 +69,5 @@ def test_spark_counts_what_this_process_counts(tmp_path: Path, session: SparkSes
 def test_a_store_that_is_gone_is_named(tmp_path: Path, session: SparkSession) -> None:
     work = Work("gone", str(tmp_path / "nowhere"), (), (0, 0))
     with pytest.raises(SparkFailedError, match=r"StoreNotFoundError: .*nowhere"):
-        spark.run(session, [work])
-    assert not spark.run(session, []).minutes.messages.size
+        SparkEngine(session).map(do, [work])
+    assert SparkEngine(session).map(do, []) == []

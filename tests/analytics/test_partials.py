@@ -91,7 +91,7 @@ def test_segments_minutes_and_tags(
                 continue
             middle = data.draw(st.integers(known[0], len(mine)))
             parts = [
-                count_unread(view, task, edges, view.store_timestamps, exact=exact)
+                count_unread(view, task, edges, view.store_timestamps, each_time=exact)
                 for task in (
                     QueueTask(7, "T", queue_id, known, known[0], middle),
                     QueueTask(7, "T", queue_id, known, middle, len(mine)),

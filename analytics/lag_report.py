@@ -1,0 +1,91 @@
+"""Making a report: survey all stores, count what is unread, put it together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.errors import RocketMQError
+
+from .engines.local import LocalEngine
+from .engines.work import do, forget, together
+from .plan import plan
+from .report import Report, make_report
+from .survey import Choice, Survey, survey
+
+if TYPE_CHECKING:
+    from .engines import Engine
+    from .stores import StoreRef
+
+
+class Unreadable(NamedTuple):
+    """A store that could not be surveyed."""
+
+    ref: StoreRef
+    reason: str
+
+
+class Made(NamedTuple):
+    """A report, and what is not in it."""
+
+    report: Report
+    unreadable: tuple[Unreadable, ...]
+
+
+def lag_report(
+    engine: Engine,
+    refs: Sequence[StoreRef],
+    as_of: int,
+    choice: Choice,
+    *,
+    exact: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Made:
+    """Report on some stores, as of a time (ms) that ages are counted from.
+
+    A store that can not be read is left out, and named in the warnings. Copies of one log count
+    once: the one that goes furthest. ``exact`` looks at every unread record instead of relying on
+    the order of store times. ``progress`` is told how many messages of how many are counted.
+    """
+    who = LocalEngine() if engine.is_here else engine
+    looked = who.map(partial(try_survey, as_of=as_of, choice=choice), refs)
+    failed = tuple(one for one in looked if isinstance(one, Unreadable))
+    surveys, told = _without_copies([one for one in looked if isinstance(one, Survey)])
+    works = plan(surveys, engine.cores, exact=exact)
+    sizes = [sum(task.behind - task.first for task in work.tasks) for work in works]
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(sum(sizes[:done]), sum(sizes))
+
+    try:
+        counted = together(engine.map(do, works, tell))
+    finally:
+        forget()
+    warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *told]
+    return Made(make_report(surveys, counted, as_of, warnings), failed)
+
+
+def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey | Unreadable:
+    """Survey a store, or say in a sentence why that can not be done."""
+    try:
+        return survey(ref, as_of, choice)
+    except (RocketMQError, OSError) as error:
+        return Unreadable(ref, str(error))
+
+
+def _without_copies(surveys: Sequence[Survey]) -> tuple[list[Survey], list[str]]:
+    """Leave out stores whose log is the beginning of another one's: slaves, and copies."""
+    kept: list[Survey] = []
+    told = []
+    for one in sorted(surveys, key=lambda survey: -survey.log[1]):
+        master = next((other for other in kept if other.marks & one.marks), None)
+        if master is None:
+            kept.append(one)
+        else:
+            told.append(
+                f"{one.ref.broker}: left out, it is a copy of {master.ref.broker}, "
+                f"which goes {master.log[1] - one.log[1]} bytes further"
+            )
+    return [survey for survey in surveys if survey in kept], told

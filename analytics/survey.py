@@ -1,0 +1,239 @@
+"""What one store's small files and the heads of its queues say, and what is left to be counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.configs.consumer_offsets import split_topic_at_group
+from storage.configs.delay_offsets import load_delay_offsets
+from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX
+from storage.errors import StoreError
+from storage.model import retry_topic
+from storage.readonly import StoreView
+
+from .kernels.partials import MINUTE_MS, QueueTask
+from .looking import Offsets, Readers, StoreLook, look_at
+
+if TYPE_CHECKING:
+    from .stores import StoreRef
+
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+EACH_TIME_UP_TO: Final = 200_000
+"""Messages of which each one's time is read: it takes some 10 ms, and holds whatever clocks have
+done."""
+EACH_TAG_UP_TO: Final = 20_000
+"""Messages of which each one's tag is read: it takes 0.2 s, and tells tags of one hash apart."""
+_MARKS: Final = 64
+
+
+class Choice(NamedTuple):
+    """Which groups and topics; None is all but RocketMQ's own groups."""
+
+    groups: Collection[str] | None = None
+    topics: Collection[str] | None = None
+    include_retry: bool = False
+
+
+class Waiting(NamedTuple):
+    """Delayed messages of one level that have not been delivered."""
+
+    level: int
+    messages: int
+
+
+class Orphan(NamedTuple):
+    """Progress in a topic that does not exist."""
+
+    group: str
+    topic: str
+
+
+class Counted(NamedTuple):
+    """A queue of which something is to be counted; ``number`` is its place in the plan."""
+
+    number: int
+    topic: str
+    queue_id: int
+    cuts: tuple[int, ...]
+    behind: int
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one store says. Pickles."""
+
+    ref: StoreRef
+    look: StoreLook
+    queues: tuple[Counted, ...]
+    minutes: tuple[int, int]
+    """First and last minute (since 1970) in which something unread was stored."""
+    each_time: bool
+    """The time of each record is to be read: there are few, or the ends can not be read."""
+    each_tag: bool
+    """The tag of each record is to be read: there are few."""
+    log: tuple[int, int]
+    """Begin and end of the commit log."""
+    marks: frozenset[str]
+    """What the first records of log files are: copies of one log have some in common."""
+    agenda: tuple[Waiting, ...] = ()
+    orphans: tuple[Orphan, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def backlog(self) -> int:
+        """Messages to be counted."""
+        return sum(queue.behind - queue.cuts[0] for queue in self.queues)
+
+
+def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
+    """Look at one store. Progress is read first, then the ends of queues.
+
+    Raises what ``StoreView.open`` raises.
+    """
+    with StoreView.open(ref.path) as view:
+        table = _table(view)
+        topics = view.topics()
+        orphans = tuple(
+            Orphan(group, topic) for group, topic in sorted(table) if topic not in topics
+        )
+        chosen = {
+            (group, topic): table[group, topic]
+            for group, topic in sorted(table)
+            if _is_wanted(group, topic, choice)
+        }
+        seen = look_at(view, topics, Readers(chosen, {}, table), as_of)
+        queues = tuple(_counted(seen))
+        minutes, unreadable = _minutes(view, queues)
+        warnings = [*_unread_parts(view), *_odd(seen)]
+        agenda = tuple(_agenda(view, warnings))
+        log = view.log_min_offset(), view.log_max_offset()
+        marks = frozenset(_marks(view, *log))
+    backlog = sum(queue.behind - queue.cuts[0] for queue in queues)
+    return Survey(
+        ref,
+        seen,
+        queues,
+        minutes,
+        unreadable or backlog <= EACH_TIME_UP_TO,
+        backlog <= EACH_TAG_UP_TO,
+        log,
+        marks,
+        agenda,
+        orphans,
+        tuple(warnings),
+    )
+
+
+def tasks_of(queue: Counted, most: int) -> Iterator[QueueTask]:
+    """Cut a queue into tasks of at most ``most`` messages."""
+    _, topic, queue_id, cuts, behind = queue
+    for first in range(cuts[0], behind, most):
+        yield QueueTask(queue.number, topic, queue_id, cuts, first, min(first + most, behind))
+
+
+def _table(view: StoreView) -> dict[tuple[str, str], Offsets]:
+    table: dict[tuple[str, str], Offsets] = {}
+    for key, offsets in view.consumer_offsets().items():
+        split = split_topic_at_group(key)
+        if split is not None:
+            topic, group = split
+            table[group, topic] = offsets
+    return table
+
+
+def _is_wanted(group: str, topic: str, choice: Choice) -> bool:
+    if choice.groups:
+        if group not in choice.groups:
+            return False
+    elif group.startswith(SYSTEM_GROUP_PREFIX):
+        return False
+    if choice.topics:
+        return topic in choice.topics
+    return choice.include_retry or topic != retry_topic(group)
+
+
+def _counted(seen: StoreLook) -> Iterator[Counted]:
+    cuts: dict[tuple[str, int], set[int]] = defaultdict(set)
+    ends: dict[tuple[str, int], int] = {}
+    for standing in seen.standings:
+        for queue in standing.queues:
+            first = queue.unread.first_unread
+            if first is not None:
+                place = (standing.topic, queue.queue_id)
+                cuts[place].add(first)
+                ends[place] = queue.unread.max_offset
+    for number, (place, firsts) in enumerate(sorted(cuts.items())):
+        yield Counted(number, *place, tuple(sorted(firsts)), ends[place])
+
+
+def _minutes(view: StoreView, queues: Sequence[Counted]) -> tuple[tuple[int, int], bool]:
+    first: int | None = None
+    last: int | None = None
+    exact = False
+    for queue in queues:
+        begin = view.store_timestamp(queue.topic, queue.queue_id, queue.cuts[0])
+        end = view.store_timestamp(queue.topic, queue.queue_id, queue.behind - 1)
+        if begin is None or end is None:
+            exact = True
+            continue
+        first = begin if first is None else min(first, begin)
+        last = end if last is None else max(last, end)
+    if first is None or last is None:
+        return (0, 0), True
+    return (first // MINUTE_MS, last // MINUTE_MS), exact
+
+
+def _agenda(view: StoreView, warnings: list[str]) -> Iterator[Waiting]:
+    try:
+        delivered: Mapping[int, int] = load_delay_offsets(view.root)
+    except StoreError as error:
+        warnings.append(f"what is delayed is not known: {error}")
+        return
+    for topic, queue_id in view.queues():
+        if topic == SCHEDULE_TOPIC:
+            low, high = view.queue_bounds(topic, queue_id)
+            waiting = high - max(low, delivered.get(queue_id + 1, 0))
+            if waiting > 0:
+                yield Waiting(queue_id + 1, waiting)
+
+
+def _marks(view: StoreView, begin: int, end: int) -> Iterator[str]:
+    size = view.config.mapped_file_size_commit_log
+    for start in range(begin, end, size)[-_MARKS:]:
+        first = view.look_message_by_offset(start)
+        if first is not None:
+            yield f"{start} {first.offset_msg_id} {first.store_timestamp} {first.body_crc}"
+
+
+def _unread_parts(view: StoreView) -> list[str]:
+    return [f"not read: {sentence}" for sentence in view.not_covered()]
+
+
+def _odd(seen: StoreLook) -> Iterator[str]:
+    for group, topic, queues, *_ in seen.standings:
+        ahead = [queue for queue in queues if queue.unread.ahead]
+        if ahead:
+            where = ", ".join(f"{one.queue_id} (by {one.unread.ahead})" for one in ahead)
+            yield f"group {group} is beyond the end of {topic} in queue {where}: left out of sums"
+        unknown = sum(queue.unread.committed_offset is None for queue in queues)
+        if unknown:
+            yield (
+                f"group {group} has no progress in {unknown} of {len(queues)} queues of {topic}: "
+                "left out of sums"
+            )
+        lost = sum(queue.unread.lost or 0 for queue in queues)
+        if lost:
+            yield f"{lost} messages of {topic} were deleted before group {group} read them"
+        missing = [
+            queue
+            for queue in queues
+            if queue.unread.first_unread is not None and queue.oldest_unread_timestamp is None
+        ]
+        if missing:
+            yield (
+                f"the oldest unread message of group {group} in {topic} can not be read in "
+                f"{len(missing)} queues: its age is not known"
+            )
