@@ -203,7 +203,8 @@ def render_help(row_type: type, view: View, out: Out) -> None:
         )
         for field in fields_of(row_type)
     ]
-    shape = View(Format.TABLE, headers=view.headers, terminal=view.terminal, color=view.color)
+    # Wide: sentences go on in the next line of the terminal instead of being cut.
+    shape = View(Format.WIDE, headers=view.headers, terminal=view.terminal, color=view.color)
     render_rows(FieldRow, rows, shape, out)
 
 
