@@ -182,6 +182,8 @@ def _rewriting(
             body = set_body.read_bytes()
         except OSError as error:
             raise UsageProblem(f"--set-body: {set_body}: {error.strerror}") from None
+        if not body:
+            raise UsageProblem(f"--set-body: {set_body} is empty, and clients send no empty bodies")
     return Rewriting(parse_properties(set_property or ()), body, pipe)
 
 

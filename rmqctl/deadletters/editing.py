@@ -74,6 +74,8 @@ def edited(message: "MessageExt", environ: Mapping[str, str]) -> Content:
         if after == before:
             raise Refused("nothing was changed in the editor; nothing was sent")
         content = content_of(after, style)
+        if message.body and not content.body:
+            raise UsageProblem("the body is empty, and RocketMQ's clients send no empty bodies")
     except (UsageProblem, UnicodeDecodeError) as error:
         raise CliError(f"--edit: {error}; the text is kept in {path}", USAGE) from None
     except BaseException:

@@ -133,10 +133,13 @@ def piped(command: str, message: "MessageExt") -> bytes:
         capture_output=True,
         env={**os.environ, **message_variables(message)},
         check=False,
+        start_new_session=True,  # Ctrl-C ends us, not the message that is in work
     )
     if done.returncode:
         words = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         raise PipeFailedError(f"--pipe: exit code {done.returncode}" + (words and f": {words}"))
+    if message.body and not done.stdout:
+        raise PipeFailedError("--pipe: it gave nothing, and clients send no empty bodies")
     return done.stdout
 
 

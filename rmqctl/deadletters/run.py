@@ -41,7 +41,7 @@ _REFUSALS: Final = (BrokerError, InvalidMessageError, PipeFailedError, BodyError
 
 ALREADY: Final = "stored by an attempt that was broken off"
 SETTLED: Final = {"settled": True}
-"""The last line of an attempt that was not killed: all that it sent is marked as handled."""
+"""The last line of an attempt that was not broken off: all that it sent is marked as handled."""
 
 
 class Task(NamedTuple):
@@ -170,7 +170,7 @@ def progress_of(view: "StoreView", task: Task, receipts: Sequence[dict[str, Any]
 
 
 def unsettled(root: Path, group: str) -> Iterator[tuple[Task, list[dict[str, Any]]]]:
-    """Runs of a group that were killed, and their receipts."""
+    """Runs of a group that were broken off, and their receipts."""
     runs = RedriveRuns(root)
     for name in runs.names():
         read = runs.read(name)
@@ -182,7 +182,7 @@ def unsettled(root: Path, group: str) -> Iterator[tuple[Task, list[dict[str, Any
 
 
 def settle(view: "StoreView", group: str) -> None:
-    """Mark what runs that were killed have sent, so that no other run sends it once more."""
+    """Mark what runs that were broken off have sent, so that no other run sends it once more."""
     for task, receipts in unsettled(view.root, group):
         marks: dict[int, list[Range]] = defaultdict(list)
         for queue_id, offset in progress_of(view, task, receipts).sent:
@@ -236,10 +236,11 @@ class Redriving:
                 yield receipt
                 if self.errors >= self._most_errors:
                     self.left = len(self._planned) - number - 1
-                    return
+                    break
         finally:
             self._mark()
-            self._written.write(SETTLED)
+        # Not after a signal: it may have come between a message and its receipt.
+        self._written.write(SETTLED)
 
     def _receipt(self, planned: Planned) -> RedriveReceipt:
         sent = self._stored.get(planned.place)

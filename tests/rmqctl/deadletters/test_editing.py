@@ -128,6 +128,7 @@ def test_a_message_is_changed_in_the_editor(dead, editor):
         (': > "$1"', 7, "the text is empty"),
         ("exit 3", 7, "exit code 3"),
         ('echo "{" > "$1"', 2, "not JSON"),
+        ('echo \'{"body": ""}\' > "$1"', 2, "the body is empty"),
     ],
 )
 def test_an_edit_that_comes_to_nothing_sends_nothing(dead, editor, lines, code, sentence):
@@ -191,6 +192,8 @@ def test_a_body_is_set_from_a_file(dead, tmp_path):
     assert message["body"] == "\x00new" * 2000
     assert message["sys_flag"] & 1, "packed as a producer would"
     assert run("dlq", "redrive", "g", "1", "--set-body", tmp_path / "no").code == 2
+    path.write_bytes(b"")
+    assert run("dlq", "redrive", "g", "1", "--set-body", path).code == 2
 
 
 @pytest.mark.feature(91)
@@ -199,6 +202,8 @@ def test_a_program_makes_the_new_body(dead):
     assert redriven()[0]["body"] == '{"sum": 14}'
     assert run("dlq", "redrive", "g", "0", "--pipe", "no-such-program").code == 2
     assert run("dlq", "redrive", "g", "0", "--pipe", "'").code == 2
+    nothing = run("dlq", "redrive", "g", "1", "--pipe", "true", *DO, "-o", "json")
+    assert (nothing.code, "it gave nothing" in nothing.json()[0]["note"]) == (8, True)
 
 
 def test_no_shell_is_between_a_message_and_the_program(dead, tmp_path):

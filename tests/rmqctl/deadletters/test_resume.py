@@ -2,6 +2,7 @@
 
 import json
 import random
+import signal
 from collections import Counter
 from contextlib import suppress
 
@@ -155,6 +156,24 @@ def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, tmp_path):
     assert unhandled() == COUNT - 50
     assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
     assert (unhandled(), set(copies().values()), len(copies())) == (0, {1}, COUNT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_stopped_leaves_everything_in_order(dead, tmp_path, number, code):
+    told = tmp_path / "told.jsonl"
+    more = ("--rate", "100/s", "--receipts", told)
+    with start("dlq", "redrive", "g", "--all", *more, *DO) as process:
+        while not told.exists() or told.read_bytes().count(b"\n") < 5:
+            assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait(60) == code
+    sent = len(copies())
+    assert 5 <= sent < COUNT
+    assert unhandled() == COUNT - sent, "what was sent is marked"
+    assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
+    assert (unhandled(), set(copies().values()), len(copies())) == (0, {1}, COUNT)
+    assert sorted(receipts(dead)) == list(range(COUNT))
 
 
 @pytest.mark.feature(93)
