@@ -73,7 +73,7 @@ class Carrier:
         plan = [form.planned(step) for step in steps]
         targets = targets_of(steps)
         sentences = [
-            *foot(self._broker.view, steps, full=full),
+            *foot(self._broker.view, steps, cli.now_ms, full=full),
             *(
                 f"group {group} runs ({', '.join(clients)}): it is told, and goes on from its new "
                 "offsets within a second"

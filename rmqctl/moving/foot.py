@@ -2,12 +2,12 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from analytics.unread import Unread, bytes_behind
+from analytics.unread import Unread, bytes_behind, oldest_unread_timestamp
 from rmqctl.moving.plan import Step
-from rmqctl.text.durations import format_size
+from rmqctl.text.durations import format_duration, format_size
 from storage.format.unit import CQ_STORE_UNIT_SIZE
 
 if TYPE_CHECKING:
@@ -21,8 +21,10 @@ _CODE_AT: Final = 4
 """Which of a unit's five ints is the tag's hash; the one before it is only its sign."""
 
 
-def foot(view: "StoreView", steps: Sequence[Step], *, full: bool | None) -> Iterator[str]:
-    """Sentences about a plan. Without ``full`` no unit is looked at; None: tags are counted if
+def foot(
+    view: "StoreView", steps: Sequence[Step], now_ms: int, *, full: bool | None
+) -> Iterator[str]:
+    """Sentences about a plan. Without ``full`` no message is looked at; None: tags are counted if
     there are at most CHEAP messages."""
     again = [step for step in steps if (step.distance or 0) < 0]
     skipped = [step for step in steps if (step.distance or 0) > 0]
@@ -37,7 +39,11 @@ def foot(view: "StoreView", steps: Sequence[Step], *, full: bool | None) -> Iter
         f"{rest} unchanged" if rest else "",
     ]
     queues = f"{len(steps)} queue{'s' if len(steps) != 1 else ''}"
-    yield f"{queues}: {'; '.join(part for part in parts if part)}; {_lags(steps)}"
+    parts.append(_lags(steps))
+    if full is not False:
+        ages = [_age(view, steps, now_ms, of) for of in (_old, _new)]
+        parts.append(f"oldest unread {ages[0]} -> {ages[1]}")
+    yield f"{queues}: {'; '.join(part for part in parts if part)}"
     for moved, what in ((again, "read again"), (skipped, "skipped")):
         total = sum(behind - first for first, behind in (step.span for step in moved))
         if not total or full is False:
@@ -48,17 +54,33 @@ def foot(view: "StoreView", steps: Sequence[Step], *, full: bool | None) -> Iter
             yield f"{what}, by tag: {_tags(view, moved)}"
 
 
+def _old(step: Step) -> Unread:
+    return Unread(step.stand.low, step.stand.offset, step.stand.high)
+
+
+def _new(step: Step) -> Unread:
+    return Unread(step.stand.low, step.target, step.stand.high)
+
+
 def _lags(steps: Sequence[Step]) -> str:
     """The lag of all queues, before and after; queues without any are not part of it."""
     sums = []
-    for offsets in ([step.stand.offset for step in steps], [step.target for step in steps]):
-        lags = [
-            Unread(step.stand.low, offset, step.stand.high).lag
-            for step, offset in zip(steps, offsets, strict=True)
-        ]
-        known = [lag for lag in lags if lag is not None]
-        sums.append(f"{sum(known):,}" if known else "none")
+    for of in (_old, _new):
+        known = [lag for step in steps if (lag := of(step).lag) is not None]
+        sums.append(f"{sum(known):,}" if known else "unknown")
     return f"lag {sums[0]} -> {sums[1]}"
+
+
+def _age(
+    view: "StoreView", steps: Sequence[Step], now_ms: int, of: Callable[[Step], Unread]
+) -> str:
+    """How long ago the oldest message was stored that is unread in any of the queues."""
+    found = [
+        oldest_unread_timestamp(view, step.stand.place.topic, step.stand.place.queue_id, of(step))
+        for step in steps
+    ]
+    stored = [timestamp for timestamp in found if timestamp is not None]
+    return format_duration(max(0, now_ms - min(stored))) if stored else "none"
 
 
 def _moved(

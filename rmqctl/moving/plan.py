@@ -86,7 +86,7 @@ class Describer:
             self.lands_on(step),
             Unread(low, offset, high).lag,
             Unread(low, target, high).lag,
-            self._age(step, target),
+            self._age(step),
             step.wish.note,
             self._bytes(step) if self._full else None,
             message.keys[0] if message and message.keys else None,
@@ -94,7 +94,6 @@ class Describer:
             lower,
             upper,
             nearest,
-            self._age(step, offset) if self._full else None,
         )
 
     def done(self, step: Step, plan: PlannedMove, old: int | None, applied: bool | None) -> Any:
@@ -137,9 +136,9 @@ class Describer:
         unit = self._view.unit(topic, queue_id, target)
         return unit and self._view.message_of_unit(topic, queue_id, target, unit)
 
-    def _age(self, step: Step, offset: int | None) -> int | None:
+    def _age(self, step: Step) -> int | None:
         place, _, _, low, high = step.stand
-        what = Unread(low, offset, high)
+        what = Unread(low, step.target, high)
         if what.lag is None:
             return None
         if what.first_unread is None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.fields import Wide
 
 
 class ResetByTimeRow(NamedTuple):
@@ -13,7 +13,7 @@ class ResetByTimeRow(NamedTuple):
     old_offset: Annotated[int | None, "what the group had committed"]
     new_offset: Annotated[int | None, "the next message that the group will read"]
     lands_on_timestamp: Annotated[int | None, "when that message was stored; null at the end"]
-    note: Annotated[str | None, OmitNull("what is special here")]
+    note: Annotated[str | None, "what is special here"]
 
 
 class PlannedMove(NamedTuple):
@@ -30,14 +30,13 @@ class PlannedMove(NamedTuple):
     lag_old: Annotated[int | None, "messages that it has not read"]
     lag_new: Annotated[int | None, "messages that it will not have read"]
     age_new_ms: Annotated[int | None, "how long ago the oldest of those was stored; 0 without any"]
-    note: Annotated[str | None, OmitNull("what is special here")]
+    note: Annotated[str | None, "what is special here"]
     bytes: Annotated[int | None, Wide("bytes in the log of what is read again or passed over")]
     lands_on_key: Annotated[str | None, Wide("the first key of the message that it lands on")]
     lands_on_msg_id: Annotated[str | None, Wide("the id of that message")]
     lower: Annotated[int | None, Wide("the first message at or after the time")]
     upper: Annotated[int | None, Wide("the last message at or before the time")]
     nearest49: Annotated[int | None, Wide("what a 4.9 broker finds for the time")]
-    age_old_ms: Annotated[int | None, Wide("how long ago the oldest unread one was stored")]
 
 
 _APPLIED = Annotated[bool | None, "whether it was done, as read back; null: left alone"]

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -205,7 +204,7 @@ class ProgressFile:
         file = consumer_offset_file(self._root, self._fs)
         document = encode_offsets(self._load_java().document, offsets)
         moved.set_exported(offsets)
-        java = sha256(encoded(document)).hexdigest()
+        java = _sha256(encoded(document))
         if java != _sum_of(file):
             self._put({**table.entry(), NEXT: moved.entry(), NEXT_JAVA: java})
             try:
@@ -257,6 +256,12 @@ class ProgressFile:
 def _sum_of(file: ConfigFile) -> str:
     """SHA-256 of a file's bytes, "" if there is none."""
     try:
-        return sha256(file.path.read_bytes()).hexdigest()
+        return _sha256(file.path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return ""
+
+
+def _sha256(data: bytes) -> str:
+    from hashlib import sha256  # which loads a library of 5 MB; a commit does not need it
+
+    return sha256(data).hexdigest()

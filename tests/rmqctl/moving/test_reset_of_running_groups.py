@@ -50,6 +50,23 @@ def test_running_consumers_go_on_from_there(orders, offsets, consumer):
 
 
 @pytest.mark.slow
+@pytest.mark.conformance("G12")
+def test_a_reset_by_time_moves_a_running_group_and_one_that_does_not_run_alike(
+    orders, offsets, consumer
+):
+    caught_up(offsets)
+    given = ("-t", "orders", "-Q", "0", "-s", "2026-01-01T00:08:00Z", "--yes", "-o", "json")
+    running = run("resetOffsetByTime", "-g", "g", *given)
+    assert running.code == 0, running.err
+    assert "group g runs (" in running.err
+    assert lines_of(consumer, 2) == ["order 8", "order 9"]
+    resting = run("resetOffsetByTime", "-g", "h", *given)
+    assert resting.code == 0, resting.err
+    assert [row["new_offset"] for row in running.json() + resting.json()] == [8, 8]
+    caught_up(offsets)
+
+
+@pytest.mark.slow
 @pytest.mark.feature(75)
 def test_no_live_refuses_while_they_run(orders, offsets, consumer):
     caught_up(offsets)
