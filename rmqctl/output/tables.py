@@ -99,7 +99,6 @@ def _rich_table(
     view: View,
 ) -> str:
     from io import StringIO
-    from shutil import get_terminal_size
 
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -112,9 +111,7 @@ def _rich_table(
         padding=(0, 2, 0, 0),
         pad_edge=False,
     )
-    widths = [max(map(_width, column)) for column in zip(titles, *rows, strict=True)]
-    if view.format is not Format.WIDE:
-        widths = _fitted(widths, fixed, get_terminal_size().columns)
+    titles, widths = _laid_out(titles, fixed, rows, view)
     for title, right, width in zip(titles, numeric, widths, strict=True):
         table.add_column(
             title,
@@ -138,10 +135,50 @@ def _rich_table(
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
+def _laid_out(
+    titles: Sequence[str], fixed: Sequence[bool], rows: Sequence[Sequence[str]], view: View
+) -> tuple[Sequence[str], Sequence[int]]:
+    """Headings and widths for the terminal. Headings are broken before numbers run over its edge,
+    and before texts are cut if that saves half of what would be cut away."""
+    from shutil import get_terminal_size
+
+    whole = [max(map(_width, column)) for column in zip(titles, *rows, strict=True)]
+    room = get_terminal_size().columns
+    if view.format is Format.WIDE or _excess(whole, room) <= 0:
+        return titles, whole
+    needed = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    broken = [_broken(title, width) for title, width in zip(titles, needed, strict=True)]
+    narrow = [
+        max(width, *map(len, title.split("\n")))
+        for title, width in zip(broken, needed, strict=True)
+    ]
+    cut = _fitted(whole, fixed, room)
+    if _excess(cut, room) <= 0 and _excess(narrow, room) * 2 > _excess(whole, room):
+        return titles, cut
+    return broken, _fitted(narrow, fixed, room)
+
+
+def _excess(widths: Sequence[int], room: int) -> int:
+    """By how much columns are wider than the terminal."""
+    return sum(widths) + _GAP * (len(widths) - 1) - room
+
+
+def _broken(title: str, width: int) -> str:
+    """A heading on several lines, broken at its underscores, hardly wider than what is below."""
+    parts = title.replace("_", "_ ").split()
+    width = max(width, *map(len, parts))
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
 def _fitted(widths: Sequence[int], fixed: Sequence[bool], room: int) -> list[int]:
     """Widths that fit the terminal: texts give way, the widest first; numbers and times do not."""
     fitted = list(widths)
-    too_wide = sum(fitted) + _GAP * (len(fitted) - 1) - room
+    too_wide = _excess(fitted, room)
     while too_wide > 0:
         texts = [i for i, whole in enumerate(fixed) if not whole and fitted[i] > _LEAST]
         if not texts:

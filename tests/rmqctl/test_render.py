@@ -331,3 +331,49 @@ def test_fractions_are_rounded_for_people_and_exact_for_programs():
 
     assert shown("table") == ["12346", "0.33", "0.00012", "0.00"]
     assert shown("tsv") == ["12345.678", repr(1 / 3), "0.00012345", "0.0"]
+
+
+class LongNames(NamedTuple):
+    """Figures under long headings."""
+
+    group: Annotated[str, "a text"]
+    committed_offset: Annotated[int, "a number"]
+    oldest_unread_age_ms: Annotated[int, "a duration"]
+
+
+def test_headings_are_broken_where_that_shows_texts_whole(monkeypatch):
+    row = LongNames("g" * 30, 5, 1000)
+    (heading, _) = terminal_lines(row, 30 + 2 + 16 + 2 + 20, monkeypatch)
+    assert heading.split() == ["GROUP", "COMMITTED_OFFSET", "OLDEST_UNREAD_AGE_MS"]
+    lines = terminal_lines(row, 69, monkeypatch)
+    assert [line.split() for line in lines] == [
+        ["OLDEST_"],
+        ["COMMITTED_", "UNREAD_"],
+        ["GROUP", "OFFSET", "AGE_MS"],
+        ["g" * 30, "5", "1s"],
+    ]
+    assert max(map(len, lines)) == 30 + 2 + 10 + 2 + 7
+    assert terminal_lines(row, 51, monkeypatch) == lines
+
+
+def test_a_heading_stays_whole_where_breaking_it_would_save_little(monkeypatch):
+    lines = terminal_lines(LongNames("g" * 300, 5, 1000), 100, monkeypatch)
+    assert len(lines) == 2
+    assert max(map(len, lines)) == 100
+
+
+def test_headings_are_broken_before_numbers_run_over_the_edge(monkeypatch):
+    row = LongNames("g" * 300, 5, 1000)
+    for columns in (40, 20):
+        lines = terminal_lines(row, columns, monkeypatch)
+        assert len(lines) == 4
+        assert max(map(len, lines)) == max(columns, 8 + 2 + 10 + 2 + 7)
+        assert "\u2026" in lines[-1]
+
+
+def terminal_lines(row, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    view = View(Format.TABLE, terminal=True)
+    out = io.StringIO()
+    render_rows(LongNames, [row], view, out)
+    return out.getvalue().splitlines()
