@@ -1,7 +1,8 @@
 """``rmqctl lag check``: is it fine? For monitoring systems."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,9 +14,16 @@ from rmqctl.opening import open_for_reading
 from rmqctl.rows.checks import CheckResult, Verdict
 
 if TYPE_CHECKING:
-    from rmqctl.lag.checking import Limits
+    from rmqctl.lag.checking import Limit, Limits
 
-T = TypeVar("T")
+
+class CheckFormat(StrEnum):
+    """For whom ``lag check`` speaks."""
+
+    NAGIOS = "nagios"
+    PROMETHEUS = "prometheus"
+    JSON = "json"
+    HELP = "help"
 
 
 @fails_with(Verdict.UNKNOWN.code)
@@ -44,10 +52,17 @@ def check(
     crit_dlq: Annotated[
         str | None, typer.Option("--crit-dlq", metavar="N", help="More than this are critical")
     ] = None,
+    warn_risk: Annotated[
+        str | None,
+        typer.Option("--warn-risk", metavar="DUR", help="Warn if unread is deleted within this"),
+    ] = None,
+    crit_risk: Annotated[
+        str | None,
+        typer.Option("--crit-risk", metavar="DUR", help="Within this it is critical"),
+    ] = None,
     include_retry: IncludeRetry = False,
     output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FMT", help="nagios (default), prometheus or json"),
+        CheckFormat | None, typer.Option("--output", "-o", help="For whom; default: nagios")
     ] = None,
 ) -> int:
     """Say whether groups are fine, for monitoring.
@@ -60,40 +75,32 @@ def check(
     For a textfile collector:  rmqctl lag check -o prometheus > rmqctl.prom
     """
     cli = context_of(ctx)
-    form = output or str(cli.given.get("output", "nagios"))
-    if form not in {"nagios", "prometheus", "json", "help"}:
-        raise UsageProblem(f"--output: {form!r} is not one of nagios, prometheus, json")
-    if form == "help":
-        cli.given["output"] = form
+    form = _format(cli, output)
+    if form is CheckFormat.HELP:
+        cli.given["output"] = form.value
         cli.explain_fields(ctx.command)
-    from rmqctl.lag.checking import Limit, Limits
+    from rmqctl.lag.checking import Limits
     from rmqctl.text.durations import parse_duration
     from storage.errors import RocketMQError
 
     limits = Limits(
-        Limit(
-            _parsed(cli, "warn-lag", _count, warn_lag), _parsed(cli, "crit-lag", _count, crit_lag)
-        ),
-        Limit(
-            _parsed(cli, "warn-age", parse_duration, warn_age),
-            _parsed(cli, "crit-age", parse_duration, crit_age),
-        ),
-        Limit(
-            _parsed(cli, "warn-dlq", _count, warn_dlq), _parsed(cli, "crit-dlq", _count, crit_dlq)
-        ),
+        _limit(cli, "lag", _count, warn_lag, crit_lag),
+        _limit(cli, "age", parse_duration, warn_age, crit_age),
+        _limit(cli, "dlq", _count, warn_dlq, crit_dlq),
+        _limit(cli, "risk", parse_duration, warn_risk, crit_risk),
     )
     try:
         result = _check(cli, named(groups, group), topic, limits, include_retry)
     except (CliError, RocketMQError, OSError) as error:
-        if form == "nagios":
+        if form is CheckFormat.NAGIOS:
             cli.out.write(f"LAG {Verdict.UNKNOWN} - {' '.join(str(error).split())}\n")
         raise
     from rmqctl.lag import monitoring
 
     match form:
-        case "nagios":
+        case CheckFormat.NAGIOS:
             cli.out.write(monitoring.nagios(result, limits))
-        case "prometheus":
+        case CheckFormat.PROMETHEUS:
             cli.out.write(monitoring.prometheus(result))
         case _:
             from rmqctl.output.render import render_one
@@ -116,8 +123,25 @@ def _check(
         return check_rows(tables.group_rows(seen), limits, seen.as_of)
 
 
-def _parsed(cli: Cli, option: str, parse: Callable[[str], T], text: str | None) -> T | None:
-    return None if text is None else cli.parsed(f"--{option}", parse, text)
+def _limit(
+    cli: Cli, name: str, parse: Callable[[str], int], warn: str | None, crit: str | None
+) -> "Limit":
+    from rmqctl.lag.checking import Limit
+
+    return Limit(
+        None if warn is None else cli.parsed(f"--warn-{name}", parse, warn),
+        None if crit is None else cli.parsed(f"--crit-{name}", parse, crit),
+    )
+
+
+def _format(cli: Cli, given: CheckFormat | None) -> CheckFormat:
+    """The format of the option after the command, or before it."""
+    text = str(cli.given.get("output", CheckFormat.NAGIOS))
+    try:
+        return given or CheckFormat(text)
+    except ValueError:
+        known = ", ".join(CheckFormat)
+        raise UsageProblem(f"--output: {text!r} is not one of {known}") from None
 
 
 def _count(text: str) -> int:

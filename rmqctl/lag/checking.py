@@ -47,7 +47,8 @@ _NONE: Final = Limit()
 
 
 class Limits(NamedTuple):
-    """What is checked: lag in messages, age of the oldest unread in ms, dead letters.
+    """What is checked: lag in messages, age of the oldest unread in ms, dead letters, and how long
+    (ms) before its deletion an unread message is a warning, or critical.
 
     Without any limit the health words judge.
     """
@@ -55,6 +56,7 @@ class Limits(NamedTuple):
     lag: Limit = _NONE
     age: Limit = _NONE
     dlq: Limit = _NONE
+    risk: Limit = _NONE
 
     @property
     def given(self) -> bool:
@@ -64,7 +66,7 @@ class Limits(NamedTuple):
 
 def check(rows: Iterable[LagRow], limits: Limits, as_of: int) -> CheckResult:
     """Judge all groups; no group at all is UNKNOWN."""
-    groups = [_checked(row, limits) for row in rows]
+    groups = [_checked(row, limits, as_of) for row in rows]
     verdict = worst(group.verdict for group in groups) if groups else Verdict.UNKNOWN
     return CheckResult(as_of, verdict, verdict.code, _summary(groups), groups)
 
@@ -74,9 +76,9 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=_WORSE.index, default=Verdict.OK)
 
 
-def _checked(row: LagRow, limits: Limits) -> CheckedGroup:
+def _checked(row: LagRow, limits: Limits, as_of: int) -> CheckedGroup:
     if limits.given:
-        found = list(_against_limits(row, limits))
+        found = list(_against_limits(row, limits, as_of))
     else:
         verdict = _BY_WORD[Health(row.status)]
         found = [(verdict, f"status {row.status}")]
@@ -94,11 +96,12 @@ def _checked(row: LagRow, limits: Limits) -> CheckedGroup:
         row.retry,
         row.dlq,
         row.lost,
+        row.risk_timestamp,
         row.unknown_queues,
     )
 
 
-def _against_limits(row: LagRow, limits: Limits) -> Iterable[tuple[Verdict, str]]:
+def _against_limits(row: LagRow, limits: Limits, as_of: int) -> Iterable[tuple[Verdict, str]]:
     lag = "unknown" if row.lag is None else f"{row.lag:,} messages"
     yield limits.lag.judge(row.lag), f"lag {lag}"
     age = row.oldest_unread_age_ms
@@ -106,6 +109,14 @@ def _against_limits(row: LagRow, limits: Limits) -> Iterable[tuple[Verdict, str]
         age = 0
     yield limits.age.judge(age), f"age {'unknown' if age is None else format_duration(age)}"
     yield limits.dlq.judge(row.dlq), f"{row.dlq:,} dead letters"
+    if row.risk_timestamp is not None:
+        left = max(0, row.risk_timestamp - as_of)
+        verdict = Verdict.OK
+        if limits.risk.crit is not None and left <= limits.risk.crit:
+            verdict = Verdict.CRITICAL
+        elif limits.risk.warn is not None and left <= limits.risk.warn:
+            verdict = Verdict.WARNING
+        yield verdict, f"unread is deleted in {format_duration(left)}"
 
 
 def _summary(groups: Sequence[CheckedGroup]) -> str:

@@ -65,6 +65,11 @@ _METRICS: Final = (
     _Metric("messages_in_per_second", "Messages stored a second", lambda g: g.rate_in),
     _Metric("messages_out_per_second", "Messages read a second", lambda g: g.rate_out),
     _Metric("lost_messages", "Messages deleted before the group read them", lambda g: g.lost),
+    _Metric(
+        "deletion_timestamp_seconds",
+        "From when on unread messages may be deleted",
+        lambda g: _seconds(g.risk_timestamp),
+    ),
     _Metric("unknown_queues", "Queues that are in no sum", lambda g: g.unknown_queues),
     _Metric("retry_messages", "Messages that wait for a retry", lambda g: g.retry, by_topic=False),
     _Metric("dlq_messages", "Dead letters", lambda g: g.dlq, by_topic=False),

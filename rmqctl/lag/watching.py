@@ -135,6 +135,11 @@ class Screen:
         self._begun = True
         self._out.flush()
 
+    @property
+    def full(self) -> bool:
+        """Whether ``--limit`` lets no further row through."""
+        return self._stream is not None and self._stream.full
+
     def finish(self) -> None:
         """Nothing more comes."""
         if self._stream is not None:
@@ -190,7 +195,7 @@ def watch(
         while True:
             seen = watcher.look(clock())
             screen.show(watcher.rows(seen, with_rates=with_rates))
-            if (until_drained and drained(seen)) or next(pauses, None) is None:
+            if screen.full or (until_drained and drained(seen)) or next(pauses, None) is None:
                 break
     except KeyboardInterrupt:
         screen.finish()

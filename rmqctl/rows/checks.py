@@ -38,6 +38,7 @@ class CheckedGroup(NamedTuple):
     retry: Annotated[int, "the group's messages that wait for their next attempt"]
     dlq: Annotated[int, "the group's dead letters"]
     lost: Annotated[int | None, "messages that were deleted before it read them"]
+    risk_timestamp: Annotated[int | None, "from when on its oldest unread message may be deleted"]
     unknown_queues: Annotated[int, "queues that are not in the sums"]
 
 

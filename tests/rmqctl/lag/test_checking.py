@@ -12,10 +12,10 @@ from rmqctl.rows.lag import LagRow
 NOW = 1_700_000_000_000
 
 
-def row(group="g", topic="t", lag=0, age=None, status="OK", retry=0, dlq=0):
+def row(group="g", topic="t", lag=0, age=None, status="OK", retry=0, dlq=0, risk=None):
     known = [group, topic, 4, lag, None if lag is None else 100 * lag]
     times = [None if age is None else NOW - age, age, 1.0, None, None, status]
-    return LagRow._make([*known, *times, retry, dlq, None, None, 0, None, 0])
+    return LagRow._make([*known, *times, retry, dlq, None, None, 0, risk, 0])
 
 
 def verdict(limits, **values):
@@ -57,6 +57,25 @@ def test_what_is_not_known_is_not_fine_where_it_was_asked_for():
     assert verdict(Limits(age=Limit(10)), lag=0, age=None) is Verdict.OK
     assert verdict(Limits(dlq=Limit(10)), lag=None) is Verdict.OK
     assert check([], Limits(), NOW).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.feature(52, 130)
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        (None, Verdict.OK),
+        (-5, Verdict.CRITICAL),
+        (3600, Verdict.CRITICAL),
+        (3601, Verdict.WARNING),
+        (7200, Verdict.WARNING),
+        (7201, Verdict.OK),
+    ],
+)
+def test_the_nearer_deletion_is_the_worse(left, expected):
+    risk = None if left is None else NOW + left
+    assert verdict(Limits(risk=Limit(7200, 3600)), lag=5, age=10, risk=risk) is expected
+    result = check([row(lag=5, age=10, risk=risk)], Limits(), NOW)
+    assert (risk is not None) == ("deletion_timestamp_seconds{" in prometheus(result))
 
 
 def test_critical_is_worse_than_a_warning_and_a_warning_than_not_knowing():

@@ -1,9 +1,12 @@
 """``lag show`` against what real brokers say, and on stores that are made here."""
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.support import golden
-from tests.support.cli import run
+from tests.support.cli import ROOT, run, start
 
 GROUP_FIELDS = [
     *("group", "topic", "queues", "lag", "lag_bytes", "oldest_unread_timestamp"),
@@ -126,6 +129,69 @@ def test_topics_sum_up_their_groups(store):
     (row,) = shown("--by", "topic")
     assert (row["topic"], row["groups"], row["lag"]) == ("t", 2, 3)
     assert (row["worst_queue_id"], row["unknown_queues"]) == (0, 6)
+
+
+@pytest.mark.feature(56)
+def test_retries_and_dead_letters_stand_beside_the_lag():
+    rows = {row["group"]: row for row in shown("-S", golden.store("retry-dlq-4.9"))}
+    ends = {
+        queue["topic"]: queue["maxOffset"] for queue in golden.manifest("retry-dlq-4.9")["queues"]
+    }
+    read = offsets_in_file("retry-dlq-4.9")
+    for group in ("g-flaky", "g-late", "g-slow", "g-orderly", "g-fine"):
+        retry = f"%RETRY%{group}"
+        assert rows[group]["retry"] == ends.get(retry, 0) - read.get((group, retry, 0), 0)
+        assert rows[group]["dlq"] == ends.get(f"%DLQ%{group}", 0)
+    assert rows["g-slow"]["retry"] > 0
+    assert rows["g-flaky"]["dlq"] > 0
+    with_retry = shown("-S", golden.store("retry-dlq-4.9"), "g-slow", "--include-retry")
+    assert [(row["topic"], row["lag"]) for row in with_retry] == [
+        ("%RETRY%g-slow", rows["g-slow"]["retry"]),
+        ("GoldenRetry", 0),
+    ]
+
+
+@pytest.mark.feature(53)
+def test_members_make_a_group_though_it_has_no_progress_yet(store):
+    run("produce", "t", stdin=b"hello\n")
+    with start("consume", "t", "-g", "new") as member:
+        try:
+            assert member.stdout.readline() == b"hello\n"
+            assert {row["group"] for row in shown()} == {"new"}
+            watched = run("lag", "watch", "new", "--rate", "-o", "jsonl", "--limit", 1)
+            assert '"members":1,' in watched.lines[0]
+        finally:
+            member.kill()
+
+
+@pytest.mark.parametrize("name", ["basic-4.9", "retention-5.3", "unclean-4.9"])
+@pytest.mark.parametrize(
+    "command", [["show"], ["check"], ["risk"], ["watch", "--until-drained", "--timeout", "300ms"]]
+)
+def test_looking_changes_nothing(tmp_path, name, command):
+    root = golden.extract(name, tmp_path)
+    before = {path: path.stat() for path in [root, *root.rglob("*")]}
+    run("lag", *command, "-S", root)
+    after = {path: path.stat() for path in [root, *root.rglob("*")]}
+    assert {path: (s.st_mtime_ns, s.st_size, s.st_ino) for path, s in before.items()} == {
+        path: (s.st_mtime_ns, s.st_size, s.st_ino) for path, s in after.items()
+    }
+
+
+def test_a_look_at_a_small_store_loads_nothing_heavy(store):
+    run("produce", "t", stdin=b"a\n")
+    run("consume", "t", "-g", "g", "-e")
+    probe = "import sys; from rmqctl.app import main; main(sys.argv[1:]); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", probe, "-S", str(store), "lag", "show", "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "analytics.looking" in loaded
+    assert not loaded & {"numpy", "rich", "pyspark", "yaml", "pyarrow", "concurrent.futures"}
 
 
 @pytest.mark.parametrize(
