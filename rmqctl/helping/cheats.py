@@ -28,6 +28,9 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "a hundred made up ones, ten a second": (
                 "rmqctl produce load --template 'order %i' -c 100 --rate 10/s"
             ),
+            "how long the store takes for a message": (
+                "rmqctl produce load --template x -c 100 --batch 1 -v"
+            ),
             "what grows in a file": "tail -F app.log | rmqctl produce logs",
         },
     ),

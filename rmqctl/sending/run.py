@@ -1,5 +1,6 @@
 """One run of ``produce``: portions go out in batches, acknowledgements are printed and summed."""
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl import exit_codes
@@ -9,6 +10,7 @@ from rmqctl.errors import PartlyDone
 from rmqctl.rows.sent import SentRow, sent_rows
 from rmqctl.sending.sender import Defaults, InvalidRecordError, Sender
 from rmqctl.sending.sources import Portion, Source
+from rmqctl.sending.timings import Timings
 from rmqctl.text.durations import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class ProduceRun:
         self._first: ColumnSendResult | None = None
         self._invalid: list[InvalidRecordError] = []
         self._keeps_memory = False
+        self._timings = Timings() if cli.flag("verbose") or cli.flag("debug") else None
 
     def run(self, broker: "EmbeddedBroker", source: Source, defaults: Defaults) -> None:
         """Send everything and sum up; PartlyDone (8 or 2) when something could not be sent."""
@@ -83,10 +86,12 @@ class ProduceRun:
             size = self._pace.portion(_batch_size(bodies, at, min(end, at + self._limits.batch)))
             before = sender.count
             try:
-                if portion.bodies is not None:
-                    sender.send_bodies(bodies[at : at + size], portion.lines[at])
-                else:
-                    sender.send(portion.messages[at : at + size], portion.lines[at : at + size])
+                with self._timings.one() if self._timings else nullcontext():
+                    if portion.bodies is not None:
+                        sender.send_bodies(bodies[at : at + size], portion.lines[at])
+                    else:
+                        lines = portion.lines[at : at + size]
+                        sender.send(portion.messages[at : at + size], lines)
             except InvalidRecordError as error:
                 sent = sender.count - before
                 self._show(bodies[at : at + sent])
@@ -127,6 +132,8 @@ class ProduceRun:
             self._cli.out.write("\t".join(map(str, row)) + "\n")
         if sender.count != 1 and (not self._invalid or self._limits.skip_invalid):
             self._cli.say(_summary(sender, elapsed_ms, topic))
+        if self._timings is not None:
+            self._cli.detail(self._timings.sentence())
 
     def _judge(self, sender: Sender) -> None:
         code = exit_codes.PARTLY if sender.count else exit_codes.USAGE
