@@ -6,6 +6,7 @@ half the program, the files are parsed, not run.
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,13 +30,17 @@ def meanings(module: str, owner: str = "") -> Iterator[Meaning]:
 
     A member of an enum without a docstring has the first line of its class's.
     """
-    path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-    tree = ast.parse(path.read_text("utf-8"), str(path))
+    tree = _parsed(ROOT.joinpath(*module.split(".")).with_suffix(".py"))
     if not owner:
         yield from _members(tree, "")
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and owner in ("*", node.name):
             yield from _members(node, node.name)
+
+
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"), str(path))
 
 
 def _members(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[Meaning]:
@@ -88,7 +93,7 @@ def printed_rows() -> dict[tuple[str, str], str]:
     """Which row type a command prints, by its module and function."""
     found = {}
     for path in sorted((ROOT / "rmqctl" / "commands").glob("*.py")):
-        for node in ast.parse(path.read_text("utf-8"), str(path)).body:
+        for node in _parsed(path).body:
             if isinstance(node, ast.FunctionDef):
                 for mark in node.decorator_list:
                     if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "prints":
