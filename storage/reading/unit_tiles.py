@@ -47,7 +47,9 @@ def _units_between(tail: QueueTail, start: int, end: int) -> bytes:
         file = row.at(position - within)
         size = min((high - low) * CQ_STORE_UNIT_SIZE, row.file_size - within)
         if file is not None:
-            pieces.append(file.map[within : within + size])
+            data = file.map[within : within + size]
+            # a file may have been cut inside a unit
+            pieces.append(data[: len(data) - len(data) % CQ_STORE_UNIT_SIZE])
         low += size // CQ_STORE_UNIT_SIZE
     return b"".join(pieces)
 
