@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from broker.retrying.lineage import REDRIVE_UNIQUE, redrive_count
-from rmqctl.errors import NotFound
+from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.retrying.facts import reason_text, record_with_id
 from rmqctl.rows.lookups import LifeRow
 from rmqctl.searching.keys import Look, read_all, with_key
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from storage.model import MessageExt
     from storage.readonly import StoreView
 
+_MOST_RECORDS: Final = 1000
+"""Many more than the attempts of one message leave."""
 _INNER_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TRANS_HALF_TOPIC})
 """Nobody's progress there means that somebody has read the message."""
 
@@ -35,7 +37,7 @@ _INNER_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TRANS_HALF_TOPIC})
 def life_rows(cli: "Cli", view: "StoreView", name: str, look: Look) -> Iterator[LifeRow]:
     """Everything that the store knows of the message with an id, or of those with a key.
 
-    NotFound if there is none.
+    NotFound if there is none, UsageProblem for a key that is on too many.
     """
     records = _Records(cli, view, look)
     records.follow(name)
@@ -79,6 +81,11 @@ class _Records:
             self._followed.add(name)
             record = record_with_id(self._view, name, None)
             hits = with_key(self._cli, self._view, name, None, self._look).offsets
+            if len(hits) > _MOST_RECORDS:
+                raise UsageProblem(
+                    f"{len(hits):,} records have the key {name}; 'rmqctl message query --key' "
+                    "lists them, and each of their ids has a life of its own"
+                )
             for message in [*([record] if record else []), *read_all(self._view, hits)]:
                 if self.found.setdefault(message.commitlog_offset, message) is message:
                     names += self._leads(message)

@@ -172,6 +172,13 @@ def test_life_by_key_and_by_place_of_a_delayed_message(store):
     assert rows("life", "k1", "--scan") == told
 
 
+def test_a_key_of_very_many_messages_has_no_life(store):
+    run("produce", "t", "-k", "hot", stdin=b"x\n" * 1001)
+    result = run("message", "life", "hot")
+    assert (result.code, result.err.count("\n"), result.raw) == (2, 1, b"")
+    assert "1,001 records have the key hot" in result.err
+
+
 def test_what_is_not_there_is_not_found(store):
     result = run("message", "life", "nothing")
     assert (result.code, result.err.count("\n"), result.raw) == (3, 1, b"")
