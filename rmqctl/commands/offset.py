@@ -145,7 +145,8 @@ def history(
         from rmqctl.looking.history import history_rows
 
         chosen = [*(groups or ()), *(group or ())]
-        rows = history_rows(broker, Changes(broker.view.root), chosen, topic or (), start)
+        changes = Changes(broker.view.root)
+        rows = history_rows(broker, changes, chosen, topic or (), start, cli.warn)
         cli.rows(ChangeRow, rows)
 
 

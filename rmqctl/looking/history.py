@@ -1,6 +1,6 @@
 """What was changed, by whom: the journal as rows, and moves that it does not know of."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, Final
 
@@ -11,9 +11,11 @@ from rmqctl.looking.changes import Change, Changes, Move, moves_of
 from rmqctl.looking.unnoted import Unnoted, unnoted_moves
 from rmqctl.rows.changes import ChangeDetails, ChangeRow, MovedRow
 from storage.configs.journal import AT_TIMESTAMP, CHANGE_ID
+from storage.errors import CorruptFileError
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
+    from rmqctl.looking.offset_source import Offsets
 
 _NOW: Final = 1 << 62
 _NAMED: Final = frozenset(
@@ -42,14 +44,21 @@ def history_rows(
     groups: Collection[str],
     topics: Collection[str],
     since: int | None,
+    warn: Callable[[str], None],
 ) -> Iterator[ChangeRow]:
     """The moves of groups' progress, oldest first; empty means all groups, all topics.
 
-    Moves that nobody noted stand where they were first seen. NotFound for a group or a topic that
-    nothing is known of.
+    Moves that nobody noted stand where they were first seen. The journal speaks also where the
+    offsets themselves can not be read, which ``warn`` is told. NotFound for a group or a topic
+    that nothing is known of.
     """
-    _check(broker, changes, groups, topics)
-    unnoted = [_unnoted_row(move) for move in unnoted_moves(broker, changes)]
+    now: Offsets | None = None
+    try:
+        now = broker.consumer_offsets()
+    except CorruptFileError as error:
+        warn(str(error))
+    _check(broker, changes, now or {}, groups, topics)
+    unnoted = [_unnoted_row(move) for move in unnoted_moves(changes, now)]
     noted = [_move_row(changes, move) for change in changes.all for move in moves_of(change)]
     # What was seen by a change happened before it; what is seen only now stands at the end.
     rows = merge(
@@ -157,13 +166,14 @@ def _details(changes: Changes, change: Change) -> ChangeDetails:
 def _check(
     broker: "EmbeddedBroker",
     changes: Changes,
+    now: "Offsets",
     groups: Collection[str],
     topics: Collection[str],
 ) -> None:
     if not groups and not topics:
         return
     moved = {move.place[:2] for change in changes.all for move in moves_of(change)}
-    known = {*moved, *broker.consumer_offsets()}
+    known = {*moved, *now}
     for group in groups:
         if not any(group == name for name, _ in known):
             check_group(group)

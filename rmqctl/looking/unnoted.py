@@ -19,8 +19,8 @@ from storage.errors import CorruptFileError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from broker.embedded import EmbeddedBroker
     from rmqctl.looking.changes import Changes, ProgressPlace
+    from rmqctl.looking.offset_source import Offsets
 
 _NOW: Final = 1 << 62
 _SAMPLED_LATE_MS: Final = 30_000
@@ -40,23 +40,31 @@ class Unnoted(NamedTuple):
     note: str
 
 
-def unnoted_moves(broker: "EmbeddedBroker", changes: "Changes") -> list[Unnoted]:
-    """All of them that can be told, in the order in which they were seen."""
-    now = {
-        (group, topic, queue_id): offset
-        for (group, topic), queues in broker.consumer_offsets().items()
-        for queue_id, offset in queues.items()
-    }
+def unnoted_moves(changes: "Changes", now: "Offsets | None") -> list[Unnoted]:
+    """All of them that can be told, in the order in which they were seen.
+
+    ``now`` is what the groups have committed, None if that can not be read.
+    """
+    offsets = _places(now or {})
     known = sightings(changes)
     found: list[Unnoted] = []
     for place, row in known.items():
-        offset = now.get(place)
-        found += _gone_back(place, [*row, Sighting(_NOW, 0, offset, offset)])
-    for place, offset in _bak(broker.view.root).items():
-        if place not in known and _went_back(offset, now.get(place)):
+        offset = offsets.get(place)
+        looks = row if now is None else [*row, Sighting(_NOW, 0, offset, offset)]
+        found += _gone_back(place, looks)
+    for place, offset in {} if now is None else _places(_bak(changes.root)).items():
+        if place not in known and _went_back(offset, offsets.get(place)):
             note = "not noted by anybody; the .bak of consumerOffset.json has the old offset"
-            found.append(Unnoted(place, offset, now.get(place), None, note))
+            found.append(Unnoted(place, offset, offsets.get(place), None, note))
     return sorted(found, key=lambda move: (_NOW if move.at is None else move.at, move.place))
+
+
+def _places(table: "Offsets") -> "dict[ProgressPlace, int]":
+    return {
+        (group, topic, queue_id): offset
+        for (group, topic), queues in table.items()
+        for queue_id, offset in queues.items()
+    }
 
 
 def _gone_back(place: "ProgressPlace", row: Collection[Sighting]) -> Iterator[Unnoted]:
@@ -86,7 +94,7 @@ def _went_back(first: int | None, second: int | None) -> bool:
     return first is not None and (second is None or second < first)
 
 
-def _bak(root: "Path") -> "dict[ProgressPlace, int]":
+def _bak(root: "Path") -> "Offsets":
     """What Java's file held before it was written last; nothing if that can not be told."""
     file = consumer_offset_file(root)
     try:
@@ -95,8 +103,4 @@ def _bak(root: "Path") -> "dict[ProgressPlace, int]":
         loaded = ConfigFile(file.bak_path, check=decode_offsets).load()
     except CorruptFileError:
         return {}
-    return {
-        (group, topic, queue_id): offset
-        for (group, topic), queues in by_group(decode_offsets(loaded.document)).items()
-        for queue_id, offset in queues.items()
-    }
+    return by_group(decode_offsets(loaded.document))

@@ -103,6 +103,11 @@ def test_without_a_readable_offsets_file_it_is_unknown_whether_the_last_move_was
     ProgressFile(copy).path.write_bytes(b"x")
     rows = listed("audit", "list", "-S", copy, "--where", "command = 'offset reset'")
     assert [row["applied"] for row in rows] == [True, None]
+    result = run("offset", "history", "-S", copy, "-o", "json")
+    assert (result.code, result.json()) == (0, rows)
+    assert "offsets.json is damaged" in result.err
+    (row,) = listed("offset", "inspect", "-S", copy, "--source", "journal", "-t", "t", "-Q", 0)
+    assert (row["group"], row["committed_offset"]) == ("g", 2)
 
 
 def test_a_group_that_was_never_moved_has_an_empty_history(consumed):
