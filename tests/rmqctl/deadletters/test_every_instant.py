@@ -1,0 +1,28 @@
+"""A redrive may die at any call that changes files: each dead letter is sent once all the same."""
+
+import pytest
+
+from tests.support.crash import fast_folder
+from tests.support.slim import Slim
+
+PROCESSES = 2
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+@pytest.mark.feature(94)
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_a_redrive_killed_at_any_call_is_brought_to_its_end(every):
+    with fast_folder() as folder:
+        running = [
+            Slim(
+                "tests.support.killed_redrive:killed_at_every_call",
+                folder=str(folder),
+                shard=shard * every,
+                shards=PROCESSES * every,
+            )
+            for shard in range(PROCESSES)
+        ]
+        found = Slim.results(running)
+    assert [failure for one in found for failure in one["failures"]] == []
+    assert max(one["instants"] for one in found) > 60

@@ -1,0 +1,157 @@
+"""Killing a redrive before and behind each call that changes files, and going on with it.
+
+Runs in a slim interpreter (tests.support.slim): it forks twice for each instant, and only its
+children have threads.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from broker.embedded import EmbeddedBroker
+from broker.retrying.lineage import REDRIVE_DEAD
+from rmqctl import app
+from storage.configs.handled import NOTHING_HANDLED, HandledFile
+from storage.configs.redrive_runs import RedriveRuns
+from storage.files.fs import FileSystem
+from storage.model import Message
+from storage.readonly import StoreView
+from storage.store import MessageStore
+from tests.support.dead_letters import bury
+from tests.support.samples import SMALL
+
+LETTERS = 3
+_CALLS = ("open", "set_length", "write", "sync", "sync_dir", "rename", "unlink")
+_DO = ("--execute", "--yes", "--quiet")
+
+
+def killed_at_every_call(folder: str, shard: int, shards: int) -> dict[str, object]:
+    """Kill at the instants shard, shard + shards, ... until the redrive survives.
+
+    It is then resumed, or, each other time, a new one is begun.
+    """
+    template = Path(folder) / f"template-{shard}"
+    if not template.exists():
+        _make(template)
+    failures: list[str] = []
+    for number in count(shard, shards):
+        root = Path(folder) / f"at-{number}"
+        shutil.copytree(template, root)
+        killed = _in_child(partial(_redrive_until, root, number))
+        resumes = number % 2 == 0
+        assert killed in ("killed", ""), killed
+        problem = _in_child(partial(_go_on, root, resumes=resumes))
+        if problem:
+            failures.append(f"killed at {number}, {'resumed' if resumes else 'anew'}: {problem}")
+        shutil.rmtree(root)
+        if not killed or len(failures) > 10:
+            break
+    return {"instants": number, "failures": failures}
+
+
+def _make(root: Path) -> None:
+    def make() -> str:
+        MessageStore.create(root, SMALL)
+        with EmbeddedBroker.open(root, store_config=SMALL) as broker:
+            broker.send(Message("t", b"first"), 0)
+        bury(root, "g", [Message("t", b"%d" % n) for n in range(LETTERS)])
+        return ""
+
+    problem = _in_child(make)
+    assert not problem, problem
+
+
+def _redrive_until(root: Path, number: int) -> str:
+    """Redrive everything; die at an instant. What it gives says that it lived."""
+    left = [number]
+
+    def tick() -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    for name in _CALLS:
+        setattr(FileSystem, name, _watched(getattr(FileSystem, name), tick))
+    code = app.main(["dlq", "redrive", "g", "--all", "-S", str(root), *_DO])
+    assert code == 0, code
+    return ""
+
+
+def _watched(call: Callable[..., Any], tick: Callable[[], None]) -> Callable[..., Any]:
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        tick()
+        result = call(*args, **kwargs)
+        tick()
+        return result
+
+    return watched
+
+
+def _go_on(root: Path, *, resumes: bool) -> str:
+    """Bring the redrive to its end; gives what is wrong then."""
+    runs = RedriveRuns(root)
+    if resumes and any(runs.read(name) for name in runs.names()):
+        code = app.main(["dlq", "redrive", "g", "--resume", "last", "-S", str(root), *_DO])
+    else:
+        code = app.main(["dlq", "redrive", "g", "--all", "-S", str(root), *_DO])
+        if code == 6:  # some were sent by the one that was killed
+            code = app.main(["dlq", "redrive", "g", "--all", "-S", str(root), *_DO])
+    if code:
+        return f"exit code {code}"
+    with StoreView.open(root, SMALL) as view:
+        sent: Counter[str | None] = Counter()
+        for topic, queue_id in view.queues():
+            low, high = view.queue_bounds(topic, queue_id)
+            if topic == "t" and low < high:
+                messages = view.get_message(topic, queue_id, low, 32).messages
+                sent.update(m.get_property(REDRIVE_DEAD) for m in messages)
+        del sent[None]
+        if len(sent) != LETTERS or set(sent.values()) != {1}:
+            return f"sent {sorted(sent.values())}"
+        handled = HandledFile(root, view).read("%DLQ%g").get(0, NOTHING_HANDLED)
+        if handled.cursor != LETTERS:
+            return f"handled {handled}"
+    receipts = [
+        receipt["queue_offset"]
+        for name in runs.names()
+        for receipt in (runs.read(name) or ({}, []))[1]
+        if receipt.get("applied")
+    ]
+    if resumes and sorted(receipts) != list(range(LETTERS)):
+        return f"receipts {receipts}"
+    return ""
+
+
+def _in_child(work: Callable[[], str]) -> str:
+    """Run in a child; gives what it gave, "killed", or what it raised."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.close(reading)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            try:
+                said = work()
+            except BaseException:  # noqa: BLE001 - to be told by the parent
+                said = traceback.format_exc(limit=-4)
+            os.write(writing, said.encode())
+            sys.stdout.flush()
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        text = file.read().decode()
+    _, status = os.waitpid(pid, 0)
+    return "killed" if os.WIFSIGNALED(status) else text
