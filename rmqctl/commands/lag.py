@@ -27,13 +27,30 @@ class By(StrEnum):
     GROUP = "group"
 
 
+_ROWS = {By.GROUP: LagRow, By.TOPIC: LagTopicRow, By.QUEUE: LagQueueRow}
+
+
+def _prints_by(ctx: typer.Context, by: By) -> By:
+    """Have ``--by queue -o help`` explain the rows that are asked for."""
+    ctx.command.row_type = _ROWS[by]  # type: ignore[attr-defined]
+    return by
+
+
+def _prints_rates(ctx: typer.Context, rate: bool) -> bool:
+    if rate:
+        ctx.command.row_type = WatchedRateRow  # type: ignore[attr-defined]
+    return rate
+
+
 @prints(LagRow)
 def show(
     ctx: typer.Context,
     groups: Groups = None,
     group: MoreGroups = None,
     topic: Topics = None,
-    by: Annotated[By, typer.Option("--by", help="What a row is about")] = By.GROUP,
+    by: Annotated[
+        By, typer.Option("--by", help="What a row is about", is_eager=True, callback=_prints_by)
+    ] = By.GROUP,
     include_retry: IncludeRetry = False,
 ) -> None:
     """Show how far groups are behind: messages, bytes, age, rates, and one word for how they do.
@@ -74,7 +91,12 @@ def watch(
     ] = False,
     rate: Annotated[
         bool,
-        typer.Option("--rate", help="Add rates, when it will be drained, and members needed"),
+        typer.Option(
+            "--rate",
+            help="Add rates, when it will be drained, and members needed",
+            is_eager=True,
+            callback=_prints_rates,
+        ),
     ] = False,
     include_retry: IncludeRetry = False,
 ) -> None:

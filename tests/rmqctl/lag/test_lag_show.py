@@ -108,6 +108,21 @@ def test_the_fields_are_those_of_the_contract(store):
     assert list(row) == GROUP_FIELDS
 
 
+@pytest.mark.parametrize(
+    ("args", "field"),
+    [
+        (["show", "--by", "queue"], "committed_offset"),
+        (["show", "--by", "topic"], "groups"),
+        (["show"], "unknown_queues"),
+        (["watch", "--rate"], "members_needed"),
+    ],
+)
+def test_help_lists_the_fields_of_the_rows_that_are_asked_for(store, args, field):
+    result = run("lag", *args, "-o", "help")
+    assert result.code == 0
+    assert field in {line.split()[0] for line in result.lines}
+
+
 @pytest.mark.feature(42, 48, 58)
 def test_a_group_that_has_begun_some_queues_only_says_how_many_are_unknown(store):
     run("produce", "t", "--queue", 0, stdin=b"a\nb\nc\n")

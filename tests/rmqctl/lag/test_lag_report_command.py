@@ -1,0 +1,162 @@
+"""``lag report``: which stores, who counts, what is printed, and what is said of the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import golden
+from tests.support.cli import ROOT, run
+
+LOCAL = ("lag", "report", "--engine", "local")
+AS_OF = ("--as-of", "2030-01-01", "--tz", "UTC")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Ten messages, of which a group has consumed four."""
+    root = tmp_path / "broker-a" / "store"
+    root.parent.mkdir()
+    assert run("store", "init", root, "--small").code == 0
+    lines = b"".join(b"line %d\n" % number for number in range(10))
+    assert (
+        run("-S", root, "produce", "orders", "--tag", "new", "--queue", "1", stdin=lines).code == 0
+    )
+    assert (
+        run("-S", root, "consume", "orders", "-g", "shop", "-c", "4", "--from-where", "first").code
+        == 0
+    )
+    return root
+
+
+def test_groups_are_rows(store: Path) -> None:
+    done = run(*LOCAL, "-S", store, "-o", "csv", "--columns", "group,topic,queues,lag,status")
+    assert (done.code, done.lines) == (0, ["group,topic,queues,lag,status", "shop,orders,4,6,OK"])
+    assert done.err.startswith("1 group in 1 store: 6 messages behind, status OK; counted by local")
+
+
+@pytest.mark.parametrize(
+    ("by", "columns", "rows"),
+    [
+        ("topic", "topic,groups,lag", ["orders,1,6"]),
+        ("queue", "broker,queue_id,lag", [f"broker-a,{n},{6 if n == 1 else 0}" for n in range(4)]),
+        ("tag", "tag,messages", ["new,6"]),
+        ("minute", "group,messages", ["shop,6"]),
+        ("hour", "group,messages", ["shop,6"]),
+    ],
+)
+def test_rows_of_other_things(store: Path, by: str, columns: str, rows: list[str]) -> None:
+    done = run(*LOCAL, "-S", store, "--by", by, "-o", "csv", "--columns", columns)
+    assert done.lines[1:] == rows
+
+
+def test_json_holds_everything_and_can_be_compared_with(store: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "before.json"
+    done = run(*LOCAL, "-S", store, "-o", "json", "--save", saved)
+    assert (done.code, done.out) == (0, "")
+    document = json.loads(saved.read_text())
+    assert (document["engine"], document["totals"]["lag"]) == ("local", 6)
+    assert [row["messages"] for row in document["tags"]] == [6]
+    assert len(document["queues"]) == 4
+    run("-S", store, "produce", "orders", stdin=b"one more\n")
+    now = run(*LOCAL, "-S", store, "--compare", saved, "-o", "json").json()
+    assert (now["groups"][0]["lag_before"], now["groups"][0]["lag_change"]) == (6, 1)
+    wrong = run(*LOCAL, "-S", store, "--compare", store / "rmqctl" / "store.json")
+    assert wrong.code == 2
+    assert "is no report" in wrong.err
+
+
+def test_the_time_is_fixed_and_bounds_what_is_listed(store: Path) -> None:
+    late = run(*LOCAL, "-S", store, *AS_OF, "-o", "json").json()
+    assert late["as_of"] == 1_893_456_000_000
+    assert late["groups"][0]["oldest_unread_age_ms"] > 86_400_000
+    recent = run(*LOCAL, "-S", store, *AS_OF, "--window", "1h", "-o", "json").json()
+    assert (recent["minutes"], recent["hours"]) == ([], [])
+    assert recent["groups"] == late["groups"]
+
+
+def test_many_stores_and_lists_of_them(store: Path, tmp_path: Path) -> None:
+    names = tmp_path / "stores.yaml"
+    names.write_text(f"first: {store}\nsecond: {golden.store('basic-4.9')}\n")
+    found = run(*LOCAL, "-S", names, "-o", "json").json()
+    assert [one["broker"] for one in found["stores"]] == ["first", "second"]
+    pattern = run(*LOCAL, "-S", f"{tmp_path}/*/store", "-o", "json").json()
+    assert [one["broker"] for one in pattern["stores"]] == ["broker-a"]
+    names.write_text("first: [x]\n")
+    wrong = run(*LOCAL, "-S", names)
+    assert wrong.code == 2
+    assert f"{names}, line 1: the folder of first is to be a text" in wrong.err
+
+
+def test_what_can_not_be_read_is_partly_done(store: Path, tmp_path: Path) -> None:
+    done = run(*LOCAL, "-S", store, "-S", tmp_path / "nowhere")
+    assert done.code == 8
+    assert "nowhere: not read: " in done.err
+    assert "shop" in done.out
+    assert run(*LOCAL, "-S", tmp_path / "nowhere").code == 3
+    assert run(*LOCAL, "-S", f"{tmp_path}/none*").code == 3
+    assert run(*LOCAL, "-S", store, "-g", "nobody").code == 3
+    assert run(*LOCAL, "-S", store, "--master", "local[2]").code == 2
+
+
+@pytest.mark.slow
+def test_spark_reports_the_same_and_says_nothing_else(store: Path, tmp_path: Path) -> None:
+    home = tmp_path / "a home"
+    home.mkdir()
+    environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT)}
+    environment.pop("XDG_CACHE_HOME", None)
+    documents = []
+    for engine in ("local", "spark"):
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "rmqctl", "lag", "report", "--engine", engine]
+            + ["-S", str(store), *AS_OF, "-o", "json", "-q"],
+            cwd=home,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stderr == ""
+        document = json.loads(done.stdout)
+        assert document.pop("engine") == engine
+        assert document.pop("elapsed_ms") > 0
+        documents.append(document)
+    assert json.dumps(documents[0]) == json.dumps(documents[1])
+    assert [path.name for path in home.iterdir()] == [".cache"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"JAVA_HOME": "/nowhere", "PATH": "/nowhere"}, None),
+        ({}, "spark://127.0.0.1:1"),
+    ],
+)
+def test_without_a_spark_that_works_one_sentence(
+    store: Path, tmp_path: Path, environment: dict[str, str], said: str | None
+) -> None:
+    """Without any Java the one that pip brings is used, so that this works, too."""
+    words = ["lag", "report", "-S", str(store), "-q"]
+    if said:
+        words += ["--master", said]
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "rmqctl", *words],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if said is None:
+        assert done.returncode in (0, 1)
+        assert done.returncode == 0 or "Spark did not start" in done.stderr
+    else:
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("rmqctl: no Spark master answers at 127.0.0.1:1: ")
