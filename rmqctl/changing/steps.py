@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from rmqctl.context import Cli
@@ -67,39 +66,6 @@ def carry_out(
 def will_execute(cli: Cli, *, execute_by_default: bool = False) -> bool:
     """Whether this call is to do it, and not only to show what it would do."""
     return not cli.flag("dry_run") and (execute_by_default or cli.flag("execute"))
-
-
-def refuse_beside_java(root: Path) -> Callable[[], None]:
-    """Refuse to change a store that a Java broker holds or writes to (StoreInUseError, exit 5).
-
-    Gives a check to be called once more right before the write, which refuses too if the log has
-    grown meanwhile though no rmqctl process has written to it: a broker whose lock is not to be
-    seen from here (another machine, another name space).
-    """
-    from storage.errors import StoreInUseError
-    from storage.readonly import StoreView
-    from storage.sharing.holders import find_holders
-
-    def log_end() -> int | None:
-        """Where the log ends, None where rmqctl's own writers vouch for it."""
-        with StoreView.open(root) as view:
-            end = view.log_max_offset()
-            return None if view.has_page else end
-
-    def look() -> None:
-        if find_holders(root).java_locked:
-            raise StoreInUseError(root, "a Java broker")
-
-    look()
-    before = log_end()
-
-    def check() -> None:
-        look()
-        after = log_end()
-        if before is not None and after is not None and after != before:
-            raise StoreInUseError(root, "another program, which has just written to its log")
-
-    return check
 
 
 def _why_not(cli: Cli, planned: bool) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rmqctl.changing.journal import UNDO_OF, change_note
-from rmqctl.changing.steps import carry_out, refuse_beside_java
+from rmqctl.changing.steps import carry_out
+from rmqctl.changing.strangers import refuse_beside_java
 from rmqctl.errors import NotFound
 from rmqctl.opening import open_for_reading
 from rmqctl.retrying.facts import reason_text

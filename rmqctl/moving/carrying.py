@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqctl.changing.journal import change_note
-from rmqctl.changing.steps import carry_out, refuse_beside_java, will_execute
+from rmqctl.changing.steps import carry_out, will_execute
+from rmqctl.changing.strangers import refuse_beside_java
 from rmqctl.errors import CliError, Refused
 from rmqctl.moving.foot import foot
 from rmqctl.moving.plan import Step, targets_of

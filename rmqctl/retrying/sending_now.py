@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rmqctl.changing.journal import change_note
-from rmqctl.changing.steps import carry_out, refuse_beside_java, will_execute
+from rmqctl.changing.steps import carry_out, will_execute
+from rmqctl.changing.strangers import refuse_beside_java
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import CHANGED
 from rmqctl.opening import open_for_reading, open_for_writing

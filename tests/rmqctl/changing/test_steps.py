@@ -9,14 +9,9 @@ from unittest.mock import patch
 
 import pytest
 
-from broker.embedded import EmbeddedBroker
-from rmqctl.changing.steps import carry_out, refuse_beside_java
+from rmqctl.changing.steps import carry_out
 from rmqctl.context import Cli
 from rmqctl.errors import PartlyDone, Refused, UsageProblem
-from storage.errors import StoreInUseError
-from storage.model import Message
-from tests.support.hand_made import HandMade
-from tests.support.java_lock import java_lock
 
 
 class Step(NamedTuple):
@@ -188,37 +183,3 @@ def test_an_empty_plan_is_nothing_to_ask_about(streams):
 def test_rows_that_are_filtered_away_are_spoken_of(streams):
     streams.carry_out(given={"output": "plain", "limit": "1"})
     assert "1 of 2 rows of the plan are not shown" in streams.err.getvalue()
-
-
-def test_a_store_that_a_java_broker_holds_is_not_changed(store):
-    with java_lock(store), pytest.raises(StoreInUseError):
-        refuse_beside_java(store)
-
-
-def test_a_java_broker_that_comes_meanwhile_is_noticed(store):
-    check = refuse_beside_java(store)
-    check()
-    with java_lock(store), pytest.raises(StoreInUseError):
-        check()
-
-
-def test_a_log_that_grows_under_a_hidden_lock_is_noticed(tmp_path):
-    made = HandMade(clean=False)
-    made.put("A", 0, b"first")
-    root = made.write(tmp_path)
-    check = refuse_beside_java(root)
-    check()
-    made.put("A", 0, b"second")
-    made.write(tmp_path)
-    with pytest.raises(StoreInUseError, match="another program"):
-        check()
-
-
-def test_what_rmqctl_itself_writes_meanwhile_is_no_stranger(tmp_path):
-    made = HandMade(clean=False)
-    made.put("A", 0, b"first")
-    root = made.write(tmp_path)
-    check = refuse_beside_java(root)
-    with EmbeddedBroker.open(root, store_config=made.config) as broker:
-        broker.send(Message("A", b"second"), 0)
-    check()
