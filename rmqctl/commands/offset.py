@@ -49,8 +49,8 @@ def list_offsets(
         from rmqctl.looking.offset_source import offsets_in_force
         from rmqctl.looking.offsets import offset_rows
 
-        table = offsets_in_force(broker, cli.warn).table
-        cli.rows(OffsetRow, offset_rows(broker, table, group, topic))
+        known = offsets_in_force(broker, cli.warn)
+        cli.rows(OffsetRow, offset_rows(broker, known, group, topic))
 
 
 @prints(InspectedOffsetRow)
@@ -105,7 +105,7 @@ def inspect(
         known = committed_offsets(broker, where, changes.moves, cli.warn)
         chosen = Chosen([*(groups or ()), *(group or ())], topic, queues)
         if near is not None:
-            _print_around(cli, broker, places(broker, known.table, chosen), near, form)
+            _print_around(cli, broker, places(broker, known, chosen), near, form)
             return
 
         def wants(*fields: str) -> bool:

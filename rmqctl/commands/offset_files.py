@@ -90,9 +90,9 @@ def export(
         from rmqctl.looking.offset_inspect import check_known
         from rmqctl.looking.offset_source import offsets_in_force
 
-        table = offsets_in_force(broker, cli.warn).table
-        check_known(broker, table, chosen, topic)
-        rows = list(export_rows(table, chosen, topic or (), queues))
+        known = offsets_in_force(broker, cli.warn)
+        check_known(broker, known, chosen, topic)
+        rows = list(export_rows(known.table, chosen, topic or (), queues))
     names_groups = len(chosen) != 1
     if save is not None:
         _save(cli, save, form, rows, names_groups=names_groups)

@@ -16,7 +16,7 @@ from rmqctl.rows.inspected import InspectedOffsetRow
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
     from rmqctl.looking.changes import Changes
-    from rmqctl.looking.offset_source import CommittedOffsets, Offsets
+    from rmqctl.looking.offset_source import CommittedOffsets
     from storage.configs.topics import TopicConfig
 
 
@@ -37,14 +37,14 @@ class Place(NamedTuple):
     committed: int | None
 
 
-def places(broker: "EmbeddedBroker", table: "Offsets", chosen: Chosen) -> list[Place]:
+def places(broker: "EmbeddedBroker", known: "CommittedOffsets", chosen: Chosen) -> list[Place]:
     """The places to look at, sorted: every read queue of a topic that a group has progress in.
 
     Of a group and a topic that are both named also if it has none there. NotFound for a named
     group without progress anywhere and for a named topic that is unknown.
     """
-    topics = broker.topics()
-    check_known(broker, table, chosen.groups, chosen.topics)
+    check_known(broker, known, chosen.groups, chosen.topics)
+    table = known.table
     wanted = set(table)
     if chosen.groups and chosen.topics:
         wanted |= {(group, topic) for group in chosen.groups for topic in chosen.topics}
@@ -55,7 +55,7 @@ def places(broker: "EmbeddedBroker", table: "Offsets", chosen: Chosen) -> list[P
         ):
             continue
         offsets = table.get((group, topic), {})
-        queues = set(offsets).union(_queues_of(broker, topics.get(topic), topic))
+        queues = set(offsets).union(_queues_of(broker, known.topics.get(topic), topic))
         found.extend(
             Place(group, topic, queue_id, offsets.get(queue_id))
             for queue_id in sorted(queues)
@@ -93,7 +93,7 @@ def inspected(
     told of rows that are ready.
     """
     queues: dict[tuple[str, int], list[Place]] = {}
-    for place in places(broker, known.table, chosen):
+    for place in places(broker, known, chosen):
         queues.setdefault((place.topic, place.queue_id), []).append(place)
     last_moves = changes.last_moves if wanted.changes else {}
     found = []
@@ -167,17 +167,16 @@ def _queues_of(
 
 def check_known(
     broker: "EmbeddedBroker",
-    table: "Offsets",
+    known: "CommittedOffsets",
     groups: Collection[str] | None,
     topics: Collection[str] | None,
 ) -> None:
     """NotFound for a group without progress and for a topic that does not exist."""
     for group in groups or ():
-        if not any(group == name for name, _ in table):
+        if not any(group == name for name, _ in known.table):
             check_group(group)
             raise NotFound(f"group {group} has no progress in {broker.view.root}")
-    known = broker.topics()
     for topic in topics or ():
-        if topic not in known and not any(topic == name for _, name in table):
+        if topic not in known.topics and not any(topic == name for _, name in known.table):
             check_topic(topic)
             raise NotFound(f"topic {topic} does not exist in {broker.view.root}")

@@ -13,6 +13,7 @@ from storage.configs.consumer_offsets import (
     split_topic_at_group,
 )
 from storage.configs.progress import OFFSETS_FILE
+from storage.errors import CorruptFileError
 from storage.format.names import OURS
 
 if TYPE_CHECKING:
@@ -21,16 +22,18 @@ if TYPE_CHECKING:
 
     from broker.embedded import EmbeddedBroker
     from rmqctl.looking.changes import Move
+    from storage.configs.topics import TopicConfig
 
 Offsets = Mapping[tuple[str, str], Mapping[int, int]]
 """(group, topic) to queue id to the next offset to consume."""
 
 
 class CommittedOffsets(NamedTuple):
-    """What groups have committed, and where that was read."""
+    """What groups have committed, where that was read, and the topics that there are."""
 
     table: Offsets
     source: OffsetSource
+    topics: "Mapping[str, TopicConfig]"
 
 
 def committed_offsets(
@@ -46,9 +49,9 @@ def committed_offsets(
     """
     root = broker.view.root
     if source is OffsetSource.BAK:
-        return CommittedOffsets(_of_bak(root), source)
+        return CommittedOffsets(_of_bak(root), source, _topics(broker, warn))
     if source is OffsetSource.JOURNAL:
-        return CommittedOffsets(_of_journal(root, moves()), source)
+        return CommittedOffsets(_of_journal(root, moves()), source, _topics(broker, warn))
     return offsets_in_force(broker, warn)
 
 
@@ -56,18 +59,28 @@ def offsets_in_force(broker: "EmbeddedBroker", warn: "Callable[[str], None]") ->
     """Read the offsets that hold. Raises CorruptFileError.
 
     Java's file is replaced by its ``.bak`` if it is damaged, as Java does; ``warn`` is told then.
+    It is also told of a topics file that can not be read; queues are known by their folders then.
     """
     root = broker.view.root
+    topics = _topics(broker, warn)
     if (root / OURS / OFFSETS_FILE).exists():
-        return CommittedOffsets(broker.consumer_offsets(), OffsetSource.FILE)
+        return CommittedOffsets(broker.consumer_offsets(), OffsetSource.FILE, topics)
     file = consumer_offset_file(root)
     loaded = file.load()  # without a truth of our own it is Java's file
     table = by_group(decode_offsets(loaded.document))
     if loaded.source is not ConfigSource.BAK:
-        return CommittedOffsets(table, OffsetSource.FILE)
+        return CommittedOffsets(table, OffsetSource.FILE, topics)
     if file.path.exists():
         warn(f"{file.path} can not be read; these offsets are from its .bak")
-    return CommittedOffsets(table, OffsetSource.BAK)
+    return CommittedOffsets(table, OffsetSource.BAK, topics)
+
+
+def _topics(broker: "EmbeddedBroker", warn: "Callable[[str], None]") -> "Mapping[str, TopicConfig]":
+    try:
+        return broker.topics()
+    except CorruptFileError as error:
+        warn(f"{error}; queues are known by their folders alone")
+        return {}
 
 
 def by_group(table: OffsetTable) -> Offsets:

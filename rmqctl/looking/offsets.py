@@ -9,13 +9,13 @@ from rmqctl.rows.offsets import OffsetRow
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
-    from rmqctl.looking.offset_source import Offsets
+    from rmqctl.looking.offset_source import CommittedOffsets
     from storage.reading.queue_reader import QueueBounds
 
 
 def offset_rows(
     broker: "EmbeddedBroker",
-    table: "Offsets",
+    known: "CommittedOffsets",
     groups: Collection[str] | None,
     topics: Collection[str] | None,
 ) -> Iterator[OffsetRow]:
@@ -25,7 +25,7 @@ def offset_rows(
     anywhere and for a named topic that is unknown.
     """
     bounds: dict[tuple[str, int], QueueBounds] = {}
-    for group, topic, queue_id, committed in places(broker, table, Chosen(groups, topics)):
+    for group, topic, queue_id, committed in places(broker, known, Chosen(groups, topics)):
         low_high = bounds.get((topic, queue_id))
         if low_high is None:
             low_high = bounds[topic, queue_id] = broker.view.queue_bounds(topic, queue_id)

@@ -127,6 +127,19 @@ def test_a_store_of_nothing_but_a_log_is_read(made):
     ]
 
 
+def test_a_topics_file_that_can_not_be_read_leaves_the_queues_that_have_folders(made):
+    root, _ = made
+    commit(root, {"T@g": {"0": 3}})
+    (root / "config" / "topics.json").write_text('{"topicConf', "utf-8")
+    for command in ("inspect", "list"):
+        result = run("offset", command, "-S", root, "-o", "json")
+        assert (result.code, result.err.count("\n")) == (0, 1)
+        assert "topics.json is damaged" in result.err
+        assert "queues are known by their folders alone" in result.err
+        assert [(row["queue_id"], row["lag"]) for row in result.json()] == [(0, 5), (1, None)]
+    assert run("offset", "export", "-S", root).lines == ["g,T,0,3"]
+
+
 def test_names_never_reach_the_terminal_raw(made):
     root, _ = made
     commit(root, {"T\x1b[31m@g\x07": {"0": 1}})
