@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from broker.retrying.lineage import redrive_count
-from broker.validation import check_group
 from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import DAMAGED
 from rmqctl.retrying.facts import origin_of, reason_text
+from rmqctl.retrying.known import check_known_group
 from rmqctl.retrying.reading import QueueScan
 from rmqctl.rows.deadletters import DeadLetterRow, DlqRow
 from storage.configs.handled import NOTHING_HANDLED, HandledFile, HandledOffsets
@@ -30,16 +30,14 @@ _UNITS: Final = 10_000
 
 
 class DeadLetters:
-    """The dead letters of one group, as they are now. NotFound if the group never had any."""
+    """The dead letters of one group, as they are now. NotFound for an unknown group."""
 
     def __init__(self, broker: "EmbeddedBroker", group: str) -> None:
-        check_group(group)
+        check_known_group(broker, group)
         self.group = group
         self.topic = dlq_topic(group)
         self.view = broker.view
         self.queue_ids = [q for topic, q in self.view.queues() if topic == self.topic]
-        if not self.queue_ids and broker.topic(self.topic) is None:
-            raise NotFound(f"group {group} has no dead letters in {self.view.root}")
         self._handled = HandledFile(self.view.root, self.view).read(self.topic)
         self.unreadable = 0
 

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker.retrying.failure_reason import FAILURE_CLIENT
-from broker.validation import check_group
-from rmqctl.errors import NotFound
 from rmqctl.rows.retries import RetryRow
 from storage.model import SCHEDULE_TOPIC, dlq_topic, retry_topic
 
 from .facts import failed_timestamp, origin_of, reason_text
+from .known import check_known_group
 from .reading import QueueScan
 from .waiting import Waiting, copies, levels, waiting
 
@@ -23,17 +22,12 @@ class Retries:
     """The retries of one group as they are at ``now_ms``. NotFound for an unknown group."""
 
     def __init__(self, broker: "EmbeddedBroker", group: str, now_ms: int) -> None:
-        check_group(group)
+        check_known_group(broker, group)
         self.group = group
         self.topic = retry_topic(group)
         self.view = broker.view
         self._now_ms = now_ms
-        offsets = broker.consumer_offsets(group)
-        self._committed = offsets.get((group, self.topic), {})
-        topics = {*broker.topics(), *(topic for topic, _ in self.view.queues())}
-        known = group in broker.groups() or offsets or {self.topic, dlq_topic(group)} & topics
-        if not known:
-            raise NotFound(f"group {group} does not exist in {self.view.root}")
+        self._committed = broker.consumer_offsets(group).get((group, self.topic), {})
         self.unreadable = 0
 
     def rows(self, wanted: "MessageFilter", *, consumed: bool) -> Iterator[RetryRow]:

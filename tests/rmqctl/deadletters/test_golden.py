@@ -94,7 +94,13 @@ def test_filters_choose_among_dead_letters():
     assert [row["queue_offset"] for row in keyed] == [4]
 
 
-def test_a_group_without_dead_letters_is_not_found():
-    done = run("dlq", "browse", "g-fine", "-S", golden.store("retry-dlq-4.9"))
-    assert (done.code, done.out) == (3, "")
-    assert "g-fine has no dead letters" in done.err
+def test_a_group_without_dead_letters_has_none_and_an_unknown_one_is_not_found():
+    store = golden.store("retry-dlq-4.9")
+    for command in (("browse",), ("groups",), ("export",), ("redrive", "--all"), ("ack", "--all")):
+        verb, *options = command
+        done = run("dlq", verb, "g-fine", *options, "-S", store, "-o", "json", "--dry-run")
+        assert (done.code, done.json()) == (0, [])
+        missing = run("dlq", verb, "g-none", *options, "-S", store)
+        assert (missing.code, missing.out) == (3, "")
+        assert "group g-none does not exist" in missing.err
+    assert run("dlq", "show", "g-fine", "0", "-S", store).code == 3
