@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +74,9 @@ class BrokerConfig:
     broker takes several, which all consume the same queues and leave others alone."""
     flush_consumer_offset_interval_ms: int = 5_000
     """How often progress is written to consumerOffset.json (flushConsumerOffsetInterval)."""
+
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any]) -> Self:
+        """Make one of recorded values; names that this version does not know are left out."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in known})

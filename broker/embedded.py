@@ -29,6 +29,7 @@ from broker.tables.groups import GroupManager
 from broker.tables.topics import TopicManager
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
+from storage.configs.store_settings import read_store_settings
 from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
@@ -128,9 +129,13 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
     ) -> Self:
         """Open the store in a folder and serve it.
 
+        Without ``config`` the broker has the settings that were recorded for the store.
+
         Raises what ``MessageStore.open`` raises; with ``read_only`` what ``StoreView.open`` raises:
         then no lock is taken and nothing is written.
         """
+        if config is None:
+            config = BrokerConfig.from_record(read_store_settings(Path(root)).broker)
         if read_only:
             from storage.readonly import StoreView
 

@@ -1,9 +1,9 @@
 """Opening the store of a call, for reading or for writing."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqctl.errors import NotFound
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
     from rmqctl.context import Cli
-    from storage.config import StoreConfig
     from storage.readonly import StoreView
 
 
@@ -28,9 +27,9 @@ def open_for_reading(cli: "Cli") -> "EmbeddedBroker":
 
 
 def open_for_writing(
-    cli: "Cli", store_config: "StoreConfig | None" = None, *, create: bool = False
+    cli: "Cli", changes: Mapping[str, Any] | None = None, *, create: bool = False
 ) -> "EmbeddedBroker":
-    """The broker over the call's store.
+    """The broker over the call's store, with its settings but for ``changes`` of StoreConfig's.
 
     With ``create`` the user's default store is made if nobody named another one; a store that was
     named must exist, else NotFound (3).
@@ -43,6 +42,11 @@ def open_for_writing(
         create_store(cli.store.path)
         cli.say(f"made the store {cli.store.path}")
     _check_exists(cli)
+    store_config = None
+    if changes:
+        from storage.detect import detect_config
+
+        store_config = detect_config(cli.store.path).with_(**changes)
     return EmbeddedBroker.open(cli.store.path, store_config=store_config)
 
 
@@ -63,6 +67,7 @@ def tables_for_change(cli: "Cli") -> Iterator[Tables]:
     from broker.config import BrokerConfig
     from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
+    from storage.configs.store_settings import read_store_settings
     from storage.readonly import StoreView
     from storage.sharing.config_gate import config_gate
 
@@ -75,7 +80,7 @@ def tables_for_change(cli: "Cli") -> Iterator[Tables]:
         def now() -> int:
             return time.time_ns() // 1_000_000
 
-        config = BrokerConfig()
+        config = BrokerConfig.from_record(read_store_settings(view.root).broker)
         yield Tables(
             view,
             TopicManager(view.root, config, gate=gate, queues=view.queues, now=now),

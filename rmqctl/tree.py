@@ -121,6 +121,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "status": Leaf("broker", "status", "Show who does it, and what waits for its time"),
             "start": Leaf("broker", "start", "Do it in the foreground: deliver, check, clean"),
         },
+            "config": Leaf("broker_config", "config", "Show and change a store's settings"),
     ),
     "audit": Noun(
         "Audit: who has changed what, when and why.",

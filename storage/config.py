@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -96,6 +97,18 @@ class StoreConfig:
     def index_file_size(self) -> int:
         """Length of an index file: header, slots and entries."""
         return INDEX_HEADER_SIZE + 4 * self.max_hash_slot_num + 20 * self.max_index_num
+
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any]) -> Self:
+        """Make one of recorded values; names that this version does not know are left out.
+
+        Raises ValueError for a value out of its bounds.
+        """
+        known = {f.name for f in fields(cls)} - set(FIXED_FIELDS)
+        changes = {name: value for name, value in values.items() if name in known}
+        if "flush_disk_type" in changes:
+            changes["flush_disk_type"] = FlushDiskType(changes["flush_disk_type"])
+        return cls(**changes)
 
     def with_(self, **changes: Any) -> Self:
         """Give a copy with some fields replaced."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from .config import FIXED_FIELDS, StoreConfig
+from .configs.store_settings import read_store_settings
 from .errors import StoreNotFoundError, StoreNotReadableError, UnsupportedStoreError
 from .format.names import (
     ABORT,
@@ -37,14 +38,16 @@ _LOG_FILE_SIZES: Final = range(1024, 1 << 31)
 
 
 def detect_config(root: Path, config: StoreConfig | None = None) -> StoreConfig:
-    """Give the settings of the store in ``root``: ``config``'s, with the sizes that its files have.
+    """Give the settings of the store in ``root``, with the sizes that its files have.
+
+    ``config`` None takes those that were recorded for the store (configs/store_settings.py).
 
     Raises StoreNotFoundError, StoreNotReadableError, UnsupportedStoreError, and CorruptFileError
     or StoreVersionError for rmqctl's own record.
     """
-    base = config or StoreConfig()
     check_is_store(root)
     try:
+        base = config or StoreConfig.from_record(read_store_settings(root).store)
         sizes = read_sizes(root)
         if sizes is None or any(name not in sizes for name in FIXED_FIELDS):
             sizes = _sizes_of_files(root, base) | (sizes or {})

@@ -72,7 +72,10 @@ class SharedTable(Generic[T]):
         return self._put(name, item, note, check) is None
 
     def remove(self, name: str, note: Mapping[str, Any], check: Check[T] | None = None) -> bool:
-        """Forget the settings of one name, noted in the journal first; False if there are none."""
+        """Forget the settings of one name, noted in the journal first; False if there are none.
+
+        Raises NoPermissionError on a store that is open for reading only.
+        """
         if self._gate is None:
             raise NoPermissionError(READ_ONLY)
         with self._gate():

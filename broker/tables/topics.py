@@ -53,7 +53,8 @@ class TopicManager:
         now: Callable[[], int],
         fs: FileSystem | None = None,
     ) -> None:
-        self._config = config
+        self.config = config
+        """Whose topics they are."""
         self._queues = queues
         self._table: SharedTable[TopicConfig] = SharedTable(
             topics_file(root, fs),
@@ -208,7 +209,7 @@ class TopicManager:
         template = self._table.get(default_topic)
         if template is None or not template.inherited:
             return None
-        automatic = self._config.auto_create_topic_enable
+        automatic = self.config.auto_create_topic_enable
         if default_topic == AUTO_CREATE_TOPIC_KEY_TOPIC and not automatic:
             return None  # such a broker takes the inherit bit from TBW102
         queues = max(0, min(default_queue_nums, template.write_queue_nums))

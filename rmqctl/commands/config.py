@@ -49,7 +49,7 @@ def get(
     row = next(row for row in _rows(cli) if row.setting == name)
     if row.value is None:
         raise NotFound(f"{name} is not set: {KEYS[name][1]}")
-    if cli.setting("output") is None:
+    if "output" not in cli.given:  # whatever the settings say: this is for scripts
         cli.out.write(row.value + "\n")
     else:
         cli.one(row)

@@ -280,7 +280,7 @@ def _join(
     limited = reading.ends or reading.most is not None
     config, client_config = joining.configs(group, options, limited=limited, ends=reading.ends)
     show_logs(cli)
-    with open_for_writing(cli, joining.STORE_CONFIG) as broker:
+    with open_for_writing(cli, joining.STORE_CHANGES) as broker:
         queues = selection.queues_of(broker, topic, chosen.queues)
         if not options.orderly:  # which waits at a message that fails, unless told otherwise
             config = joining.with_limit_of_group(broker, group, config)

@@ -150,7 +150,7 @@ def alter(
             ChangedGroupRow,
             list(change_rows(changes)),
             lambda: change_groups(tables, changes, lambda name: change_note(cli, group=name)),
-            question=f"Change {len(changes)} group(s)?",
+            question=f"Change {', '.join(names)}?",
             execute_by_default=True,
         )
 

@@ -1,7 +1,7 @@
 """``rmqctl produce``: send lines, files, JSON or generated messages."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -13,7 +13,6 @@ from rmqctl.sending.sources import Input, Portion, Source
 if TYPE_CHECKING:
     from broker.api import Broker
     from rmqctl.sending.sender import Defaults
-    from storage.config import StoreConfig
 
 _BATCH = 4096
 _INPUTS = ("text", "jsonl", "csv", "hex")
@@ -119,7 +118,7 @@ def produce(
     _check(defaults)
     reading = _Reading(files or [], input_format, ends, key_delimiter, form, template)
     source = _source(cli, topic, reading, count)
-    with open_for_writing(cli, _flush_config(sync), create=True) as broker:
+    with open_for_writing(cli, _flush_change(sync), create=True) as broker:
         _check_queue(broker, defaults)
         run = ProduceRun(cli, pace, limits)
         if source.total_bytes is not None:
@@ -289,10 +288,11 @@ def _longest_record(reading: _Reading) -> int:
     return 6 * (MAX_MESSAGE_SIZE + MAX_PROPERTIES_LENGTH)
 
 
-def _flush_config(sync: bool | None) -> "StoreConfig | None":
+def _flush_change(sync: bool | None) -> dict[str, Any]:
+    """What of the store's settings the call changes for itself."""
     if sync is None:
-        return None
-    from storage.config import FlushDiskType, StoreConfig
+        return {}
+    from storage.config import FlushDiskType
 
     kind = FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH
-    return StoreConfig(flush_disk_type=kind)
+    return {"flush_disk_type": kind}

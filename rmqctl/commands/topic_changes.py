@@ -135,7 +135,7 @@ def alter(
             ChangedTopicRow,
             list(change_rows(tables, changes)),
             lambda: change_topics(tables, changes, lambda name: change_note(cli, topic=name)),
-            question=f"Change {len(changes)} topic(s)?",
+            question=f"Change {', '.join(names)}?",
             execute_by_default=True,
         )
 

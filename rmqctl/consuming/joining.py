@@ -15,7 +15,6 @@ from client.subscribing.consumer_settings import set_by_name
 from rmqctl.consuming.selection import offset_of
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.text.positions import Bound
-from storage.config import StoreConfig
 from storage.model import MessageQueue, retry_topic
 
 if TYPE_CHECKING:
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from rmqctl.text.positions import Point
 
 PULL_BATCH: Final = 256
-STORE_CONFIG: Final = StoreConfig(
-    max_transfer_count_in_memory=PULL_BATCH,
-    max_transfer_bytes_in_memory=1 << 20,
-)
+STORE_CHANGES: Final = {
+    "max_transfer_count_in_memory": PULL_BATCH,
+    "max_transfer_bytes_in_memory": 1 << 20,
+}
 """Reads as much at once as a printing member pulls."""
 _END_WAIT_MS: Final = 50
 _LISTENER_WAIT_MS: Final = 10_000

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from broker.config import BrokerConfig
 from broker.tables.topics import TopicManager
 from rmqctl.errors import NotFound, Refused
 from rmqctl.rows.topics import DeletedTopicRow
@@ -102,7 +101,7 @@ class TopicDeletion:
         with alone(root):
             # The gate is held already, so the topics need none of their own.
             topics = TopicManager(
-                root, BrokerConfig(), gate=nullcontext, queues=view.queues, now=_now
+                root, self._tables.topics.config, gate=nullcontext, queues=view.queues, now=_now
             )
             check = unchanged(f"topic {topic}", self._config)
             if not topics.delete(topic, note, check):

@@ -1,6 +1,8 @@
-"""The row of ``broker status``."""
+"""The rows of the ``broker`` commands."""
 
 from typing import Annotated, Any, NamedTuple
+
+from rmqctl.output.fields import OmitNull, Wide
 
 
 class BrokerStatus(NamedTuple):
@@ -28,3 +30,18 @@ class BrokerStatus(NamedTuple):
     half_messages: Annotated[
         dict[str, Any], "pending, checked_offset, max_offset, oldest_timestamp of transactions"
     ]
+
+
+class BrokerSettingRow(NamedTuple):
+    """One setting of a store's broker."""
+
+    setting: Annotated[str, "the setting, as broker.config and storage.config name it"]
+    old: Annotated[str | None, OmitNull("what it was, where it is changed")]
+    value: Annotated[str | None, "what it is, or will be; null where it depends on the store"]
+    origin: Annotated[str, "built-in, rmqctl/settings.json, or the store's files"]
+    broker_conf: Annotated[
+        str | None, "the line of a Java broker's broker.conf; null if it has none"
+    ]
+    fixed: Annotated[bool, Wide("whether it holds for the life of the store")]
+    meaning: Annotated[str, Wide("what it is")]
+    applied: Annotated[bool | None, OmitNull("whether it is so now; null in a plan")]

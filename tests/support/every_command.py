@@ -31,6 +31,7 @@ class Call(NamedTuple):
 
 CHANGES: Final = True
 _SENT: Final = frozenset({"msg_id", "offset_msg_id"})
+_TIMED: Final = frozenset({"elapsed_ms"})
 _REDRIVEN: Final = frozenset({"run", "new_msg_id", "new_queue_id", "new_queue_offset"})
 
 CALLS: Final = (
@@ -103,9 +104,14 @@ CALLS: Final = (
     Call("offset export"),
     Call("lag show"),
     Call("lag show -- --by queue"),
+    Call("lag report -- --engine local --as-of 2030-01-01 -q", rows_at="groups", volatile=_TIMED),
     Call("lag histogram -- readers --of tag"),
     Call("lag risk -- --within 99d"),
     Call("broker status"),
+    Call("broker config"),
+    Call("broker config -- get brokerName autoCreateTopicEnable"),
+    Call("broker config -- set fileReservedTime 24 -n"),
+    Call("broker config -- set messageDelayLevel 7s --yes", CHANGES),
     Call("audit list"),
     Call("audit show -- 3"),
     Call("store init -- {new} --small", CHANGES),

@@ -1,0 +1,86 @@
+"""``rmqctl broker config get|set``: the settings of a store and of its broker."""
+
+from typing import Annotated
+
+import typer
+
+from rmqctl.changing.journal import change_note
+from rmqctl.changing.steps import carry_out
+from rmqctl.context import Cli, context_of, prints
+from rmqctl.errors import UsageProblem
+from rmqctl.opening import open_for_reading
+from rmqctl.rows.brokers import BrokerSettingRow
+
+_ACTIONS = ("get", "set")
+
+
+@prints(BrokerSettingRow)
+def config(
+    ctx: typer.Context,
+    action: Annotated[str, typer.Argument(metavar="get|set", help="What to do")] = "get",
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SETTING...|SETTING VALUE]", help="Default: all settings"),
+    ] = None,
+    unset: Annotated[
+        bool, typer.Option("--unset", help="With set: take the default again")
+    ] = False,
+    broker_conf: Annotated[
+        bool,
+        typer.Option("--broker-conf", help="Print what a Java broker's broker.conf must say"),
+    ] = False,
+) -> None:
+    """Show the settings of a store and of its broker, or change one.
+
+    They hold for every process of rmqctl that opens the store from then on; the names are
+    RocketMQ's or ours. A Java broker reads its own broker.conf instead. Lengths of files can not
+    change.
+
+    All of them:               rmqctl broker config get
+    One:                       rmqctl broker config get fileReservedTime
+    Keep files for a day:      rmqctl broker config set fileReservedTime 24
+    For a Java broker:         rmqctl broker config get --broker-conf
+    """
+    cli = context_of(ctx)
+    if action not in _ACTIONS:
+        raise UsageProblem(f"{action!r} is neither get nor set")
+    names = words or []
+    if action == "get":
+        _get(cli, names, unset=unset, broker_conf=broker_conf)
+    elif broker_conf or len(names) != (1 if unset else 2):
+        raise UsageProblem("set takes a SETTING and a VALUE, or a SETTING and --unset")
+    else:
+        _set(cli, names[0], None if unset else names[1])
+
+
+def _get(cli: Cli, names: list[str], *, unset: bool, broker_conf: bool) -> None:
+    from rmqctl.managing.broker_settings import BrokerSettings
+
+    if unset:
+        raise UsageProblem("--unset belongs to set")
+    with open_for_reading(cli) as broker:
+        settings = BrokerSettings(broker.view.root, broker.view.config)
+        if broker_conf:
+            cli.out.write("".join(f"{line}\n" for line in settings.java_lines()))
+        else:
+            cli.rows(BrokerSettingRow, settings.rows([settings.name_of(name) for name in names]))
+
+
+def _set(cli: Cli, word: str, value: str | None) -> None:
+    from rmqctl.managing.broker_settings import BrokerSettings
+    from storage.sharing.holders import find_holders
+
+    with open_for_reading(cli) as broker:
+        settings = BrokerSettings(broker.view.root, broker.view.config)
+        writers = find_holders(broker.view.root).writers
+    name = settings.name_of(word)
+    if writers:
+        cli.say(f"process {', '.join(map(str, writers))} keeps the old value until it ends")
+    carry_out(
+        cli,
+        BrokerSettingRow,
+        settings.plan(name, value),
+        lambda: settings.change(name, value, change_note(cli, what=name), cli.now_ms),
+        question=f"Change {name}?",
+        execute_by_default=True,
+    )

@@ -1,0 +1,64 @@
+"""Settings of one store that somebody has changed: ``<store>/rmqctl/settings.json``.
+
+    {"version":1,"store":{"file_reserved_time_hours":24},"broker":{"broker_name":"broker-b"}}
+
+Names are those of StoreConfig and BrokerConfig; what is not there has its default. A Java broker
+knows nothing of it, it reads its own broker.conf. The lengths of files are elsewhere (layout.py).
+One line with a check sum (sealed_json), replaced as a whole under the gate.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
+from storage.files.fs import FileSystem
+from storage.format.names import OURS
+
+from .config_file import write_synced
+from .sealed_json import seal, unseal
+
+SETTINGS_FILE: Final = "settings.json"
+VERSION: Final = 1
+
+
+class StoreSettings(NamedTuple):
+    """What was changed, by name: of StoreConfig, and of BrokerConfig."""
+
+    store: dict[str, Any]
+    broker: dict[str, Any]
+
+
+def read_store_settings(root: Path) -> StoreSettings:
+    """Give the changed settings of a store; none if there is no such file.
+
+    Raises CorruptFileError and StoreVersionError.
+    """
+    path = root / OURS / SETTINGS_FILE
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return StoreSettings({}, {})
+    entry = unseal(data)
+    if entry is None:
+        raise CorruptFileError(path, 0, "the check sum is wrong (remove it for the defaults)")
+    if entry["version"] > VERSION:
+        raise StoreVersionError(path, entry["version"], VERSION)
+    return StoreSettings(dict(entry["store"]), dict(entry["broker"]))
+
+
+def write_store_settings(root: Path, settings: StoreSettings, fs: FileSystem | None = None) -> None:
+    """Replace the changed settings; needs the gate. On the device when this returns.
+
+    Processes that have the store open keep what they have read. Raises StoreNotWritableError.
+    """
+    fs = fs or FileSystem()
+    path = root / OURS / SETTINGS_FILE
+    entry = {"version": VERSION, "store": settings.store, "broker": settings.broker}
+    try:
+        fs.make_dirs(path.parent)
+        fs.rename(write_synced(fs, path, seal(entry)), path)
+        fs.sync_dir(path.parent)
+    except OSError as error:
+        raise StoreNotWritableError(path, error.strerror or str(error)) from error
