@@ -53,7 +53,10 @@ def with_id(
             DAMAGED,
         )
     where = view.root if topic is None else f"topic {topic} of {view.root}"
-    raise NotFound(f"no message has the id {message_id} in {where}")
+    raise NotFound(
+        f"no message has the id {message_id} in {where}; "
+        "'rmqctl message query --key ID --scan' looks without the index"
+    )
 
 
 def _log_position(message_id: str) -> int | None:

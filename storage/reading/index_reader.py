@@ -118,6 +118,8 @@ class IndexReader:
             header = self.header(name)
             if header is None or header.index_count <= 1:
                 continue
+            if not 0 <= header.begin_phy_offset <= header.end_phy_offset < end:
+                continue  # damaged: nobody knows what it covers
             if start < min(header.begin_phy_offset, end):
                 gaps.append((start, min(header.begin_phy_offset, end)))
             start = max(start, header.end_phy_offset)

@@ -154,6 +154,20 @@ def test_the_index_alone_gives_what_it_leads_to(tmp_path):
         assert [shown["commitlog_offset"] for shown in found] == [row["commitLogOffset"]]
 
 
+def test_an_index_that_says_it_covers_too_much_is_not_believed(tmp_path):
+    root = golden.extract("basic-4.9", tmp_path)
+    row = golden.manifest("basic-4.9")["messages"][100]
+    for path in root.glob("index/*"):
+        with path.open("r+b") as file:
+            file.seek(24)
+            file.write((1 << 50).to_bytes(8, "big"))  # endPhyOffset
+            file.seek(40)
+            file.write(bytes(4 * 5_000_000))  # all slots
+    for what in (["get", row["offsetMsgId"]], ["query", "-k", row["properties"]["UNIQ_KEY"]]):
+        result = run("message", *what, "-S", root, "-o", "jsonl")
+        assert json.loads(result.lines[0])["commitlog_offset"] == row["commitLogOffset"]
+
+
 @pytest.mark.feature(29, 35)
 def test_a_key_of_more_than_64_messages_is_found_in_all_of_them(store):
     lines = b"\n".join(b"%d" % number for number in range(300))
