@@ -1,6 +1,8 @@
 """Errors of reports.
 
 AnalyticsError
+  NoSuchStoreError      nothing matches what was named
+  ManifestError         a list of stores is malformed
   JavaNotFoundError     no Java that Spark runs on
   SparkNotFoundError    the [spark] extra is not installed
   SparkFailedError      Spark did not start, or a job of it failed
@@ -13,6 +15,20 @@ from pathlib import Path
 
 class AnalyticsError(Exception):
     """A report could not be made."""
+
+
+class NoSuchStoreError(AnalyticsError):
+    """Nothing matches what was named."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"no folder matches {text}")
+
+
+class ManifestError(AnalyticsError):
+    """A list of stores is malformed; says in which line, and what is wrong."""
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        super().__init__(f"{path}, line {line}: {reason}")
 
 
 class JavaNotFoundError(AnalyticsError):

@@ -328,9 +328,13 @@ def _warnings(surveys: Sequence[Survey], counted: Partials) -> Iterator[str]:
     for survey in surveys:
         for sentence in survey.warnings:
             yield f"{survey.ref.broker}: {sentence}"
+        lost: dict[str, list[str]] = defaultdict(list)
         for orphan in survey.orphans:
+            lost[orphan.topic].append(orphan.group)
+        for topic, groups in lost.items():
+            who = "group" if len(groups) == 1 else "groups"
             yield (
-                f"{survey.ref.broker}: group {orphan.group} has progress in {orphan.topic}, "
+                f"{survey.ref.broker}: {who} {', '.join(groups)}: progress in {topic}, "
                 "which does not exist"
             )
     if counted.unreadable:

@@ -7,23 +7,9 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from analytics.errors import AnalyticsError
+from analytics.errors import AnalyticsError, ManifestError, NoSuchStoreError
 
 _LISTS: Final = (".yaml", ".yml")
-
-
-class ManifestError(AnalyticsError):
-    """A list of stores is malformed; says in which line, and what is wrong."""
-
-    def __init__(self, path: Path, line: int, reason: str) -> None:
-        super().__init__(f"{path}, line {line}: {reason}")
-
-
-class NoSuchStoreError(AnalyticsError):
-    """Nothing matches what was named."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(f"no folder matches {text}")
 
 
 class StoreRef(NamedTuple):

@@ -125,10 +125,14 @@ def _judge(error: BaseException) -> tuple[int, str]:
 
 def _library_codes() -> Sequence[tuple[type[Exception], int]]:
     """Which errors of the libraries have an exit code of their own; the first that fits counts."""
+    from analytics import errors as analytics
     from broker import errors as broker
     from storage import errors
 
     return (
+        (analytics.NoSuchStoreError, exit_codes.NOT_FOUND),
+        (analytics.ManifestError, exit_codes.USAGE),
+        (analytics.AnalyticsError, exit_codes.FAILURE),
         (broker.InvalidNameError, exit_codes.USAGE),
         (broker.MessageIllegalError, exit_codes.USAGE),
         (broker.SubscriptionParseError, exit_codes.USAGE),

@@ -109,6 +109,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         "Lag: who is late, by how much, since when, and what is about to be lost.",
         {
             "show": Leaf("lag", "show", "Show how far groups are behind"),
+            "report": Leaf("lag_report", "report", "Report on many stores, counted by Spark"),
             "histogram": Leaf("lag_backlog", "histogram", "Show ages, sizes, tags of a backlog"),
             "watch": Leaf("lag", "watch", "Watch how far groups are behind, live"),
             "check": Leaf("lag_check", "check", "Say whether groups are fine, for monitoring"),
@@ -120,8 +121,8 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         {
             "status": Leaf("broker", "status", "Show who does it, and what waits for its time"),
             "start": Leaf("broker", "start", "Do it in the foreground: deliver, check, clean"),
-        },
             "config": Leaf("broker_config", "config", "Show and change a store's settings"),
+        },
     ),
     "audit": Noun(
         "Audit: who has changed what, when and why.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 LOCAL: Final = "local[*]"
+_REACH_S: Final = 5.0
 _LOG4J: Final = """\
 status = off
 rootLogger.level = warn
@@ -150,6 +152,7 @@ class SparkSession:
         return {**(_LOOPBACK if loopback else {}), "spark.locality.wait": "0s"}
 
     def _start(self, work: Path) -> None:
+        _check_reachable(self.master)
         try:
             from pyspark import SparkConf, SparkContext, java_gateway
         except ImportError as error:
@@ -198,6 +201,22 @@ def _environment(**values: str | None) -> Iterator[None]:
     finally:
         for name, value in before.items():
             _set(name, value)
+
+
+def _check_reachable(master: str) -> None:
+    """Spark itself tries for a minute before it gives up."""
+    if not master.startswith("spark://"):
+        return
+    tried = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), _REACH_S).close()
+        except (OSError, ValueError) as error:
+            tried.append(f"{address}: {getattr(error, 'strerror', None) or error}")
+        else:
+            return
+    raise SparkFailedError(f"no Spark master answers at {', '.join(tried)}")
 
 
 def _set(name: str, value: str | None) -> None:

@@ -203,7 +203,7 @@ def test_oddities_are_warned_of(tmp_path: Path) -> None:
     text = "\n".join(found.warnings)
     assert "group g is beyond the end of T in queue 0 (by 94): left out of sums" in text
     assert "group h has no progress in 1 of 3 queues of T" in text
-    assert "group i has progress in gone, which does not exist" in text
+    assert "group i: progress in gone, which does not exist" in text
     assert found.orphans == [{"broker": "broker-0", "group": "i", "topic": "gone"}]
     by_group = {row["group"]: row for row in found.groups}
     assert by_group["g"]["lag"] is None

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from analytics.stores import ManifestError, NoSuchStoreError, StoreRef, find_stores
+from analytics.errors import ManifestError, NoSuchStoreError
+from analytics.stores import StoreRef, find_stores
 
 
 def test_folders_are_called_after_themselves_or_the_one_above(tmp_path: Path) -> None:

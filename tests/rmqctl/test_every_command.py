@@ -235,7 +235,15 @@ def test_people_get_whole_values_and_nothing_that_commands_their_terminal(called
 
 def is_list(call: Call) -> bool:
     """Whether its plain form is the rows and nothing else."""
-    whole = {"consume", "produce", "message export", "store fsck", "config get", "mqadmin"}
+    whole = {
+        "consume",
+        "produce",
+        "message export",
+        "store fsck",
+        "lag report",
+        "config get",
+        "mqadmin",
+    }
     return not call.changes and call.command not in whole
 
 

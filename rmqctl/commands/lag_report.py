@@ -1,0 +1,203 @@
+"""``rmqctl lag report``: how late everybody is, over one or many stores, and why."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import StrEnum
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqctl.context import Cli, context_of, prints
+from rmqctl.errors import PartlyDone
+from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
+from rmqctl.output.view import Format
+from rmqctl.rows.lag_report import (
+    LagReport,
+    ReportGroupRow,
+    ReportHourRow,
+    ReportMinuteRow,
+    ReportQueueRow,
+    ReportTagRow,
+    ReportTopicRow,
+)
+
+if TYPE_CHECKING:
+    from analytics.report import Report
+
+
+class EngineName(StrEnum):
+    """Who counts."""
+
+    SPARK = "spark"
+    LOCAL = "local"
+    AUTO = "auto"
+
+
+class By(StrEnum):
+    """What a row is about."""
+
+    GROUP = "group"
+    TOPIC = "topic"
+    QUEUE = "queue"
+    TAG = "tag"
+    MINUTE = "minute"
+    HOUR = "hour"
+
+
+_WHOLE = frozenset({Format.JSON, Format.JSONL, Format.YAML})
+
+
+@prints(LagReport)
+def report(
+    ctx: typer.Context,
+    groups: Groups = None,
+    group: MoreGroups = None,
+    topic: Topics = None,
+    by: Annotated[By, typer.Option("--by", help="What a row is about")] = By.GROUP,
+    engine: Annotated[EngineName, typer.Option("--engine", help="Who counts")] = EngineName.SPARK,
+    master: Annotated[
+        str | None, typer.Option("--master", metavar="URL", help="Spark's master; default local[*]")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="T", help="Minutes and hours from this time on only"),
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option("--window", metavar="DUR", help="The same, as a time before the report"),
+    ] = None,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", metavar="T", help="Count ages from this time")
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option("--compare", metavar="FILE", help="An earlier report, saved as JSON"),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, metavar="N", help="The N largest backlogs only")
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option("--save", metavar="FILE", help="Write to this file instead")
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Look at each record: for odd clocks, tags of one hash")
+    ] = False,
+    include_retry: IncludeRetry = False,
+) -> None:
+    """Report how late groups are: by group, topic, queue, tag, minute and hour, over many stores.
+
+    Reads files only, of stores in use, copies, and disks of dead brokers. --store is repeatable,
+    takes patterns, and YAML files that map names of brokers to folders. JSON and YAML hold the
+    whole report, all other formats the rows of --by.
+
+    Without Spark:             rmqctl lag report --engine local
+    All brokers of a cluster:  rmqctl lag report -S '/disks/*/store' -o json --save now.json
+    What has changed since:    rmqctl lag report --compare now.json
+    Why it is late:            rmqctl lag report readers --by tag
+    """
+    cli = context_of(ctx)
+    began = time.monotonic()
+    form = cli.view.format  # a wrong one is told before anything is counted
+    from rmqctl.lag import reporting
+    from rmqctl.text.durations import parse_duration
+
+    moment = reporting.now_ms() if as_of is None else cli.time("--as-of", as_of)
+    begin = None if since is None else cli.time("--since", since)
+    if window is not None:
+        begin = max(begin or 0, moment - cli.parsed("--window", parse_duration, window))
+    previous = None if compare is None else reporting.read_previous(compare)
+    from analytics.survey import Choice
+
+    refs = reporting.stores_of(cli)
+    choice = Choice(named(groups, group) or None, topic, include_retry)
+    asked = reporting.Asked(refs, choice, moment, exact)
+    with reporting.engine_of(cli, engine, master, len(refs)) as who:
+        made = reporting.made_report(cli, who, asked)
+        name = who.name
+    found = made.report
+    shown = reporting.largest(reporting.compared(found.groups, previous), top)
+    elapsed_ms = round((time.monotonic() - began) * 1000)
+    for warning in found.warnings:
+        cli.warn(warning)
+    cli.say(reporting.summary(found, name, elapsed_ms))
+    with _output(cli, save):
+        if form in _WHOLE:
+            cli.one(_whole(found, name, elapsed_ms, shown, begin))
+        else:
+            _print_rows(cli, found, by, shown, begin)
+    if made.unreadable:
+        raise PartlyDone(f"{len(made.unreadable)} of {len(refs)} stores could not be read")
+
+
+@contextmanager
+def _output(cli: Cli, save: str | None) -> Iterator[None]:
+    """Have what is printed in this block go into a file, which is there when it is whole."""
+    if save is None:
+        yield
+        return
+    from rmqctl.exchange.forms import saved_to
+    from rmqctl.output.stdout import Stdout
+
+    usual = cli.out
+    with saved_to(Path(save)) as file:
+        text = TextIOWrapper(file, "utf-8")
+        cli.out = Stdout(text)
+        try:
+            yield
+            cli.out.flush()
+        finally:
+            cli.out = usual
+            text.detach()  # else it would close the file
+    cli.say(f"wrote {save}")
+
+
+def _whole(
+    found: "Report", engine: str, elapsed_ms: int, shown: list[dict[str, Any]], begin: int | None
+) -> LagReport:
+    from rmqctl.lag.reporting import only, since
+
+    fields = asdict(found)
+    minutes = since(found.minutes, "minute_timestamp", begin)
+    hours = since(found.hours, "hour_timestamp", begin)
+    fields.update(
+        groups=[
+            {name: value for name, value in row.items() if _tells(name, value)} for row in shown
+        ],
+        queues=only(found.queues, shown),
+        tags=only(found.tags, shown),
+        minutes=only(minutes, shown),
+        hours=only(hours, shown),
+        ages=only(found.ages, shown),
+    )
+    return LagReport(engine=engine, elapsed_ms=elapsed_ms, **fields)
+
+
+def _tells(name: str, value: object) -> bool:
+    return value is not None or name not in {"lag_before", "lag_change"}
+
+
+def _print_rows(
+    cli: Cli, found: "Report", by: By, shown: list[dict[str, Any]], begin: int | None
+) -> None:
+    from rmqctl.lag.reporting import only, since, topic_rows
+
+    match by:
+        case By.GROUP:
+            cli.rows(ReportGroupRow, (ReportGroupRow(**row) for row in shown))
+        case By.TOPIC:
+            cli.rows(ReportTopicRow, (ReportTopicRow(**row) for row in topic_rows(shown)))
+        case By.QUEUE:
+            rows = only(found.queues, shown)
+            cli.rows(ReportQueueRow, (ReportQueueRow(**row) for row in rows))
+        case By.TAG:
+            cli.rows(ReportTagRow, (ReportTagRow(**row) for row in only(found.tags, shown)))
+        case By.MINUTE:
+            rows = only(since(found.minutes, "minute_timestamp", begin), shown)
+            cli.rows(ReportMinuteRow, (ReportMinuteRow(**row) for row in rows))
+        case By.HOUR:
+            rows = only(since(found.hours, "hour_timestamp", begin), shown)
+            cli.rows(ReportHourRow, (ReportHourRow(**row) for row in rows))

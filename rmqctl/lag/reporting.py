@@ -1,0 +1,192 @@
+"""Making the report of a call: which stores, who counts, and what is shown of it."""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analytics.health import Health, worst
+from analytics.lag_report import Made, lag_report
+from analytics.stores import StoreRef, find_stores
+from broker.validation import check_group
+from rmqctl.errors import CliError, NotFound, UsageProblem
+
+if TYPE_CHECKING:
+    from analytics.engines import Engine
+    from analytics.report import Report, Row
+    from analytics.survey import Choice
+    from rmqctl.context import Cli
+
+
+class Asked(NamedTuple):
+    """What a call asks for."""
+
+    refs: Sequence[StoreRef]
+    choice: "Choice"
+    as_of: int
+    exact: bool
+
+
+def stores_of(cli: "Cli") -> list[StoreRef]:
+    """The stores that the call names, else the one that all commands use."""
+    named = cli.settings.get("store")
+    if named is None:
+        return find_stores([str(cli.store.path)])
+    return find_stores(named.value if isinstance(named.value, list) else [named.value])
+
+
+@contextmanager
+def engine_of(cli: "Cli", name: str, master: str | None, stores: int) -> "Iterator[Engine]":
+    """The engine that counts: ``auto`` is local for one store, Spark for many or with a master."""
+    if name == "auto":
+        name = "spark" if master is not None or stores > 1 else "local"
+    if name == "local":
+        if master is not None:
+            raise UsageProblem("--master is for Spark; leave it out, or leave out --engine local")
+        from analytics.engines.local import LocalEngine
+
+        yield LocalEngine()
+        return
+    from analytics.engines.spark import SparkEngine
+    from analytics.spark.session import LOCAL, SparkSession
+
+    session = SparkSession(master or LOCAL)
+    try:
+        with session:
+            yield SparkEngine(session)
+    finally:
+        if cli.flag("debug"):
+            cli.detail(session.said().rstrip())
+
+
+def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> Made:
+    """Make the report. Raises what opening it raises if no store can be read."""
+    with cli.progress("counting", "messages", 1) as bar:
+        done = 0
+
+        def tell(counted: int, total: int) -> None:
+            nonlocal done
+            bar.total = total or 1
+            bar.advance(counted - done, counted - done)
+            done = counted
+
+        made = lag_report(
+            engine, asked.refs, asked.as_of, asked.choice, exact=asked.exact, progress=tell
+        )
+    if len(made.unreadable) == len(asked.refs):
+        from storage.readonly import StoreView
+
+        first = made.unreadable[0]
+        StoreView.open(first.ref.path).close()  # says why, in its own words
+        raise CliError(f"{first.ref.path}: {first.reason}")
+    if not made.unreadable:
+        _check_known(made.report, asked.choice)
+    return made
+
+
+def _check_known(report: "Report", choice: "Choice") -> None:
+    groups = {row["group"] for row in (*report.groups, *report.orphans)}
+    for group in choice.groups or ():
+        if group not in groups:
+            check_group(group)
+            raise NotFound(f"group {group} has no progress in any of these stores")
+
+
+class Previous(NamedTuple):
+    """An earlier report to compare with."""
+
+    as_of: int
+    lags: dict[tuple[str, str], int | None]
+
+
+def read_previous(path: str) -> Previous:
+    """Read a report that was saved as JSON. UsageProblem if it is none."""
+    try:
+        text = Path(path).read_text("utf-8")
+        document = json.loads(text)
+        lags = {(row["group"], row["topic"]): row["lag"] for row in document["groups"]}
+        return Previous(int(document["as_of"]), lags)
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageProblem(
+            f"--compare: {path} is no report; make one with 'rmqctl lag report -o json --save FILE'"
+        ) from error
+
+
+def compared(groups: Iterable["Row"], previous: Previous | None) -> list["Row"]:
+    """Group rows with the lag of an earlier report, and how it has changed."""
+    rows = []
+    for row in groups:
+        before = None if previous is None else previous.lags.get((row["group"], row["topic"]))
+        known = before is not None and row["lag"] is not None
+        change = row["lag"] - before if known else None
+        rows.append({**row, "lag_before": before, "lag_change": change})
+    return rows
+
+
+def largest(groups: Sequence["Row"], number: int | None) -> list["Row"]:
+    """The groups that are furthest behind, first; all of them, as they are, without a number."""
+    if number is None:
+        return list(groups)
+    return sorted(groups, key=lambda row: -(row["lag"] or 0))[:number]
+
+
+def only(rows: Iterable["Row"], groups: Sequence["Row"]) -> list["Row"]:
+    """The rows of these groups and topics."""
+    wanted = {(row["group"], row["topic"]) for row in groups}
+    return [row for row in rows if (row["group"], row["topic"]) in wanted]
+
+
+def since(rows: Iterable["Row"], field: str, begin: int | None) -> list["Row"]:
+    """The rows of times from ``begin`` on; those of unknown time stay."""
+    return [row for row in rows if begin is None or row[field] is None or row[field] >= begin]
+
+
+def topic_rows(groups: Sequence["Row"]) -> Iterator["Row"]:
+    """Group rows, summed up by topic."""
+    topics: dict[str, list[Row]] = defaultdict(list)
+    for row in groups:
+        topics[row["topic"]].append(row)
+    for topic, rows in sorted(topics.items()):
+        yield {
+            "topic": topic,
+            "groups": len(rows),
+            "lag": _sum(rows, "lag"),
+            "lag_bytes": _sum(rows, "lag_bytes"),
+            "oldest_unread_timestamp": min(_known(rows, "oldest_unread_timestamp"), default=None),
+            "oldest_unread_age_ms": max(_known(rows, "oldest_unread_age_ms"), default=None),
+            "status": str(worst(Health(row["status"]) for row in rows)),
+        }
+
+
+def _known(rows: Iterable["Row"], name: str) -> list[Any]:
+    return [row[name] for row in rows if row[name] is not None]
+
+
+def _sum(rows: Iterable["Row"], name: str) -> int | None:
+    known = _known(rows, name)
+    return sum(known) if known else None
+
+
+def now_ms() -> int:
+    """The time."""
+    return time.time_ns() // 1_000_000
+
+
+def summary(report: "Report", engine: str, elapsed_ms: int) -> str:
+    """One sentence about the whole."""
+    totals = report.totals
+    lag = "unknown" if totals["lag"] is None else f"{totals['lag']:,}"
+    where = f"{_many(totals['groups'], 'group')} in {_many(totals['stores'], 'store')}"
+    return (
+        f"{where}: {lag} messages behind, status {totals['status']}; "
+        f"counted by {engine} in {elapsed_ms} ms"
+    )
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,129 @@
+"""The rows of ``lag report``."""
+
+from typing import Annotated, Any, NamedTuple
+
+from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.rows.lag import (
+    Age,
+    Drain,
+    Lag,
+    LagBytes,
+    Lost,
+    Oldest,
+    Queues,
+    RateIn,
+    RateOut,
+    Risk,
+    Status,
+)
+
+Messages = Annotated[int, "messages that it has not read and that are still there"]
+Bytes = Annotated[int, "their bytes in the log"]
+
+
+class ReportGroupRow(NamedTuple):
+    """A group in a topic, over all stores."""
+
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str, "the topic"]
+    queues: Queues
+    lag: Lag
+    lag_bytes: LagBytes
+    oldest_unread_timestamp: Oldest
+    oldest_unread_age_ms: Age
+    rate_in: RateIn
+    rate_out: RateOut
+    drain_ms: Drain
+    status: Status
+    retry: Annotated[int, "the group's messages that wait for their next attempt, of all topics"]
+    dlq: Annotated[int, "the group's dead letters, of all topics"]
+    worst_queue_id: Annotated[int | None, Wide("the queue with the largest lag")]
+    skew: Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]
+    lost: Lost
+    risk_timestamp: Risk
+    unknown_queues: Annotated[int, Wide("queues that are not in the sums: nothing is known")]
+    lag_before: Annotated[int | None, OmitNull("lag in the report that this is compared with")]
+    lag_change: Annotated[int | None, OmitNull("how much lag has grown since")]
+
+
+class ReportQueueRow(NamedTuple):
+    """A group in a queue."""
+
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str, "the topic"]
+    broker: Annotated[str, "the broker's name"]
+    queue_id: Annotated[int, "the queue"]
+    min_offset: Annotated[int, "the first message that is still there"]
+    committed_offset: Annotated[int | None, "the next message that the group will read"]
+    max_offset: Annotated[int, "where the next message will be"]
+    lag: Lag
+    lag_bytes: LagBytes
+    oldest_unread_timestamp: Oldest
+    oldest_unread_age_ms: Age
+    rate_in: RateIn
+    rate_out: RateOut
+    drain_ms: Drain
+    status: Status
+    lost: Lost
+    risk_timestamp: Risk
+
+
+class ReportTopicRow(NamedTuple):
+    """All groups in a topic, over all stores."""
+
+    topic: Annotated[str, "the topic"]
+    groups: Annotated[int, "groups that read it"]
+    lag: Annotated[int | None, "messages that groups have not read, summed over the groups"]
+    lag_bytes: LagBytes
+    oldest_unread_timestamp: Oldest
+    oldest_unread_age_ms: Age
+    status: Annotated[str, "the worst of its groups"]
+
+
+class ReportTagRow(NamedTuple):
+    """What a group has not read, by tag."""
+
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str, "the topic"]
+    tag: Annotated[str | None, "the tag; null: none, or not to be told from the queue"]
+    messages: Messages
+    bytes: Bytes
+
+
+class ReportMinuteRow(NamedTuple):
+    """What a group has not read, by the minute in which it was stored."""
+
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str, "the topic"]
+    minute_timestamp: Annotated[int | None, "when the minute began; null: not to be read"]
+    messages: Messages
+    bytes: Bytes
+
+
+class ReportHourRow(NamedTuple):
+    """What a group has not read, by the hour in which it was stored."""
+
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str, "the topic"]
+    hour_timestamp: Annotated[int | None, "when the hour began; null: not to be read"]
+    messages: Messages
+    bytes: Bytes
+
+
+class LagReport(NamedTuple):
+    """The whole report."""
+
+    as_of: Annotated[int, "the moment that ages and drains count from"]
+    engine: Annotated[str, "who counted: spark or local"]
+    stores: Annotated[list[Any], "broker, path, log_min_offset, log_max_offset of each"]
+    totals: Annotated[dict[str, Any], "sums over all groups"]
+    groups: Annotated[list[Any], "a row for each group and topic: the fields of lag show"]
+    queues: Annotated[list[Any], "a row for each group, topic, broker and queue"]
+    tags: Annotated[list[Any], "group, topic, tag, messages, bytes"]
+    minutes: Annotated[list[Any], "group, topic, minute_timestamp, messages, bytes"]
+    hours: Annotated[list[Any], "group, topic, hour_timestamp, messages, bytes"]
+    ages: Annotated[list[Any], "group, topic, from_age_ms, to_age_ms, messages, bytes"]
+    agenda: Annotated[list[Any], "broker, level, messages: delayed messages that wait"]
+    orphans: Annotated[list[Any], "broker, group, topic: progress in topics that do not exist"]
+    warnings: Annotated[list[str], "whatever is unknown, left out or odd"]
+    elapsed_ms: Annotated[int, "how long it took"]
