@@ -107,4 +107,6 @@ def _summary(report: Report) -> str:
         f"entries, {checked.offsets:,} offsets, {checked.files:,} files"
     )
     left_out = f" ({report.left_out:,} further findings not listed)" if report.left_out else ""
-    return f"checked {looked_at}: {report.errors} errors, {report.warnings} warnings{left_out}"
+    counts = f"{report.errors} errors, {report.warnings} warnings"
+    hint = "; 'rmqctl explain CODE' tells what one means" if report.findings else ""
+    return f"checked {looked_at}: {counts}{left_out}{hint}"

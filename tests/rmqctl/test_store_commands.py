@@ -223,6 +223,16 @@ def test_a_damaged_body_is_an_error_with_file_and_position(small_logs):
     assert (table.code, table.lines) == (4, ["code,position", "RECORD_DAMAGED,0"])
 
 
+def test_who_finds_something_is_told_where_codes_are_explained(small_logs):
+    assert "explain" not in run("store", "fsck", "-S", small_logs).err
+    path = next((small_logs / "commitlog").iterdir())
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(content)
+    damaged = run("store", "fsck", "-S", small_logs)
+    assert damaged.err.endswith("; 'rmqctl explain CODE' tells what one means\n")
+
+
 def test_fast_does_not_look_at_bodies(small_logs):
     damage(small_logs, 2, 100)
     assert fsck(small_logs, "--fast")["ok"] is True
