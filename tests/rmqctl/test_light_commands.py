@@ -17,7 +17,7 @@ LIGHT = [
     *(["topic", "create", "u"], ["store", "init", "new"]),
     *(["explain", "4"], ["cheat", "reset"], ["man", "topic", "list"], ["mqadmin"], ["doctor"]),
     *(["offset", "inspect"], ["offset", "inspect", "-o", "json"], ["offset", "export"]),
-    *(["offset", "history"], ["audit", "list"]),
+    *(["offset", "history"], ["audit", "list"], ["offset", "orphans"]),
 ]
 
 
@@ -43,6 +43,21 @@ def test_changing_topics_imports_no_writer(store):
         "storage.writing.append",
         "storage.recovery.store",
     }
+
+
+def test_moving_progress_imports_no_recovery_no_services_and_no_client(store):
+    run("produce", "t", "--queue", 0, stdin=b"a\n")
+    for args in (
+        ["offset", "reset", "-g", "g", "-t", "t", "--to-latest", "--execute", "--yes"],
+        ["offset", "undo", "--last", "--execute", "--yes"],
+        ["resetOffsetByTime", "-g", "g", "-t", "t", "-s", "now", "--yes"],
+    ):
+        modules = modules_of(*args)
+        assert not modules & HEAVY
+        assert not modules & {
+            *("storage.recovery.store", "client", "broker.members.manager"),
+            *("broker.delaying.schedule", "broker.roles.timed_services"),
+        }
 
 
 @pytest.mark.parametrize(
