@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.format.layout import MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2
+from storage.format.layout import (
+    BLANK_MAGIC,
+    MESSAGE_MAGIC_V1,
+    MESSAGE_MAGIC_V2,
+    MIN_RECORD_SIZE,
+    TWO_INTS,
+)
 from storage.format.record import CheckKind, check_record, decode_record
 
 from .log_walk import LogWalk, Stretch, StretchKind
@@ -73,7 +79,9 @@ class RecordFinder:
         if file is None:
             return None
         if not self._stretch.start <= offset < self._known_end():
-            certain = self._certain_before(file, first, offset)
+            certain = self._following(file, first, offset)
+            if certain is None:
+                certain = self._certain_before(file, first, offset)
             if certain is not None:
                 self._known = certain.end
                 if offset < certain.end:
@@ -95,6 +103,16 @@ class RecordFinder:
             yield from self._of_stretch(stretch, end)
 
     # -- by magic codes -----------------------------------------------------------------------
+
+    def _following(self, file: ReadMap, first: int, offset: int) -> FoundRecord | None:
+        """The record behind the last certain one, if that is long enough to hold the byte."""
+        known = self._known
+        if not first <= known <= offset or known + MIN_RECORD_SIZE > first + file.length:
+            return None
+        size, magic = TWO_INTS.unpack_from(file.view, known - first)
+        if known + size <= offset or magic == BLANK_MAGIC:
+            return None
+        return self._at(file, first, known - first)
 
     def _certain_before(self, file: ReadMap, first: int, offset: int) -> FoundRecord | None:
         """The nearest record that surely is one and begins at or before ``offset``."""
