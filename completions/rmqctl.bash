@@ -7,7 +7,8 @@ _rmqctl() {
         line=${line%%$'\t'*}
         # bash splits words at = and shows only what comes after it.
         [[ $line == --*=* && $current != --* ]] && line=${line#*=}
-        COMPREPLY+=("$(printf '%q' "$line")")
+        printf -v line '%q' "$line"
+        COMPREPLY+=("${line//\\,/,}")
     done < <(_RMQCTL_COMPLETE=1 "${COMP_WORDS[0]}" "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o default -F _rmqctl rmqctl

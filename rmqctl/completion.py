@@ -16,6 +16,9 @@ from rmqctl.completers import COMPLETERS, MOST_ITEMS
 from rmqctl.context import Cli
 
 _TOPICS = {"topic", "topics"}
+_FIELDS = {"columns", "sort", "where"}
+_LISTS = {"columns", "sort", "queue", "only"}
+"""Options whose values are divided by commas; the last one is completed."""
 
 
 def answer(words: Sequence[str], out: TextIO) -> int:
@@ -38,6 +41,11 @@ def possibilities(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         name, _, incomplete = incomplete.partition("=")
         place.option = _option(place.command, name)
         prefix = name + "="
+    if place.option is not None and place.option.name in _LISTS:
+        before_it = incomplete.rpartition(",")
+        start = "-" if place.option.name == "sort" and before_it[2].startswith("-") else ""
+        prefix += before_it[0] + before_it[1] + start
+        incomplete = before_it[2].removeprefix(start)
     found = (
         (prefix + value, text)
         for value, text in place.candidates(cli, incomplete)
@@ -63,6 +71,8 @@ class _Place:
 
     def candidates(self, cli: Cli, incomplete: str) -> Iterable[tuple[str, str]]:
         """All that may stand here; the caller filters by what was typed."""
+        if self.option is not None and self.option.name in _FIELDS:
+            return _fields(self.command)
         if self.option is not None:
             return _values(self.option, cli, self.name)
         if incomplete.startswith("-") and not self.only_arguments:
@@ -137,6 +147,16 @@ def _options(command: Any, *, short: bool) -> Iterator[tuple[str, str]]:
             if name.startswith("--") or short:
                 yield name, parameter.help or ""
     yield "--help", "Show the help and exit"
+
+
+def _fields(command: Any) -> Iterable[tuple[str, str]]:
+    """The fields of what a command prints."""
+    row_type = getattr(command, "row_type", None)
+    if row_type is None:
+        return []
+    from rmqctl.output.fields import fields_of
+
+    return [(field.name, field.help) for field in fields_of(row_type)]
 
 
 def _values(parameter: Any, cli: Cli, command: str) -> Iterable[tuple[str, str]]:

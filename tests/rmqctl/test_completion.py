@@ -82,6 +82,21 @@ def test_queues_are_those_of_the_topic_before(store):
     assert values("consume", "../orders", "-Q", "") == []
 
 
+@pytest.mark.feature(137)
+def test_fields_are_offered_and_the_last_of_several_is_completed():
+    assert values("topic", "list", "--columns", "mes") == ["messages"]
+    assert values("topic", "list", "--columns", "topic,mes") == ["topic,messages"]
+    assert values("topic", "list", "--columns=topic,mes") == ["--columns=topic,messages"]
+    assert values("topic", "list", "--sort", "topic,-mes") == ["topic,-messages"]
+    assert values("topic", "list", "--sort", "-pe") == ["-perm"]
+    assert values("topic", "list", "--where", "k") == ["kind"]
+    assert values("store", "fsck", "--only", "log,qu") == ["log,queue"]
+    assert values("completion", "--columns", "") == []
+    assert dict(possibilities(["lag", "show", "--sort", "oldest_unread_t"])) == {
+        "oldest_unread_timestamp": "when the oldest of those was stored"
+    }
+
+
 def test_change_ids_come_newest_first_with_what_they_were(tmp_path, monkeypatch):
     monkeypatch.setenv("RMQCTL_STORE", str(tmp_path / "s"))
     run("store", "init", tmp_path / "s", "--small")
