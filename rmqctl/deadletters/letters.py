@@ -56,7 +56,8 @@ class DeadLetters:
 
         Afterwards ``unreadable`` says how many records were damaged.
         """
-        scan = QueueScan(self.view, self.topic, wanted)
+        begins = {queue_id: marks.cursor for queue_id, marks in self._handled.items()}
+        scan = QueueScan(self.view, self.topic, wanted, begins if unhandled else {})
         for message in scan.messages():
             if not (unhandled and self.is_handled(message)):
                 yield message

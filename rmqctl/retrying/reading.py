@@ -1,6 +1,6 @@
 """Going through the queues of a retry or dead letter topic, with the filters of a call."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from storage.reading.timesearch import Boundary
@@ -16,15 +16,21 @@ _BATCH: Final = 32
 class QueueScan:
     """The messages of one topic that a filter wants, queue by queue, oldest first.
 
-    ``unreadable`` counts what was left out because its record is damaged or gone.
+    ``begins`` are offsets by queue before which nothing is read. ``unreadable`` counts what was
+    left out because its record is damaged or gone.
     """
 
     def __init__(
-        self, view: "StoreView", topic: str, wanted: "MessageFilter | None" = None
+        self,
+        view: "StoreView",
+        topic: str,
+        wanted: "MessageFilter | None" = None,
+        begins: Mapping[int, int] | None = None,
     ) -> None:
         self._view = view
         self._topic = topic
         self._wanted = wanted
+        self._begins = begins or {}
         self.unreadable = 0
 
     def messages(self) -> Iterator["MessageExt"]:
@@ -44,6 +50,7 @@ class QueueScan:
 
     def _span(self, queue_id: int) -> tuple[int, int]:
         low, high = self._view.queue_bounds(self._topic, queue_id)
+        low = max(low, self._begins.get(queue_id, 0))
         if self._wanted is not None:
             if self._wanted.from_timestamp is not None:
                 low = max(low, self._by_time(queue_id, self._wanted.from_timestamp))

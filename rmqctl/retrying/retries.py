@@ -38,7 +38,7 @@ class Retries:
         held = [one for one in self.waiting() if takes(wanted, one)]
         held.sort(key=lambda one: one.due_timestamp)
         yield from (self._waiting_row(one) for one in held)
-        scan = QueueScan(self.view, self.topic, wanted)
+        scan = QueueScan(self.view, self.topic, wanted, {} if consumed else self._committed)
         for message in scan.messages():
             state = self._state(message)
             if consumed or state == "READY":
@@ -55,9 +55,7 @@ class Retries:
 
     def ready(self) -> Iterator["MessageExt"]:
         """Those that the group has not read past in the retry topic."""
-        for message in QueueScan(self.view, self.topic).messages():
-            if self._state(message) == "READY":
-                yield message
+        yield from QueueScan(self.view, self.topic, None, self._committed).messages()
 
     def _state(self, message: "MessageExt") -> str:
         committed = self._committed.get(message.queue_id)
