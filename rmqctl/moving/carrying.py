@@ -86,6 +86,9 @@ class Carrier:
         if live and no_live and refusal is None:
             refusal = Refused(f"group {min(live)} has running consumers, and --no-live was given")
 
+        if not targets:
+            return self._stay(steps, plan, form, sentences, refusal)
+
         def apply() -> list[Any]:
             still = unchanged(steps, live)
 
@@ -114,7 +117,7 @@ class Carrier:
         return carry_out(
             cli,
             form.row_type,
-            plan if targets else (),
+            plan,
             apply,
             question=_question(targets),
             foot=sentences,
@@ -122,6 +125,31 @@ class Carrier:
             result_type=form.result_type,
             execute_by_default=self._by_default,
         )
+
+    def _stay(
+        self,
+        steps: Sequence[Step],
+        plan: Sequence[Any],
+        form: Form,
+        sentences: Sequence[str],
+        refusal: CliError | None,
+    ) -> bool:
+        """Every queue is left alone: the rows say why, and there is nothing to ask."""
+        cli = self._cli
+        if will_execute(cli, execute_by_default=self._by_default):
+            rows = [
+                form.done(step, row, step.stand.offset, None)
+                for step, row in zip(steps, plan, strict=True)
+            ]
+            cli.rows(form.result_type, rows)
+        else:
+            cli.rows(form.row_type, plan)
+        for sentence in sentences:
+            cli.say(sentence)
+        if refusal is not None:
+            raise refusal
+        cli.say("there is nothing to change")
+        return False
 
 
 def _question(targets: Mapping[Any, int | None]) -> str:

@@ -133,6 +133,18 @@ def test_a_plan_and_a_result_are_shown_to_people(orders):
     assert "skipped, by tag: b 3, a 2" in result.err
 
 
+@pytest.mark.parametrize("how", [["--yes"], ["--dry-run"], []])
+def test_queues_that_are_all_kept_are_shown_and_nothing_is_asked(orders, offsets, how):
+    result = by_time("-s", "now", "--no-force", "-o", "json", *how)
+    assert result.code == 0, result.err
+    assert [(row["old_offset"], row["new_offset"], row["note"]) for row in result.json()] == [
+        (5, 5, "kept: 10 is ahead"),
+        (None, None, "kept: it has no progress"),
+    ]
+    assert "there is nothing to change" in result.err
+    assert offsets() == {0: 5, 1: None}
+
+
 def test_without_a_terminal_it_needs_yes(orders, offsets):
     result = by_time("-s", "now")
     assert result.code == 7
