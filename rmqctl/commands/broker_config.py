@@ -68,11 +68,13 @@ def _get(cli: Cli, names: list[str], *, unset: bool, broker_conf: bool) -> None:
 
 def _set(cli: Cli, word: str, value: str | None) -> None:
     from rmqctl.managing.broker_settings import BrokerSettings
+    from rmqctl.managing.safely import beside_no_java
     from storage.sharing.holders import find_holders
 
     with open_for_reading(cli) as broker:
-        settings = BrokerSettings(broker.view.root, broker.view.config)
-        writers = find_holders(broker.view.root).writers
+        root = broker.view.root
+        settings = BrokerSettings(root, broker.view.config)
+        writers = find_holders(root).writers
     name = settings.name_of(word)
     if writers:
         cli.say(f"process {', '.join(map(str, writers))} keeps the old value until it ends")
@@ -80,7 +82,11 @@ def _set(cli: Cli, word: str, value: str | None) -> None:
         cli,
         BrokerSettingRow,
         settings.plan(name, value),
-        lambda: settings.change(name, value, change_note(cli, what=name), cli.now_ms),
+        beside_no_java(
+            cli,
+            root,
+            lambda: settings.change(name, value, change_note(cli, what=name), cli.now_ms),
+        ),
         question=f"Change {name}?",
         execute_by_default=True,
     )

@@ -142,6 +142,7 @@ def alter(
     if not values:
         raise UsageProblem("nothing to change is named; give --retry-max-times or another setting")
     from rmqctl.managing.group_plans import change_groups, change_rows, group_changes
+    from rmqctl.managing.safely import beside_no_java
 
     with tables_for_change(cli) as tables:
         changes = group_changes(tables, names, values)
@@ -149,7 +150,11 @@ def alter(
             cli,
             ChangedGroupRow,
             list(change_rows(changes)),
-            lambda: change_groups(tables, changes, lambda name: change_note(cli, group=name)),
+            beside_no_java(
+                cli,
+                tables.view.root,
+                lambda: change_groups(tables, changes, lambda name: change_note(cli, group=name)),
+            ),
             question=f"Change {', '.join(names)}?",
             execute_by_default=True,
         )
@@ -182,6 +187,7 @@ def delete(
     Its progress too:          rmqctl group delete billing --remove-offsets --confirm billing
     """
     from rmqctl.managing.group_deleting import GroupDeletion
+    from rmqctl.managing.safely import beside_no_java
 
     cli = context_of(ctx)
     with tables_for_change(cli) as tables, open_for_reading(cli) as broker:
@@ -194,7 +200,11 @@ def delete(
             cli,
             DeletedGroupRow,
             deletion.plan(),
-            lambda: deletion.carry_out(change_note(cli, group=group)),
+            beside_no_java(
+                cli,
+                tables.view.root,
+                lambda: deletion.carry_out(change_note(cli, group=group)),
+            ),
             question=f"Delete group {group} of {tables.view.root}?",
             execute_by_default=True,
             confirm_name=group,

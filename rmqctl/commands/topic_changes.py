@@ -126,6 +126,7 @@ def alter(
         values["order"] = order
     if not values:
         raise UsageProblem("nothing to change is named; give --queues, --perm or --order")
+    from rmqctl.managing.safely import beside_no_java
     from rmqctl.managing.topic_plans import change_rows, change_topics, topic_changes
 
     with tables_for_change(cli) as tables:
@@ -134,7 +135,11 @@ def alter(
             cli,
             ChangedTopicRow,
             list(change_rows(tables, changes)),
-            lambda: change_topics(tables, changes, lambda name: change_note(cli, topic=name)),
+            beside_no_java(
+                cli,
+                tables.view.root,
+                lambda: change_topics(tables, changes, lambda name: change_note(cli, topic=name)),
+            ),
             question=f"Change {', '.join(names)}?",
             execute_by_default=True,
         )
@@ -166,6 +171,7 @@ def delete(
     What would happen:         rmqctl topic delete orders -n
     Do it:                     rmqctl topic delete orders --confirm orders
     """
+    from rmqctl.managing.safely import beside_no_java
     from rmqctl.managing.topic_deleting import TopicDeletion
 
     cli = context_of(ctx)
@@ -177,7 +183,11 @@ def delete(
             cli,
             DeletedTopicRow,
             deletion.plan(),
-            lambda: deletion.carry_out(change_note(cli, topic=topic)),
+            beside_no_java(
+                cli,
+                tables.view.root,
+                lambda: deletion.carry_out(change_note(cli, topic=topic)),
+            ),
             question=f"Delete topic {topic} of {tables.view.root}?",
             execute_by_default=True,
             confirm_name=topic,
