@@ -67,6 +67,8 @@ class _Queue(NamedTuple):
 
 
 _NO_HEAD: Final = (None, None, None)
+_NEVER: Final = -1
+"""Stands for no progress where offsets are collected."""
 
 
 def look_at(
@@ -93,14 +95,19 @@ def look_at(
     depths = _Depths(view, chosen.all_offsets)
     standings = []
     for (group, topic), offsets in chosen.offsets.items():
-        key = topic_at_group(topic, group)
         members = chosen.members.get(group, 0)
-        rows = []
-        for queue_id in read_by[group, topic]:
-            changes = history.committed(key, queue_id)
-            queue = queues[topic, queue_id]
-            committed = offsets.get(queue_id)
-            rows.append(_stand(queue_id, queue, committed, changes, trend, as_of, members > 0))
+        changes = history.queues_of(topic_at_group(topic, group))
+        of_topic = queues[topic]
+        stand = _Stand(trend, as_of, has_members=members > 0)
+        rows = [
+            stand.in_queue(
+                queue_id,
+                of_topic[queue_id],
+                offsets.get(queue_id),
+                changes.get(queue_id, ()),
+            )
+            for queue_id in read_by[group, topic]
+        ]
         depth = depths.retry(group), depths.dead(group)
         standings.append(Standing(group, topic, rows, *depth, members))
     return StoreLook(as_of, standings)
@@ -111,37 +118,46 @@ def _read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Seque
     return sorted({*offsets, *range(config.read_queue_nums if config else 0)})
 
 
-def _stand(
-    queue_id: int,
-    queue: _Queue,
-    committed: int | None,
-    changes: Sequence[Change],
-    trend: Trend,
-    as_of: int,
-    has_members: bool,
-) -> QueueLag:
-    """How a group stands in a queue. Called for each group and queue, so it is short of steps."""
-    low, high, log_rate_in, ends, heads = queue
-    what = Unread(low, committed, high)
-    lag_bytes = stored = risk = None
-    if committed is not None and committed <= high:
-        first = committed if committed > low else low
-        if first < high:
-            lag_bytes, stored, risk = heads.get(first, _NO_HEAD)
-        else:
-            lag_bytes = 0
-    rate_in, rate_out = trend.rates(changes, ends, committed, high)
-    if committed == high:
-        status = Health.OK
-    else:
-        now = Look(as_of, committed, high)
-        since = seen_since(changes, now)
+class _Stand:
+    """How a group stands in queues. Short of steps: there may be tens of thousands of them."""
+
+    __slots__ = ("_as_of", "_has_members", "_rates")
+
+    def __init__(self, trend: Trend, as_of: int, *, has_members: bool) -> None:
+        self._rates = trend.rates
+        self._as_of = as_of
+        self._has_members = has_members
+
+    def in_queue(
+        self,
+        queue_id: int,
+        queue: _Queue,
+        committed: int | None,
+        changes: Sequence[Change],
+    ) -> QueueLag:
+        """In one queue; ``changes`` is where earlier looks saw it."""
+        low, high, log_rate_in, ends, heads = queue
+        what = Unread(low, committed, high)
+        rate_in, rate_out = self._rates(changes, ends, committed, high)
+        if rate_in is None:
+            rate_in = log_rate_in
+        if committed == high:
+            return QueueLag(queue_id, what, 0, None, rate_in, rate_out, Health.OK, None)
+        lag_bytes = stored = risk = None
+        if committed is not None and committed < high:
+            lag_bytes, stored, risk = heads.get(committed if committed > low else low, _NO_HEAD)
+            if low == high:
+                lag_bytes = 0
+        now = Look(self._as_of, committed, high)
         status = judge(
-            now, since, lambda: looks(changes, ends, as_of), low, stored, members=has_members
+            now,
+            seen_since(changes, now),
+            lambda: looks(changes, ends, now.at),
+            low,
+            stored,
+            members=self._has_members,
         )
-    if rate_in is None:
-        rate_in = log_rate_in
-    return QueueLag(queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk)
+        return QueueLag(queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk)
 
 
 class _Queues:
@@ -155,23 +171,23 @@ class _Queues:
 
     def read(
         self, chosen: Readers, read_by: Mapping[tuple[str, str], Sequence[int]]
-    ) -> dict[tuple[str, int], _Queue]:
+    ) -> dict[str, dict[int, _Queue]]:
         """Read all queues that somebody reads, by topic and queue id."""
-        committed: dict[tuple[str, int], set[int]] = {}
+        committed: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
         for key, offsets in chosen.offsets.items():
-            topic = key[1]
+            of_topic = committed[key[1]]
             for queue_id in read_by[key]:
-                known = committed.setdefault((topic, queue_id), set())
-                offset = offsets.get(queue_id)
-                if offset is not None:
-                    known.add(offset)
-        return {queue: self._queue(*queue, known) for queue, known in committed.items()}
+                of_topic[queue_id].add(offsets.get(queue_id, _NEVER))
+        return {
+            topic: {queue_id: self._queue(topic, queue_id, known) for queue_id, known in of.items()}
+            for topic, of in committed.items()
+        }
 
     def _queue(self, topic: str, queue_id: int, committed: Iterable[int]) -> _Queue:
         view = self._view
         low, high = view.queue_bounds(topic, queue_id)
         count = self._since.count(topic, queue_id, low, high)
-        first = {max(offset, low) for offset in committed if offset < high and low < high}
+        first = {max(offset, low) for offset in committed if 0 <= offset < high and low < high}
         behind = bytes_behind(view, topic, queue_id, first, high)
         places = view.places(topic, queue_id, first)
         heads: dict[int, tuple[int | None, int | None, int | None]] = {}

@@ -34,6 +34,9 @@ Change = tuple[int, int | None]
 """When an offset was first seen (ms), and the offset; None: there was none."""
 
 
+_NOTHING: Final[Mapping[int, list[Change]]] = {}
+
+
 class Watched(NamedTuple):
     """A time (ms) in which a process has looked again and again."""
 
@@ -56,11 +59,15 @@ class SampleHistory:
 
     def committed(self, key: str, queue_id: int) -> list[Change]:
         """Progress of ``topic@group`` in a queue, in the order of time."""
-        return self._committed.get(key, {}).get(queue_id, [])
+        return self.queues_of(key).get(queue_id, [])
+
+    def queues_of(self, key: str) -> Mapping[int, list[Change]]:
+        """Progress of ``topic@group`` by queue, each in the order of time."""
+        return self._committed.get(key, _NOTHING)
 
     def ends(self, topic: str, queue_id: int) -> list[Change]:
         """Max offsets of a queue."""
-        return self._ends.get(topic, {}).get(queue_id, [])
+        return self._ends.get(topic, _NOTHING).get(queue_id, [])
 
     def add(self, entry: Mapping[str, Any], *, is_first: bool) -> None:
         """Take in a line; the first of a file replaces what earlier files say of the end."""
@@ -88,6 +95,19 @@ class SampleHistory:
                     while len(changes) > 1 and changes[1][0] <= since_ms:
                         del changes[0]
         self.watched = [time for time in self.watched if time.end >= since_ms]
+
+    def forget_after(self, until_ms: int) -> None:
+        """Forget what came later."""
+        for known in (self._committed, self._ends):
+            for row in known.values():
+                for changes in row.values():
+                    while changes and changes[-1][0] > until_ms:
+                        changes.pop()
+        self.watched = [
+            time._replace(end=min(time.end, until_ms))
+            for time in self.watched
+            if time.begin <= until_ms
+        ]
 
 
 class ProgressSamples:

@@ -145,7 +145,7 @@ class QueueReader:
                 offset = min(offset, rebuilt)
         while offset < max_offset:
             count = min(_BLOCK_UNITS, max_offset - offset)
-            data = self.units(offset, count)
+            data = self.unit_view(offset, count)
             if data is None:
                 offset = self.behind_gap(offset)
                 continue
@@ -157,13 +157,13 @@ class QueueReader:
         return max_offset
 
 
-def _is_expired(data: bytes, position: int, log_min: int) -> bool:
+def _is_expired(data: memoryview, position: int, log_min: int) -> bool:
     """Whether a unit's record has been deleted, or the unit is a filler."""
     offset, size, _ = CQ_STORE_UNIT.unpack_from(data, position)
     return bool(offset < log_min or size == PRE_BLANK_SIZE)
 
 
-def _first_kept(data: bytes, log_min: int) -> int:
+def _first_kept(data: memoryview, log_min: int) -> int:
     for number, (offset, size, _) in enumerate(CQ_STORE_UNIT.iter_unpack(data)):
         if offset >= log_min and size != PRE_BLANK_SIZE:
             return number
