@@ -87,6 +87,11 @@ class RedriveHandler:
         if topic == retry_topic(group):
             self._topics.for_own_use(topic, max(1, self._groups.for_use(group).retry_queue_nums))
             properties |= retry_properties(dead)
-            options = options._replace(born_timestamp=dead.born_timestamp, born_host=dead.born_host)
+            options = options._replace(
+                born_timestamp=dead.born_timestamp,
+                born_host=dead.born_host,
+                # Or a group that retries nothing would have it among its dead letters at once.
+                max_reconsume_times=1,
+            )
         properties |= lineage_properties(dead, run)
         return self._send(Message(topic, body, flag=flag, properties=properties), None, options)

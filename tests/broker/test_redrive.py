@@ -6,6 +6,7 @@ import pytest
 
 from broker.embedded import EmbeddedBroker
 from broker.errors import MessageIllegalError, NoPermissionError
+from broker.port.sending import SendOptions
 from broker.retrying.lineage import lineage_properties, own_properties, redrive_count
 from broker.retrying.redrive import Content
 from storage.config import SMALL_STORE
@@ -27,7 +28,6 @@ def newest(broker, topic, queue_id=0):
 
 
 def test_a_body_that_is_packed_stays_as_it_is(root):
-    from broker.port.sending import SendOptions
     from broker.sending.compression import compress_body
 
     body, packing = compress_body(b"hello " * 2000)
@@ -62,6 +62,27 @@ def test_an_empty_body_and_a_group_without_a_retry_topic(root):
         config = broker.topic("%RETRY%other")
     assert config is not None
     assert config.read_queue_nums == 1, "as many as the group's setting says"
+
+
+def test_a_retry_keeps_birth_and_host_ipv6_too(root):
+    options = SendOptions(born_host="[2001:db8::1]:5000", born_timestamp=1_600_000_000_000)
+    with EmbeddedBroker.open(root) as broker:
+        sent = broker.send(Message("t", b"x"), 0, options)
+        (stored,) = broker.query_unique("t", sent.msg_id)
+        give_back(broker, "g", stored)
+        broker.redriving.redrive(newest(broker, "%DLQ%g"), "g", "%RETRY%g", "R1")
+        again = newest(broker, "%RETRY%g")
+    assert (again.born_host, again.born_timestamp) == ("[2001:db8::1]:5000", 1_600_000_000_000)
+    assert again.msg_id == stored.msg_id
+
+
+def test_a_group_that_retries_nothing_gets_it_all_the_same(root):
+    (dead,) = bury(root, "g", [Message("t", b"x")])
+    with EmbeddedBroker.open(root) as broker:
+        broker.update_group(broker.groups()["g"]._replace(retry_max_times=0, retry_queue_nums=0))
+        broker.redriving.redrive(dead, "g", "%RETRY%g", "R1")
+        assert broker.max_offset("%RETRY%g", 0) == 1
+        assert broker.max_offset("%DLQ%g", 0) == 1, "no second one"
 
 
 def test_a_store_that_is_read_only_takes_nothing(root):
