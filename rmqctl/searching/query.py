@@ -91,7 +91,7 @@ def build_query(
         tests.append(lambda message: any(wanted in text for text in texts(message)))
     asked = [pattern, topics, names, *((name, str(given[name])) for name in filters)]
     return Query(
-        _needle(given, pattern, topics, names),
+        _needle(view, given, pattern, topics, names),
         _all_of(tests),
         start,
         end,
@@ -120,6 +120,7 @@ def _all_of(tests: list[Predicate]) -> Predicate:
 
 
 def _needle(
+    view: "StoreView",
     given: dict[str, Any],
     pattern: str | None,
     topics: Sequence[str] | None,
@@ -146,11 +147,20 @@ def _needle(
         if tags is not None:
             needles = [b"TAGS\x01" + tag.encode("utf-8", "surrogateescape") for tag in tags.tags]
             return Needle(tuple(needles), False)
-    if topics is not None:
+    if topics is not None and _are_rare(view, topics):
         stored = [name.encode("utf-8", "surrogateescape") for name in topics]
         needles = [bytes((len(name) & 0xFF,)) + name for name in stored]
         return Needle(tuple(needles), False)
     return None
+
+
+def _are_rare(view: "StoreView", topics: Sequence[str]) -> bool:
+    """Whether looking for topics' names costs less than going from record to record."""
+    counts = {True: 0, False: 0}
+    for topic, queue_id in view.queues():
+        low, high = view.queue_bounds(topic, queue_id)
+        counts[topic in topics] += high - low
+    return counts[True] * 4 < counts[False]
 
 
 def _one_needle(data: bytes, *, in_body: bool) -> Needle:
