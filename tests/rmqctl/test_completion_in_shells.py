@@ -68,5 +68,7 @@ def test_tab_offers_topics_groups_and_queues_of_the_store(name, place):
         terminal.wait_for("billing")
         terminal.type("\x15rmqctl topic list --columns topic,mess\t")
         terminal.wait_for("--columns topic,messages")
+        terminal.type("\x15rmqctl topic list --columns=mess\t")
+        terminal.wait_for("--columns=messages")
         terminal.type("\x15rmqctl consume \t\t")
         terminal.wait_for("orders", "payments")
