@@ -2,9 +2,10 @@
 
     python examples/idempotent_consumer.py ./empty-folder
 
-Progress is kept in memory and written each 5 s, so a process that dies repeats what it has done
-since. The remedy is the reader's: the message's unique id goes into the same transaction as what
-is done because of it. Here: 100 payments of 1, a worker that is killed after 40, and its successor.
+Progress goes to the broker with the next pull, so a process that dies repeats what it has done
+since the last one. The remedy is the reader's: the message's unique id goes into the same transaction
+as what is done because of it. Here: 100 payments of 1, a worker that is killed after 40, and its
+successor.
 """
 
 import os
@@ -64,14 +65,15 @@ class Books:
 def work(folder: Path, die_after: int) -> None:
     """Consume until every payment is booked, or until the kill."""
     books = Books(folder.with_name(folder.name + ".sqlite"))
-    seen: list[bool] = []
+    missing = PAYMENTS - books.total()
+    seen: list[bool] = []  # whether they were new
     finished = threading.Event()
 
     def listen(
         messages: tuple[MessageExt, ...], context: ConsumeConcurrentlyContext
     ) -> ConsumeConcurrentlyStatus:
         seen.extend(books.book(m.msg_id, int(m.body), die_after) for m in messages)
-        if len(seen) == PAYMENTS:
+        if seen.count(True) == missing:
             finished.set()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
@@ -80,7 +82,8 @@ def work(folder: Path, die_after: int) -> None:
     consumer.register_message_listener(listen)
     with consumer:
         finished.wait(30)
-    print(f"second worker: {len(seen)} messages, {seen.count(False)} of them repeats")
+    repeats = "some" if False in seen else "no"
+    print(f"second worker: {seen.count(True)} new messages and {repeats} repeats")
     print(f"booked: {books.total()}")
 
 

@@ -43,7 +43,7 @@ by-moving-progress: 10 delivered, 10 worked on
 IDEMPOTENT = """\
 sent: 100
 first worker: killed when it had booked 40
-second worker: 100 messages, 40 of them repeats
+second worker: 60 new messages and some repeats
 booked: 100
 """
 
