@@ -30,10 +30,12 @@ _UNITS: Final = 10_000
 
 
 class DeadLetters:
-    """The dead letters of one group, as they are now. NotFound for an unknown group."""
+    """The dead letters of one group, as they are now."""
 
-    def __init__(self, broker: "EmbeddedBroker", group: str) -> None:
-        check_known_group(broker, group)
+    def __init__(self, broker: "EmbeddedBroker", group: str, *, named: bool = True) -> None:
+        """NotFound for an unknown group, if somebody ``named`` it."""
+        if named:
+            check_known_group(broker, group)
         self.group = group
         self.topic = dlq_topic(group)
         self.view = broker.view
@@ -119,7 +121,8 @@ def dlq_rows(broker: "EmbeddedBroker") -> Iterator[DlqRow]:
     names = {*broker.topics(), *(topic for topic, _ in broker.view.queues())}
     for name in sorted(names):
         if name.startswith(DLQ_GROUP_TOPIC_PREFIX):
-            yield DeadLetters(broker, name.removeprefix(DLQ_GROUP_TOPIC_PREFIX)).row()
+            group = name.removeprefix(DLQ_GROUP_TOPIC_PREFIX)
+            yield DeadLetters(broker, group, named=False).row()
 
 
 def dead_letter_row(letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetterRow:

@@ -1,6 +1,7 @@
 """``dlq show``, ``groups`` and ``export``."""
 
 import json
+import shutil
 
 import pytest
 
@@ -129,6 +130,13 @@ def test_dead_letters_of_real_brokers_have_no_reason_but_all_the_rest(name):
         assert shown["offset_msg_id"] == letter["offsetMsgId"]
         assert shown["properties"] == letter["properties"]
         assert shown["body_size"] == letter["bodyLength"]
+
+
+def test_a_topic_of_an_impossible_group_is_listed_like_any_other(dead, store):
+    (store / "consumequeue" / "%DLQ%no group" / "0").mkdir(parents=True)
+    rows = run("dlq", "list", "-o", "json").json()
+    assert {"g", "no group"} >= {row["group"] for row in rows} >= {"g"}
+    shutil.rmtree(store / "consumequeue" / "%DLQ%no group")
 
 
 @pytest.mark.feature(99)
