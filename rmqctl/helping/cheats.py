@@ -80,6 +80,9 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "until a group is through": "rmqctl lag watch billing --until-drained",
             "how old what waits is": "rmqctl lag histogram billing",
             "unread and about to be deleted": "rmqctl lag risk --within 1d",
+            "a report over the disks of a cluster": (
+                "rmqctl lag report --engine local -S '/disks/*/store'"
+            ),
             "for Nagios": "rmqctl lag check billing --warn-lag 1000 --crit-age 10m",
             "for Prometheus": "rmqctl lag check -o prometheus > rmqctl.prom",
         },
