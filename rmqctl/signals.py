@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rmqctl import exit_codes
 
@@ -20,6 +20,10 @@ class Terminated(BaseException):
 
 class TimeLimit(BaseException):
     """``--timeout`` ran out: close cleanly, exit 124."""
+
+
+_handlers_before: list[Any] = []
+"""What SIGALRM did before a time limit was set."""
 
 
 def install() -> None:
@@ -48,13 +52,18 @@ def limit_time(milliseconds: int) -> None:
     def expire(number: int, frame: FrameType | None) -> NoReturn:
         raise TimeLimit
 
-    signal.signal(signal.SIGALRM, expire)
+    _handlers_before.append(signal.signal(signal.SIGALRM, expire))
     signal.setitimer(signal.ITIMER_REAL, max(milliseconds, 1) / 1000)
 
 
 def end_time_limit() -> None:
-    """Forget the limit, so that closing is not cut short by it."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    """Forget the limit, if there is one, so that closing is not cut short by it.
+
+    A timer that somebody else has set, a test runner, goes on.
+    """
+    while _handlers_before:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, _handlers_before.pop() or signal.SIG_DFL)
 
 
 def silence_stdout() -> None:

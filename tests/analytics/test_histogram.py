@@ -95,7 +95,9 @@ def test_quantiles_of_ages_are_exact(root, share):
 
 
 @pytest.mark.feature(46)
-def test_sizes_are_those_of_the_records(root):
+@pytest.mark.parametrize("worth_numpy", [1, 1 << 30])
+def test_sizes_are_those_of_the_records(root, worth_numpy, monkeypatch):
+    monkeypatch.setattr("analytics.histogram._WORTH_NUMPY", worth_numpy)
     with StoreView.open(root, TINY) as view:
         parts = parts_of(view)
         sizes = [size for _, size in stored(view, parts)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rmqctl import exit_codes
-from tests.support.cli import ROOT, call, start
+from tests.support.cli import ROOT, call, run, start
 
 WAITING = """
 import sys
@@ -106,3 +106,18 @@ def test_the_console_script_leaves_with_the_code_of_the_call():
     with start("nope") as process:
         process.communicate()
     assert process.returncode == exit_codes.USAGE
+
+
+def test_a_timer_of_somebody_else_goes_on():
+    """The test runner's, for one: without it a test that hangs would hang for ever."""
+    before = signal.getitimer(signal.ITIMER_REAL)
+    handler = signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1000)
+        assert run("version").code == 0
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 900
+        assert run("version", "--timeout", "10s").code == 0
+        assert signal.getsignal(signal.SIGALRM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, *before)
