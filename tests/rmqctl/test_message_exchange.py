@@ -51,7 +51,11 @@ NASTY = [
     (b"", {"color": "red"}, 1),
     (b"\xff\xfe not \x00 UTF-8", {"KEYS": "k1 k2"}, -5),
     (b'"quoted", with\r\nlines and\ttabs\\', {"KEYS": " k1  k2 ", "TAGS": "TagA"}, 1 << 30),
-    ("消息 naïve 😀".encode(), {"地区": "北京", "emoji": "😀\u200d", "TAGS": "标签"}, 0),
+    (
+        "\u6d88\u606f na\u00efve \U0001f600".encode(),
+        {"\u5730\u533a": "\u5317\u4eac", "emoji": "\U0001f600\u200d", "TAGS": "\u6807\u7b7e"},
+        0,
+    ),
     (b"=1+1", {"formula": "=1+1", "quote": 'a "b", c', "lines": "a\nb\r\nc", "tab": "\t"}, 0),
     (b"\x1b[31mred", {"esc": "\x1b[0m", "one": "x y"}, 0),
     (b"x" * 300_000, {"long": "y" * 20_000}, 0),
