@@ -3,9 +3,9 @@
     python examples/idempotent_consumer.py ./empty-folder
 
 Progress goes to the broker with the next pull, so a process that dies repeats what it has done
-since the last one. The remedy is the reader's: the message's unique id goes into the same transaction
-as what is done because of it. Here: 100 payments of 1, a worker that is killed after 40, and its
-successor.
+since the last one. The remedy is the reader's: the message's unique id goes into the same
+transaction as what is done because of it. Here: 100 payments of 1, a worker that is killed after
+40, and its successor.
 """
 
 import os
