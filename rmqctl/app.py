@@ -143,6 +143,7 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
         (broker.NoPermissionError, exit_codes.REFUSED),
         (broker.ClientIdInUseError, exit_codes.REFUSED),
         (errors.StoreNotFoundError, exit_codes.NOT_FOUND),
+        (errors.NotKnownError, exit_codes.NOT_FOUND),
         (errors.StoreInUseError, exit_codes.NOT_WRITABLE),
         (errors.StoreNotWritableError, exit_codes.NOT_WRITABLE),
         (errors.GateTimeoutError, exit_codes.NOT_WRITABLE),

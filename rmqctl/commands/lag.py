@@ -13,6 +13,7 @@ from rmqctl.context import context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
 from rmqctl.opening import open_for_reading
+from rmqctl.past import AsOf, moment_of, open_at
 from rmqctl.rows.lag import LagQueueRow, LagRow, LagTopicRow
 from rmqctl.rows.watched import WatchedRateRow, WatchedRow
 
@@ -52,6 +53,7 @@ def show(
         By, typer.Option("--by", help="What a row is about", is_eager=True, callback=_prints_by)
     ] = By.GROUP,
     include_retry: IncludeRetry = False,
+    as_of: AsOf = None,
 ) -> None:
     """Show how far groups are behind: messages, bytes, age, rates, and one word for how they do.
 
@@ -60,14 +62,17 @@ def show(
 
     Who is late:               rmqctl lag show --where 'lag > 0' --sort -oldest_unread_age_ms
     Which queue it is:         rmqctl lag show readers --by queue
+    An hour ago:               rmqctl lag show --as-of -1h
     """
     cli = context_of(ctx)
-    with no_search_for_cycles(), open_for_reading(cli) as broker:
+    moment = moment_of(cli, as_of)
+    with no_search_for_cycles(), open_at(cli, as_of) as broker:
         from rmqctl.lag import tables
         from rmqctl.lag.choosing import Choice
         from rmqctl.lag.looking import look
 
-        seen = look(broker, cli.now_ms, Choice(named(groups, group), topic, include_retry))
+        choice = Choice(named(groups, group), topic, include_retry)
+        seen = look(broker, moment, choice, now=as_of is None)
         match by:
             case By.GROUP:
                 cli.rows(LagRow, tables.group_rows(seen))

@@ -8,6 +8,7 @@ from rmqctl.consuming.printing import BODY_FORMS
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading
+from rmqctl.past import AsOf, moment_of, open_at
 from rmqctl.rows.changes import ChangeRow
 from rmqctl.rows.inspected import AroundRow, InspectedOffsetRow, OffsetSource
 from rmqctl.rows.offsets import OffsetRow
@@ -81,6 +82,7 @@ def inspect(
         str,
         typer.Option("--source", metavar="WHERE", help="Read the offsets from file bak journal"),
     ] = "file",
+    as_of: AsOf = None,
 ) -> None:
     """Show everything about the progress of groups, queue by queue.
 
@@ -90,19 +92,26 @@ def inspect(
     All that there is:         rmqctl offset inspect readers -o wide
     What it read, reads next:  rmqctl offset inspect readers --around 3,3
     Before the last change:    rmqctl offset inspect --source bak
+    As it was an hour ago:     rmqctl offset inspect readers --as-of -1h
     """
     cli = context_of(ctx)
     where = _source(source)
+    if as_of is not None and where is not OffsetSource.FILE:
+        raise UsageProblem("--as-of and --source exclude each other: both say what is looked at")
+    moment = moment_of(cli, as_of)
     form = _body_form(body)
     near = _near(cli, at, around)
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
-    with open_for_reading(cli) as broker:
+    with open_at(cli, as_of) as broker:
         from rmqctl.looking.changes import Changes
         from rmqctl.looking.offset_inspect import Chosen, Wanted, inspected, places
-        from rmqctl.looking.offset_source import committed_offsets
+        from rmqctl.looking.offset_source import CommittedOffsets, committed_offsets
 
         changes = Changes(broker.view.root)
-        known = committed_offsets(broker, where, changes.moves, cli.warn)
+        if as_of is None:
+            known = committed_offsets(broker, where, changes.moves, cli.warn)
+        else:
+            known = CommittedOffsets(broker.consumer_offsets(), OffsetSource.SEEN, broker.topics())
         chosen = Chosen([*(groups or ()), *(group or ())], topic, queues)
         if near is not None:
             _print_around(cli, broker, places(broker, known, chosen), near, form)
@@ -114,10 +123,10 @@ def inspect(
         wanted = Wanted(
             wants("lag_bytes"),
             wants("oldest_unread_msg_id"),
-            wants("changed_timestamp", "changed_by"),
+            wants("changed_timestamp", "changed_by") and as_of is None,
         )
         with cli.progress("offset inspect", "queues") as progress:
-            rows = inspected(broker, known, chosen, changes, cli.now_ms, wanted, progress.advance)
+            rows = inspected(broker, known, chosen, changes, moment, wanted, progress.advance)
         cli.rows(InspectedOffsetRow, rows)
 
 
@@ -179,11 +188,10 @@ def _near(cli: Cli, at: str | None, around: str | None) -> "tuple[Point, Around]
 
 
 def _source(text: str) -> OffsetSource:
-    try:
-        return OffsetSource(text.lower())
-    except ValueError:
-        known = ", ".join(OffsetSource)
-        raise UsageProblem(f"--source: {text!r} is not one of {known}") from None
+    known = [source for source in OffsetSource if source is not OffsetSource.SEEN]
+    if text.lower() not in known:
+        raise UsageProblem(f"--source: {text!r} is not one of {', '.join(known)}")
+    return OffsetSource(text.lower())
 
 
 def _body_form(text: str) -> str:

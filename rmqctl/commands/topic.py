@@ -6,6 +6,7 @@ import typer
 
 from rmqctl.context import context_of, prints
 from rmqctl.opening import open_for_reading
+from rmqctl.past import AsOf, open_at
 from rmqctl.rows.topics import TopicDescription, TopicQueueRow, TopicRow
 
 _Names = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Default: all")]
@@ -30,14 +31,17 @@ def list_topics(ctx: typer.Context) -> None:
 
 
 @prints(TopicQueueRow)
-def queues(ctx: typer.Context, topics: _Names = None, topic: _MoreNames = None) -> None:
+def queues(
+    ctx: typer.Context, topics: _Names = None, topic: _MoreNames = None, as_of: AsOf = None
+) -> None:
     """Show the queues of topics: their bounds, and the times of their first and last message.
 
     Of all topics:             rmqctl topic queues
     Of one, as JSON:           rmqctl topic queues greetings -o json
+    As they were yesterday:    rmqctl topic queues --as-of -1d
     """
     cli = context_of(ctx)
-    with open_for_reading(cli) as broker:
+    with open_at(cli, as_of) as broker:
         from rmqctl.looking.topics import chosen_topics, queue_rows
 
         names = chosen_topics(broker, topics, topic)

@@ -25,15 +25,15 @@ class Choice(NamedTuple):
     include_retry: bool = False
 
 
-def readers(broker: "EmbeddedBroker", choice: Choice) -> Readers:
-    """Those that were chosen, sorted by group and topic.
+def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -> Readers:
+    """Those that were chosen, sorted by group and topic; with what live ``members`` want, or not.
 
     RocketMQ's own groups only where they are named. NotFound names the first group or topic that
     nobody has heard of.
     """
     found: dict[tuple[str, str], Offsets] = dict(broker.consumer_offsets())
     alive: Counter[str] = Counter()
-    for said in broker.members.notices.stations.living():
+    for said in broker.members.notices.stations.living() if members else ():
         for group in groups_of(said):
             for member in members_of(said, group):
                 alive[group] += 1

@@ -18,10 +18,18 @@ def look(
     history: "SampleHistory | None" = None,
     *,
     rules: "Rules | None" = None,
+    now: bool = True,
 ) -> StoreLook:
-    """Look at the store now; see :func:`analytics.looking.look_at`.
+    """Look at the store; see :func:`analytics.looking.look_at`.
 
+    Not ``now``: it is a store as it was, whose members and rates since are nobody's business.
     Raises what :func:`rmqctl.lag.choosing.readers` raises.
     """
-    chosen = readers(broker, choice)
+    chosen = readers(broker, choice, members=now)
+    if not now and history is None:
+        from analytics.trend import TREND_WINDOW_MS
+        from storage.configs.progress_samples import ProgressSamples
+
+        history = ProgressSamples(broker.view.root).read(as_of - TREND_WINDOW_MS)
+        history.forget_after(as_of)
     return look_at(broker.view, broker.topics(), chosen, as_of, history, rules)

@@ -36,7 +36,7 @@ def side_of(cli: "Cli", broker: "EmbeddedBroker", text: str) -> Side:
     a group with progress, a path, a time. NotFound for what is nothing of these."""
     kind, colon, rest = text.partition(":")
     if text.startswith("@"):
-        return _at(broker, cli.time("@", text[1:]), cli.now_ms)
+        return offsets_at(broker, cli.time("@", text[1:]), cli.now_ms)
     if colon and kind == "group":
         return _of_group(broker, rest)
     if colon and kind == "file":
@@ -53,7 +53,7 @@ def side_of(cli: "Cli", broker: "EmbeddedBroker", text: str) -> Side:
     from rmqctl.text.times import parse_time
 
     try:
-        return _at(broker, parse_time(text, cli.now_ms, cli.zone), cli.now_ms)
+        return offsets_at(broker, parse_time(text, cli.now_ms, cli.zone), cli.now_ms)
     except ValueError:
         raise NotFound(
             f"{text!r} is no group with progress in {broker.view.root}, no file, no store "
@@ -89,7 +89,7 @@ def _places(table: "Offsets") -> Places:
     }
 
 
-def _at(broker: "EmbeddedBroker", timestamp: int, now_ms: int) -> Side:
+def offsets_at(broker: "EmbeddedBroker", timestamp: int, now_ms: int) -> Side:
     """What the offsets were at a time, as far as changes and samples tell.
 
     A group's progress only grows between two sightings: so it is known exactly where the first

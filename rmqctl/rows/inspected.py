@@ -21,6 +21,8 @@ class OffsetSource(StrEnum):
     """config/consumerOffset.json.bak: what Java's file held before its last change."""
     JOURNAL = "journal"
     """Where the last change in the journal put it; consumers have gone on since."""
+    SEEN = "seen"
+    """With ``--as-of``: what changes and samples saw before and after that time."""
 
 
 class InspectedOffsetRow(NamedTuple):

@@ -65,6 +65,16 @@ class SampleHistory:
         """Progress of ``topic@group`` by queue, each in the order of time."""
         return self._committed.get(key, _NOTHING)
 
+    def seen_at(self, key: str, queue_id: int, at_ms: int) -> int | None:
+        """Progress as it was last seen at or before a time in which somebody kept looking.
+
+        So it is some seconds old at most. None if nobody did, and without progress then.
+        """
+        if not any(time.begin <= at_ms <= time.end for time in self.watched):
+            return None
+        before = [offset for at, offset in self.committed(key, queue_id) if at <= at_ms]
+        return before[-1] if before else None
+
     def ends(self, topic: str, queue_id: int) -> list[Change]:
         """Max offsets of a queue."""
         return self._ends.get(topic, _NOTHING).get(queue_id, [])

@@ -77,7 +77,7 @@ class PastBounds:
 class PastView(StoreView):
     """Reads a store as it was at a time; for the rest see StoreView.
 
-    ``consumer_offsets`` is empty: no store keeps how far its groups were.
+    How far groups were is not in the store's files: ``consumer_offsets`` is empty.
     """
 
     def __init__(self, now: StoreView, timestamp: int) -> None:
@@ -112,7 +112,7 @@ class PastView(StoreView):
         return False
 
     def consumer_offsets(self) -> OffsetTable:
-        """Nothing: progress of the past is not in the store's files."""
+        """Nothing: see the class."""
         return {}
 
     def close(self) -> None:

@@ -1,0 +1,86 @@
+"""A store as it was: ends and ages from the log, progress from whoever looked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from storage.configs.progress_samples import ProgressSamples
+from tests.support.cli import run
+from tests.support.hand_made import START_MS, TINY, HandMade
+
+T = START_MS
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A message a second, forty of them; the group has read all but two by now."""
+    made = HandMade(TINY)
+    for number in range(40):
+        made.put("T", number % 2, step_ms=1000)
+    made.write(tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "topics.json").write_text(
+        '{"topicConfigTable":{"T":{"topicName":"T","readQueueNums":2,"writeQueueNums":2,"perm":6}}}'
+    )
+    (tmp_path / "config" / "consumerOffset.json").write_text(
+        json.dumps({"offsetTable": {"T@g": {"0": 19, "1": 19}}})
+    )
+    return tmp_path
+
+
+def sampled(store: Path) -> None:
+    samples = ProgressSamples(store)
+    for at, offset in ((T + 10_000, 2), (T + 20_000, 5), (T + 30_000, 9)):
+        samples.append({"T@g": {0: offset, 1: offset}}, {}, at)
+
+
+@pytest.mark.feature(122)
+def test_queues_end_where_they_ended(store: Path) -> None:
+    columns = ("-o", "csv", "--columns", "queue_id,max_offset,count", "--no-headers")
+    now = run("-S", store, "topic", "queues", "T", *columns)
+    assert now.lines == ["0,20,20", "1,20,20"]
+    then = run("-S", store, "topic", "queues", "T", "--as-of", T + 7_000, *columns)
+    assert then.lines == ["0,4,4", "1,3,3"]
+    before = run("-S", store, "topic", "queues", "T", "--as-of", T - 1, *columns)
+    assert before.lines == ["0,0,0", "1,0,0"]
+
+
+@pytest.mark.feature(122)
+def test_lag_and_ages_are_those_of_then(store: Path) -> None:
+    sampled(store)
+    done = run("-S", store, "lag", "show", "g", "--as-of", T + 20_000, "-o", "json")
+    (row,) = done.json()
+    # At that second the 20th message came; five of each queue were read.
+    assert row["lag"] == 20 - 10
+    assert row["oldest_unread_timestamp"] == T + 11_000
+    assert row["oldest_unread_age_ms"] == 9_000
+    busy = run("-S", store, "lag", "show", "g", "--as-of", T + 25_000, "-o", "json").json()
+    assert busy[0]["lag"] == 25 - 10
+    places = run("-S", store, "offset", "inspect", "g", "--as-of", T + 20_000, "-o", "json").json()
+    assert [(one["committed_offset"], one["max_offset"]) for one in places] == [(5, 10), (5, 10)]
+    assert {one["source"] for one in places} == {"seen"}
+
+
+def test_progress_that_nobody_saw_is_unknown(store: Path) -> None:
+    done = run("-S", store, "lag", "show", "g", "--as-of", T + 20_000, "-o", "json")
+    (row,) = done.json()
+    assert (row["lag"], row["unknown_queues"]) == (None, 2)
+    assert "not known for 1 of 1 groups and topics" in done.err
+    sampled(store)
+    after = run("-S", store, "offset", "inspect", "g", "--as-of", T + 35_000, "-o", "json").json()
+    assert [one["committed_offset"] for one in after] == [None, None]
+
+
+def test_what_can_not_be_asked(store: Path) -> None:
+    future = run("-S", store, "lag", "show", "--as-of", "2100-01-01")
+    assert (future.code, "has not come yet" in future.err) == (2, True)
+    both = run("-S", store, "offset", "inspect", "--as-of", T, "--source", "bak")
+    assert (both.code, "exclude each other" in both.err) == (2, True)
+    assert run("-S", store, "offset", "inspect", "--source", "seen").code == 2
+    (store / "commitlog" / f"{0:020}").unlink()
+    gone = run("-S", store, "topic", "queues", "--as-of", T)
+    assert gone.code == 3
+    assert "may be deleted" in gone.err
