@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from storage.model import TRACE_TOPIC
+from broker.embedded import EmbeddedBroker
+from client.producing.config import ProducerConfig
+from client.producing.producer import Producer
+from storage.model import TRACE_TOPIC, Message
 from tests.support import golden
 from tests.support.cli import run
 
@@ -102,6 +105,28 @@ def test_a_trace_is_told_line_by_line(store):
     assert rows("trace", ID, "--trace-topic", TRACE_TOPIC) == told
 
 
+@pytest.mark.feature(37)
+def test_a_message_is_followed_from_its_sender_to_its_consumer(store):
+    config = ProducerConfig(enable_msg_trace=True)
+    with (
+        EmbeddedBroker.open(store) as broker,
+        Producer("senders", brokers=[broker], config=config) as producer,
+    ):
+        sent = producer.send(Message("t", b"x", keys="order-7"))
+    traced = ("--set", "enableMsgTrace=true", "--from-where", "first")
+    result = run("consume", "t", "-g", "billing", "-c", 1, *traced)
+    assert (result.code, result.out) == (0, "x\n"), result.err
+    told = rows("trace", sent.msg_id)
+    assert [(row["trace_type"], row["group"]) for row in told] == [
+        ("Pub", "senders"),
+        ("SubBefore", "billing"),
+        ("SubAfter", "billing"),
+    ]
+    assert told[0]["offset_msg_id"] == sent.offset_msg_id
+    assert told[1]["request_id"] == told[2]["request_id"]
+    assert [each["event"] for each in rows("life", sent.msg_id)][:2] == ["STORED", "READ_PAST"]
+
+
 def test_what_nobody_traced_is_not_found(store):
     result = run("message", "trace", ID)
     assert (result.code, result.err.count("\n")) == (3, 1)
@@ -170,6 +195,32 @@ def test_life_by_key_and_by_place_of_a_delayed_message(store):
     assert told[0]["due_timestamp"] == told[0]["at_timestamp"] + 60_000
     assert rows("life", told[0]["msg_id"]) == told
     assert rows("life", "k1", "--scan") == told
+
+
+@pytest.mark.feature(38)
+def test_the_life_of_a_message_goes_on_after_a_redrive_under_its_new_id(store):
+    """Given back once, dead, sent again, dead again: one line, by any of its names."""
+    run("produce", "t", "-k", "k1", "-Q", 0, stdin=b"x\n")
+    fail = ("consume", "t", "-g", "g", "-c", 1, "--delay-level", -1, "--exec", "false")
+    assert run(*fail, "--from-where", "first").code == 0
+    assert run("dlq", "redrive", "g", "--all", "--execute", "--yes").code == 0
+    assert run(*fail).code == 0
+    told = rows("life", "k1")
+    events = [
+        (each["event"], each["group"], each["topic"]) for each in told if each["at_timestamp"]
+    ]
+    assert events == [
+        ("STORED", None, "t"),
+        ("DEAD", "g", "%DLQ%g"),
+        ("REDRIVEN", None, "t"),
+        ("DEAD", "g", "%DLQ%g"),
+    ]
+    assert [each["topic"] for each in told if each["event"] == "READ_PAST"] == ["t", "t"]
+    assert "exit code 1" in next(each["reason"] for each in told if each["event"] == "DEAD")
+    ids = {each["msg_id"] for each in told}
+    assert len(ids) == 2
+    for name in (*ids, told[0]["offset_msg_id"], told[-1]["offset_msg_id"]):
+        assert rows("life", name) == told
 
 
 def test_a_key_of_very_many_messages_has_no_life(store):
