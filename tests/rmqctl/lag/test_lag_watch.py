@@ -5,6 +5,7 @@ import pty
 import re
 import select
 import signal
+import threading
 import time
 
 import pytest
@@ -71,6 +72,39 @@ def test_drained_is_what_has_nothing_left_to_read(behind):
     run("consume", "t", "-g", "g", "-e")
     with EmbeddedBroker.open(behind, read_only=True) as reader:
         assert drained(Watcher(reader, Choice(), T).look(T))
+
+
+def test_beside_a_group_that_reads_what_was_just_stored_no_lag_is_negative_or_unknown(store):
+    with (
+        EmbeddedBroker.open(store) as broker,
+        EmbeddedBroker.open(store, read_only=True) as reader,
+    ):
+        done = threading.Event()
+
+        def serve():
+            offset = 0
+            while not done.is_set():
+                broker.send(Message("t", b"x"), 0)
+                offset += 1
+                broker.update_consumer_offsets("g", [OffsetCommit("t", 0, offset)])
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            found: set[int] = set()
+            looks = 0
+            while len(found) < 20 and looks < 5000:
+                for standing in Watcher(reader, Choice(), T).look(T).standings:
+                    what = standing.queues[0].unread
+                    assert what.lag is not None
+                    assert what.lag >= 0
+                    assert what.committed_offset is not None
+                    found.add(what.max_offset)
+                looks += 1
+        finally:
+            done.set()
+            thread.join()
+    assert len(found) == 20
 
 
 def test_it_ends_when_the_group_is_through(behind):
