@@ -18,6 +18,7 @@ from rmqctl.output.values import (
     for_people,
     for_terminal,
     plain,
+    safe_json,
 )
 from rmqctl.output.view import Format, View
 
@@ -119,8 +120,12 @@ def as_yaml(value: Any) -> str:
     """The value as YAML, keys in their order, text as UTF-8."""
     import yaml
 
-    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=2**31)
-    return text
+    def dumped(*, allow_unicode: bool) -> str:
+        return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=allow_unicode, width=2**31))
+
+    text = dumped(allow_unicode=True)
+    # YAML escapes control characters by itself, but nothing that turns text round.
+    return text if safe_json(text) == text else dumped(allow_unicode=False)
 
 
 class _Csv(_Streaming):

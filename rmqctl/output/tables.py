@@ -68,18 +68,18 @@ class Table:
 
 def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
     """Columns two blanks apart, numbers to the right, no blanks at the line's end."""
-    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+    widths = [max(map(cells_of, column)) for column in zip(*lines, strict=True)]
     text = ""
     for line in lines:
         cells = []
         for cell, width, right in zip(line, widths, numeric, strict=True):
-            blanks = " " * (width - _width(cell))
+            blanks = " " * (width - cells_of(cell))
             cells.append(blanks + cell if right else cell + blanks)
         text += "  ".join(cells).rstrip() + "\n"
     return text
 
 
-def _width(text: str) -> int:
+def cells_of(text: str) -> int:
     """Cells that the text takes on a terminal."""
     if text.isascii():
         return len(text)
@@ -142,11 +142,11 @@ def _laid_out(
     and before texts are cut if that saves half of what would be cut away."""
     from shutil import get_terminal_size
 
-    whole = [max(map(_width, column)) for column in zip(titles, *rows, strict=True)]
+    whole = [max(map(cells_of, column)) for column in zip(titles, *rows, strict=True)]
     room = get_terminal_size().columns
     if view.format is Format.WIDE or _excess(whole, room) <= 0:
         return titles, whole
-    needed = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    needed = [max(map(cells_of, column)) for column in zip(*rows, strict=True)]
     broken = [_broken(title, width) for title, width in zip(titles, needed, strict=True)]
     narrow = [
         max(width, *map(len, title.split("\n")))

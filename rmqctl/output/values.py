@@ -9,9 +9,11 @@ from rmqctl.output.fields import Kind
 from rmqctl.text.durations import format_duration, format_size
 from rmqctl.text.times import format_time
 
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_NOT_IN_JSON: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_NOT_IN_BODIES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Beside control characters: those that turn text round, or end a line for some.
+_TURNS: Final = "\u2028\u2029\u202a-\u202e\u2066-\u2069"
+_CONTROLS: Final = re.compile(f"[\x00-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]")
+_NOT_IN_JSON: Final = re.compile(f"[\x7f-\x9f{_TURNS}\ud800-\udfff]")
+_NOT_IN_BODIES: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]")
 _MARKDOWN: Final = re.compile(r"[\\|*`\[<&]")
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -131,4 +133,7 @@ def escape_markdown(text: str) -> str:
 
 
 def _escape(character: str) -> str:
-    return _ESCAPES.get(character) or f"\\x{ord(character) & 0xFF:02x}"
+    code = ord(character)
+    if 0xFF < code < 0xD800:
+        return f"\\u{code:04x}"
+    return _ESCAPES.get(character) or f"\\x{code & 0xFF:02x}"  # a byte that is no UTF-8, too

@@ -34,7 +34,9 @@ reason = "a\\tb"
 """
 EMPTY = frozenset({"group clients", "lag risk"})
 """Nobody lives here, and nothing is about to be deleted."""
-NOT_FOR_TERMINALS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+NOT_FOR_TERMINALS = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +207,10 @@ def shown(value: str) -> str:
     """Text as people see it: control characters escaped."""
     names = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
     return re.sub(
-        "[\x00-\x1f\x7f-\x9f]",
-        lambda found: names.get(found[0], f"\\x{ord(found[0]):02x}"),
+        "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]",
+        lambda found: names.get(
+            found[0], f"\\x{ord(found[0]):02x}" if found[0] < "\u0100" else f"\\u{ord(found[0]):x}"
+        ),
         value,
     )
 

@@ -377,3 +377,9 @@ def terminal_lines(row, columns, monkeypatch):
     out = io.StringIO()
     render_rows(LongNames, [row], view, out)
     return out.getvalue().splitlines()
+
+
+def test_text_that_turns_others_round_is_escaped_for_people_and_bytes_stay_bytes():
+    row = A._replace(topic="a\u202eb\u2066\u2028 \u200d\U0001f680 \udcff")
+    assert "a\\u202eb\\u2066\\u2028 \u200d\U0001f680 \\xff" in text_of("table", [row])
+    assert "a\u202eb\u2066\u2028 \u200d\U0001f680 \udcff" in text_of("tsv", [row])
