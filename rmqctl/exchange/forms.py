@@ -97,7 +97,7 @@ def form_of(name: str | None, path: str | None) -> str:
     """The form that was named, else that of the file's ending; UsageProblem for another one."""
     if name is None:
         ending = Path(path).suffix[1:].lower() if path not in (None, "-") else ""
-        name = {"ndjson": "jsonl", "json": "jsonl", "log": "raw"}.get(ending, ending) or "jsonl"
+        name = {"ndjson": "jsonl", "log": "raw"}.get(ending, ending) or "jsonl"
         if name not in FORMS:
             raise UsageProblem(f"{path}: say which form it has, --as {'|'.join(FORMS)}")
     if name not in FORMS:

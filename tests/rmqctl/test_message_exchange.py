@@ -294,7 +294,7 @@ def test_without_pyarrow_parquet_is_one_sentence(tmp_path, monkeypatch):
         (["import", "-", "--as", "xml"], 2, "--as: 'xml' is not one of jsonl, csv, parquet, raw"),
         (["import", "-", "--as", "parquet"], 2, "Parquet can not be read from a pipe"),
         (["import", "-", "-n"], 2, "has no dry run"),
-        (["export", "--save", "x.doc"], 2, "x.doc: say which form it has"),
+        (["export", "--save", "x.json"], 2, "x.json: say which form it has"),
         (["export", "--save", "."], 2, "is a folder"),
         (["export", "--save", "no/such/x.jsonl"], 2, "there is no folder no/such"),
         (["export", "--mask", "body"], 2, "--mask: 'body' is not a rule"),

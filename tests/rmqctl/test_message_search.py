@@ -181,6 +181,29 @@ def test_pieces_of_any_size_give_each_hit_once(mixed, step, word, by_units):
     assert hits == [m.commitlog_offset for m in records(root) if holds(m, word)]
 
 
+@pytest.mark.parametrize("name", golden.names())
+def test_units_lead_to_the_compressed_bodies_of_golden_stores(name):
+    """As magic codes do; the stores are small, so a search would not ask the units."""
+    root = golden.store(name)
+    hits = {}
+    with StoreView.open(root) as view:
+        log, start, end = (
+            StoreFiles(root, view.config).log,
+            view.log_min_offset(),
+            view.log_max_offset(),
+        )
+        for by_units in (True, False):
+            finder = RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10))
+            packed = PackedRecords(view, log, finder, end, by_units=by_units)
+            query = Query(Needle((b"alpha",), True), lambda m: holds(m, b"alpha"), None, None, 0)
+            searcher = PieceSearch(log, finder, query, packed)
+            pieces = cut(start, end, log.file_size, 10_000)
+            hits[by_units] = [hit for piece in pieces for hit in searcher.search(piece).hits]
+    found = [m.commitlog_offset for m in records(root) if holds(m, b"alpha")]
+    assert hits == {True: found, False: found}
+    assert found or "alpha" not in str(golden.manifest(name)["messages"])
+
+
 @pytest.mark.parametrize("jobs", [1, 2, 5])
 def test_processes_give_the_same_in_the_same_order(tmp_path, jobs):
     """64 MiB are worth a fork; most of the log is bodies of zeros, which cost little."""
