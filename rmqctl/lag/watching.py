@@ -1,5 +1,6 @@
 """Looking again and again: what changes between looks, and where on a terminal it is shown."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from shutil import get_terminal_size
@@ -12,6 +13,7 @@ from rmqctl.bulk import no_search_for_cycles
 from rmqctl.lag.choosing import Choice
 from rmqctl.lag.looking import look
 from rmqctl.output.render import RowStream
+from rmqctl.output.tables import cells_of
 from rmqctl.output.view import Format
 from rmqctl.rows.watched import WatchedRateRow, WatchedRow
 from storage.configs.consumer_offsets import topic_at_group
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 
 _FORGET_EVERY: Final = 100
 """Looks after which those that are too old are forgotten."""
-_BESIDES: Final = 2
-"""Lines of a terminal that rows may not take: the heading, and the one below."""
+_COLORS: Final = re.compile(r"\x1b\[[\d;]*m")
 
 
 class Watcher:
@@ -155,16 +156,25 @@ class Screen:
         stream.write(rows)
         stream.finish()
         lines = text.text.splitlines()
-        room = max(1, get_terminal_size().lines - _BESIDES)
-        if len(lines) > room:
-            lines = [*lines[: room - 1], f"... {len(lines) - room + 1} more"]
+        columns, height = get_terminal_size()
+        taken = [_rows_taken(line, columns) for line in lines]
+        room = max(1, height - 1)
+        if sum(taken) > room:
+            kept = next(n for n in range(len(lines), -1, -1) if sum(taken[:n]) < room)
+            lines = [*lines[:kept], f"... {len(lines) - kept} more"]
+            taken = [*taken[:kept], 1]
         if before:
             # Line by line, so that nothing flickers; what is left of a longer table goes.
             body = "".join(f"{line}\x1b[K\n" for line in lines)
             self._out.write(f"\x1b[{before}F{body}\x1b[J")
         else:
             self._out.write("".join(f"{line}\n" for line in lines))
-        self._lines = len(lines)
+        self._lines = sum(taken)
+
+
+def _rows_taken(line: str, columns: int) -> int:
+    """Rows of a terminal that a line takes: one that is too long goes on in the next."""
+    return max(1, -(-cells_of(_COLORS.sub("", line)) // columns))
 
 
 class _Text:

@@ -12,9 +12,12 @@ import pytest
 
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import OffsetCommit
+from rmqctl.context import Cli
 from rmqctl.lag.choosing import Choice
-from rmqctl.lag.watching import Watcher, drained, needed
-from rmqctl.rows.watched import WatchedRateRow
+from rmqctl.lag.watching import Screen, Watcher, drained, needed
+from rmqctl.output.tables import cells_of
+from rmqctl.output.view import Format, View
+from rmqctl.rows.watched import WatchedRateRow, WatchedRow
 from storage.model import Message
 from tests.support.cli import run, start
 
@@ -147,6 +150,44 @@ def read_until(descriptor, seen, seconds=60.0):
         assert select.select([descriptor], [], [], deadline - time.monotonic())[0], text
         text += os.read(descriptor, 65536).decode()
     return text
+
+
+class Written:
+    """Takes what is printed."""
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.feature(60)
+@pytest.mark.parametrize("columns", [20, 40, 70, 200])
+@pytest.mark.parametrize("groups", [1, 3, 50])
+def test_a_small_terminal_is_not_left_upwards(columns, groups, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("LINES", "12")
+    cli, out = Cli({"TERM": "xterm"}), Written()
+    vars(cli).update(view=View(Format.TABLE, terminal=True, color=True), out=out)
+    screen = Screen(cli, WatchedRow)
+    rows = [
+        WatchedRow(T, f"group-{number}", "\u4e3b\u9898" * 9, number, None, 5, "OK", 0, 0)
+        for number in range(groups)
+    ]
+    taken: list[int] = []
+    for _ in range(3):
+        out.text = ""
+        screen.show(rows)
+        up = re.match(r"\x1b\[(\d+)F", out.text)
+        assert (int(up[1]) if up else 0) == (taken[-1] if taken else 0)
+        lines = re.sub(r"\x1b\[[\d;]*[mKJF]", "", out.text).splitlines()
+        taken.append(sum(max(1, -(-cells_of(line) // columns)) for line in lines))
+        assert taken[-1] <= 11
+        assert lines[-1].startswith("... ") or f"group-{groups - 1}" in "".join(lines[-2:])
 
 
 @pytest.mark.feature(60)
