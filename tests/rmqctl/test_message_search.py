@@ -139,6 +139,7 @@ def found(mixed, *args):
         (["-H", "color=wordy"], [3]),
         (["-H", "word=x"], [5]),
         (["--tag", "word || other"], [1, 7]),
+        (["word", "--where", "sys_flag = 769"], [6, 7]),
         (["-Q", "0", "--min-size", "700"], [10]),
         (["no such word"], []),
     ],
