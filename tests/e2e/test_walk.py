@@ -18,7 +18,7 @@ import pytest
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "walker$ "
-COLUMNS, LINES = 200, 50
+COLUMNS, LINES = 300, 50
 PATIENCE_S = 60
 
 
