@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 LOCAL: Final = "local[*]"
 _REACH_S: Final = 5.0
+_END_S: Final = 120.0
 _LOG4J: Final = """\
 status = off
 rootLogger.level = warn
@@ -59,7 +61,8 @@ class SparkSession:
     """A context of Spark's for one report. A context manager; one at a time in a process.
 
     ``master`` is Spark's: ``local[*]`` runs in this machine, ``spark://...`` elsewhere: there
-    rmqctl must be installed, and the stores must be under the same paths.
+    rmqctl must be installed, and the stores must be under the same paths. ``jvm`` are more options
+    for the JVM, without the class-data archive. ``orderly``: let the JVM end by itself.
     """
 
     def __init__(
@@ -68,9 +71,11 @@ class SparkSession:
         *,
         conf: Mapping[str, str] | None = None,
         jvm: tuple[str, ...] = (),
+        orderly: bool = False,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.master = master
+        self._orderly = orderly or not self.is_local
         self.java = find_java(environ)
         self.home: SparkHome = spark_home(self.java, environ)
         self._conf = {**_CONF, **self._usual(master), **(conf or {})}
@@ -116,16 +121,14 @@ class SparkSession:
             # It prints a traceback when the JVM goes first.
             server: Any = context._accumulatorServer
             server.handle_error = _say_nothing
-            if not self.is_local:
+            if self._orderly:
                 context.stop()
         jvm, self._jvm = self._jvm, None
         if jvm is not None:
-            if not self.is_local:
-                jvm.terminate()
-            else:
+            if not self._orderly:
                 jvm.kill()  # nothing of it is to stay, and its workers end with it
-            jvm.stdin.close()
-            jvm.wait()
+            jvm.stdin.close()  # Spark's JVM ends when its standard input does
+            _wait(jvm)
         _forget_context()
         if self._work is not None:
             self._work.cleanup()
@@ -201,6 +204,14 @@ def _environment(**values: str | None) -> Iterator[None]:
     finally:
         for name, value in before.items():
             _set(name, value)
+
+
+def _wait(jvm: Any) -> None:
+    try:
+        jvm.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()
 
 
 def _check_reachable(master: str) -> None:

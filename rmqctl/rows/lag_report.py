@@ -127,3 +127,11 @@ class LagReport(NamedTuple):
     orphans: Annotated[list[Any], "broker, group, topic: progress in topics that do not exist"]
     warnings: Annotated[list[str], "whatever is unknown, left out or odd"]
     elapsed_ms: Annotated[int, "how long it took"]
+
+
+class WarmupRow(NamedTuple):
+    """The archive that ``lag warmup`` made."""
+
+    path: Annotated[str, "where it lies"]
+    size_bytes: Annotated[int, "how large it is"]
+    java: Annotated[str, "which Java it is for"]

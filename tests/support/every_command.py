@@ -142,6 +142,7 @@ WITHOUT_ROWS: Final = {
     "completion": "prints a script",
     "lag check": "speaks to monitors: nagios, prometheus, json",
     "lag watch": "goes on until it is ended",
+    "lag warmup": "takes half a minute: tests/analytics/spark/test_warmup.py",
     "man": "prints a page",
     "message export": "writes messages to a file in forms of its own",
 }

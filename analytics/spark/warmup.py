@@ -1,0 +1,70 @@
+"""Making the class-data archive: Spark's classes as one file that a JVM maps instead of loading.
+
+A session does what reports do, and writes down at its end what it has loaded (AppCDS). Java says
+by itself whether an archive fits; one that does not, or is missing, is passed over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analytics.engines.spark import SparkEngine
+from analytics.errors import SparkFailedError
+
+from .session import SparkSession
+
+
+class Warmed(NamedTuple):
+    """The archive that was made."""
+
+    path: Path
+    size: int
+    """Bytes."""
+    java: str
+
+
+def warm_up(tell: Callable[[str], None] | None = None) -> Warmed:
+    """Make the archive for this user, PySpark and Java; takes half a minute, and 100 to 200 MB.
+
+    Raises SparkFailedError and what starting a session raises; an older archive stays then.
+    """
+    first = SparkSession("local[2]")
+    archive = first.home.archive
+    new = archive.with_name(f"{archive.name}.{os.getpid()}.new")
+    options = (f"-XX:ArchiveClassesAtExit={new}",)
+    try:
+        with SparkSession("local[2]", jvm=options, orderly=True) as session:
+            _train(session)
+            if tell is not None:
+                tell("writing the archive")
+        if not new.is_file():
+            raise SparkFailedError("Java wrote no archive")
+        new.replace(archive)
+    finally:
+        new.unlink(missing_ok=True)
+    java = f"Java {first.java.version} ({first.java.origin})"
+    return Warmed(archive, archive.stat().st_size, java)
+
+
+def _train(session: SparkSession) -> None:
+    """What reports and the data source do: tasks with Python workers, progress, SQL, Arrow."""
+    from pyspark.sql import SparkSession as Sql
+
+    engine = SparkEngine(session)
+    for _ in range(3):
+        engine.map(_square, range(4), lambda _: None)
+    sql = Sql(session.context)
+    sql.range(10).selectExpr("id % 3 as k", "id").groupBy("k").sum("id").collect()
+    sql.range(10).mapInArrow(_same, "id bigint").count()
+    sql.range(10).toArrow()
+
+
+def _square(number: int) -> int:
+    return number * number
+
+
+def _same(batches: Iterator[Any]) -> Iterator[Any]:
+    return batches
