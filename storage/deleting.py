@@ -55,21 +55,23 @@ def delete_queues(view: StoreView, topic: str, fs: FileSystem | None = None) -> 
     """Delete all queues of a topic within :func:`alone`; gives how many there were.
 
     The next message of the topic gets queue offset 0. ``view`` reads the store and is of no use
-    afterwards. After a death in between some queues are left: delete again. On the device when
-    this returns. Raises StoreNotWritableError.
+    afterwards. On the device when this returns. A death in between deletes nothing: the next writer
+    makes all units again, as long as nothing notes that they were deleted. Raises
+    StoreNotWritableError.
     """
     fs = fs or FileSystem()
     root = view.root
     try:
         log_end, log_min = view.log_max_offset(), view.log_min_offset()
-        note_deleted_topic(root, topic, log_end, log_min, fs)
         _distrust_page(fs, root)
         queues = _queue_folders(root / CONSUMEQUEUE / topic)
         for folder in [*queues, *_queue_folders(root / CONSUMEQUEUE_EXT / topic)]:
-            for path in sorted(folder.iterdir()):
+            # The last one first: what is left is a queue that lacks its end, and that is mended.
+            for path in sorted(folder.iterdir(), reverse=True):
                 fs.unlink(path)
             folder.rmdir()
             fs.sync_dir(folder.parent)
+        note_deleted_topic(root, topic, log_end, log_min, fs)
     except OSError as error:
         where = Path(error.filename) if error.filename else root
         raise StoreNotWritableError(where, error.strerror or str(error)) from error

@@ -1,33 +1,42 @@
 """Queues of a topic that is deleted: gone for writers, readers, recovery and the check."""
 
 import shutil
+from contextlib import suppress
 
 import pytest
 
 from storage.configs.deleted_topics import note_deleted_topic, read_deleted_topics
 from storage.deleting import alone, delete_queues
-from storage.errors import CorruptFileError, GateTimeoutError, StoreInUseError
+from storage.errors import (
+    CorruptFileError,
+    GateTimeoutError,
+    StoreInUseError,
+    StoreNotWritableError,
+)
+from storage.files.fs import FileSystem
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.verify import fsck
 from tests.support.samples import SMALL, Sample, new_store, prepared
 
 TOPIC, OTHER = "Gone", "Stays"
+CONFIG = SMALL.with_(mapped_file_size_consume_queue=10 * 20)
 
 
 @pytest.fixture
 def root(tmp_path):
     """A closed store with three messages in two queues of a topic, the last ones of its log."""
-    root = new_store(tmp_path / "s", SMALL)
+    root = new_store(tmp_path / "s", CONFIG)
     put(root, OTHER, 0, "other")
     for queue_id, name in ((0, "a"), (0, "b"), (1, "c")):
         put(root, TOPIC, queue_id, name)
     return root
 
 
-def put(root, topic, queue_id, name):
+def put(root, topic, queue_id, *names):
     with MessageStore.open(root) as store:
-        store.put(prepared((Sample(name, topic, queue_id),)))
+        for name in names:
+            store.put(prepared((Sample(name, topic, queue_id),)))
 
 
 def delete(root):
@@ -112,13 +121,46 @@ def test_a_store_whose_writer_was_killed_is_no_obstacle(root):
     assert names(root, TOPIC) == ["new"]
 
 
-def test_what_a_death_left_of_it_goes_with_the_next_try(root):
+class Dies(FileSystem):
+    """Does so many things and no more."""
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def _count(self) -> None:
+        if not self.left:
+            raise OSError(5, "dead")
+        self.left -= 1
+
+    def unlink(self, path):
+        self._count()
+        super().unlink(path)
+
+    def rename(self, source, target):
+        self._count()
+        super().rename(source, target)
+
+    def sync_dir(self, path):
+        self._count()
+        super().sync_dir(path)
+
+
+@pytest.mark.parametrize("most", range(10))
+def test_a_death_in_between_deletes_nothing_or_everything(root, most):
+    # Several files, so that a queue may lack its end.
+    put(root, TOPIC, 0, *[f"more{number}" for number in range(30)])
+    before = names(root, TOPIC)
+    with StoreView.open(root) as view, alone(root), suppress(StoreNotWritableError):
+        delete_queues(view, TOPIC, Dies(most))
+    put(root, OTHER, 0, "next")
     with StoreView.open(root) as view:
-        note_deleted_topic(root, TOPIC, view.log_max_offset(), 0)
-    (root / "consumequeue" / TOPIC / "0" / f"{0:020d}").unlink()
-    assert delete(root) == 2
+        report = fsck(view)
+        assert (report.errors, report.warnings) == (0, 0), report.findings
+        assert found(view, TOPIC) in (before, [])
+        assert bool(found(view, TOPIC)) == bool(found(view, TOPIC, 1)) == (most < 8)
+    assert delete(root) in (0, 2)
     put(root, TOPIC, 1, "new")
-    assert names(root, TOPIC, 1) == ["new"]
+    assert (names(root, TOPIC, 1), names(root, TOPIC)) == (["new"], [])
 
 
 def test_topics_without_records_in_the_log_are_forgotten(tmp_path):
