@@ -20,7 +20,7 @@ from broker.retrying.lineage import REDRIVE_DEAD, REDRIVE_RUN
 from rmqctl.deadletters.rewriting import PipeFailedError, Rewriting, rewriting_from
 from rmqctl.rows.deadletters import RedriveReceipt
 from storage.configs.handled import HandledFile, Range
-from storage.configs.redrive_runs import RedriveRuns
+from storage.configs.redrive_runs import SETTLED, RedriveRuns
 from storage.errors import InvalidMessageError
 from storage.format.errors import BodyError
 from storage.model import dlq_topic
@@ -40,8 +40,6 @@ _REFUSALS: Final = (BrokerError, InvalidMessageError, PipeFailedError, BodyError
 """What one message can be refused for, while others may go."""
 
 ALREADY: Final = "stored by an attempt that was broken off"
-SETTLED: Final = {"settled": True}
-"""The last line of an attempt that was not broken off: all that it sent is marked as handled."""
 
 
 class Task(NamedTuple):
@@ -173,12 +171,9 @@ def unsettled(root: Path, group: str) -> Iterator[tuple[Task, list[dict[str, Any
     """Runs of a group that were broken off, and their receipts."""
     runs = RedriveRuns(root)
     for name in runs.names():
-        read = runs.read(name)
-        if read is None or (read[1] and read[1][-1] == SETTLED):
-            continue
-        task = task_from(read[0])
-        if task.group == group:
-            yield task, read[1]
+        read = None if runs.is_settled(name) else runs.read(name)
+        if read is not None and read[0]["group"] == group:
+            yield task_from(read[0]), read[1]
 
 
 def settle(view: "StoreView", group: str) -> None:
@@ -229,6 +224,7 @@ class Redriving:
 
     def receipts(self) -> Iterator[RedriveReceipt]:
         """Do it, one dead letter after the other."""
+        self._written.begin()
         try:
             for number, planned in enumerate(self._planned):
                 receipt = self._receipt(planned)

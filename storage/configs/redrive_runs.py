@@ -10,6 +10,7 @@ one: what a power loss takes of them is found in the log, as each redriven messa
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,10 @@ from storage.sharing.locks import LockFile
 from .sealed_json import seal, unseal
 
 REDRIVES_FOLDER: Final = "redrives"
+SETTLED: Final = {"settled": True}
+"""The last line of an attempt that was not broken off: all that it sent is marked as handled."""
 _SUFFIX: Final = ".jsonl"
+_SETTLED_LINE: Final = b"\n" + seal(SETTLED) + b"\n"
 
 
 class RedriveRuns:
@@ -46,6 +50,12 @@ class RedriveRuns:
         if task is None:
             return None
         return task, [entry for line in lines[1:] if (entry := unseal(line)) is not None]
+
+    def is_settled(self, run: str) -> bool:
+        """Tell whether the last attempt at a run ended by itself; reads no more than its end."""
+        with self._file(run).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - len(_SETTLED_LINE)))
+            return file.read() == _SETTLED_LINE
 
     def begin(self, run: str, task: dict[str, Any]) -> None:
         """Note what a run is to do; on the device when this returns. StoreNotWritableError."""
@@ -102,6 +112,17 @@ class Receipts:
         if self._end and fs.read(self._fd, 1, self._end - 1) != b"\n":
             fs.write(self._fd, b"\n", self._end)
             self._end += 1
+
+    def begin(self) -> None:
+        """Note that an attempt begins, on the device: from here on the run is not settled.
+
+        Raises StoreNotWritableError.
+        """
+        self.write({"settled": False})
+        try:
+            self._fs.sync(self._fd)
+        except OSError as error:
+            raise StoreNotWritableError(self._path, error.strerror or str(error)) from error
 
     def write(self, receipt: dict[str, Any]) -> None:
         """Add one; a kill does not lose it. Raises StoreNotWritableError."""

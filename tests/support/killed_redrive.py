@@ -23,6 +23,7 @@ from broker.retrying.lineage import REDRIVE_DEAD
 from rmqctl import app
 from storage.configs.handled import NOTHING_HANDLED, HandledFile
 from storage.configs.redrive_runs import RedriveRuns
+from storage.configs.topics import PERM_READ, PERM_WRITE
 from storage.files.fs import FileSystem
 from storage.model import Message
 from storage.readonly import StoreView
@@ -35,19 +36,23 @@ _CALLS = ("open", "set_length", "write", "sync", "sync_dir", "rename", "unlink")
 _DO = ("--execute", "--yes", "--quiet")
 
 
-def killed_at_every_call(folder: str, shard: int, shards: int) -> dict[str, object]:
+def killed_at_every_call(
+    folder: str, shard: int, shards: int, *, second: bool
+) -> dict[str, object]:
     """Kill at the instants shard, shard + shards, ... until the redrive survives.
 
-    It is then resumed, or, each other time, a new one is begun.
+    It is then resumed, or, each other time, a new one is begun. ``second``: what is killed is the
+    second attempt at a run; the first one could send nothing.
     """
     template = Path(folder) / f"template-{shard}"
-    if not template.exists():
-        _make(template)
+    _must(partial(_make, template))
+    if second:
+        _must(partial(_try_in_vain, template))
     failures: list[str] = []
     for number in count(shard, shards):
         root = Path(folder) / f"at-{number}"
         shutil.copytree(template, root)
-        killed = _in_child(partial(_redrive_until, root, number))
+        killed = _in_child(partial(_redrive_until, root, number, second=second))
         resumes = number % 2 == 0
         assert killed in ("killed", ""), killed
         problem = _in_child(partial(_go_on, root, resumes=resumes))
@@ -59,19 +64,30 @@ def killed_at_every_call(folder: str, shard: int, shards: int) -> dict[str, obje
     return {"instants": number, "failures": failures}
 
 
-def _make(root: Path) -> None:
-    def make() -> str:
-        MessageStore.create(root, SMALL)
-        with EmbeddedBroker.open(root, store_config=SMALL) as broker:
-            broker.send(Message("t", b"first"), 0)
-        bury(root, "g", [Message("t", b"%d" % n) for n in range(LETTERS)])
-        return ""
-
-    problem = _in_child(make)
+def _must(work: Callable[[], str]) -> None:
+    problem = _in_child(work)
     assert not problem, problem
 
 
-def _redrive_until(root: Path, number: int) -> str:
+def _make(root: Path) -> str:
+    MessageStore.create(root, SMALL)
+    bury(root, "g", [Message("t", b"%d" % n) for n in range(LETTERS)])
+    return ""
+
+
+def _try_in_vain(root: Path) -> str:
+    for perm, expected in ((PERM_READ, 8), (PERM_READ | PERM_WRITE, 0)):
+        with EmbeddedBroker.open(root, store_config=SMALL) as broker:
+            topic = broker.topic("t")
+            assert topic is not None
+            broker.update_topic(topic._replace(perm=perm))
+        if expected:
+            code = app.main(["dlq", "redrive", "g", "--all", "-S", str(root), *_DO])
+            assert code == expected, code
+    return ""
+
+
+def _redrive_until(root: Path, number: int, *, second: bool) -> str:
     """Redrive everything; die at an instant. What it gives says that it lived."""
     left = [number]
 
@@ -82,7 +98,8 @@ def _redrive_until(root: Path, number: int) -> str:
 
     for name in _CALLS:
         setattr(FileSystem, name, _watched(getattr(FileSystem, name), tick))
-    code = app.main(["dlq", "redrive", "g", "--all", "-S", str(root), *_DO])
+    which = ("--resume", "last") if second else ("--all",)
+    code = app.main(["dlq", "redrive", "g", *which, "-S", str(root), *_DO])
     assert code == 0, code
     return ""
 

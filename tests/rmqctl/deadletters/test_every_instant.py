@@ -11,8 +11,9 @@ PROCESSES = 2
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.feature(94)
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
-def test_a_redrive_killed_at_any_call_is_brought_to_its_end(every):
+@pytest.mark.parametrize("second", [False, True], ids=["first", "resumed"])
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
+def test_a_redrive_killed_at_any_call_is_brought_to_its_end(every, second):
     with fast_folder() as folder:
         running = [
             Slim(
@@ -20,6 +21,7 @@ def test_a_redrive_killed_at_any_call_is_brought_to_its_end(every):
                 folder=str(folder),
                 shard=shard * every,
                 shards=PROCESSES * every,
+                second=second,
             )
             for shard in range(PROCESSES)
         ]
