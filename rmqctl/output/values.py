@@ -18,6 +18,9 @@ _MARKDOWN: Final = re.compile(r"[\\|*`\[<&]")
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
+
 def as_json(value: Any, indent: int | None = None) -> str:
     """JSON, compact or over several lines; text is not ``\\u``-escaped.
 
@@ -41,6 +44,8 @@ def safe_json(text: str) -> str:
 
 def plain(value: Any) -> Any:
     """The value made of dict, list, str, int, float, bool and None; rows become objects."""
+    if type(value) in _PLAIN:  # most are: this is asked of every field of every row
+        return value
     if hasattr(value, "_fields"):
         return {name: plain(member) for name, member in zip(value._fields, value, strict=True)}
     if isinstance(value, Mapping):
