@@ -56,36 +56,45 @@ def undo_last(cli: "Cli", group: str) -> None:
     """
     with open_for_reading(cli) as broker:
         letters = DeadLetters(broker, group)
-        entry = _last(Journal(broker.view.root).entries(), group)
-        if entry is None:
+        undoable = (
+            (entry[CHANGE_ID], places)
+            for entry in _acks(Journal(broker.view.root).entries(), group)
+            if (places := _still_marked(entry, letters))
+        )
+        change_id, places = next(undoable, (None, []))
+        if change_id is None:
             raise NotFound(f"no 'dlq ack' of group {group} is left to be undone")
-        places = [
-            (int(queue_id), offset)
-            for queue_id, ranges in entry["new"]["handled"].items()
-            for low, high in ranges
-            for offset in range(low, high)
-            if offset in letters.handled_in(int(queue_id))
-        ]
         plan = [
             _row_of(letter_at(broker.view, letters.topic, place), place, handled=False)
             for place in places
         ]
-    _change(cli, group, letters.topic, places, plan, handled=False, undo_of=entry[CHANGE_ID])
+    _change(cli, group, letters.topic, places, plan, handled=False, undo_of=change_id)
 
 
-def _last(entries: Iterable[Mapping[str, Any]], group: str) -> Mapping[str, Any] | None:
+def _acks(entries: Iterable[Mapping[str, Any]], group: str) -> list[Mapping[str, Any]]:
+    """The marks of a group that were not taken back, newest first."""
     acks = {
         entry[CHANGE_ID]: entry
         for entry in entries
         if entry.get("what") == WHAT and entry.get("group") == group
     }
     undone = {entry[UNDO_OF] for entry in acks.values() if entry.get(UNDO_OF)}
-    left = [
+    return [
         entry
-        for change_id, entry in acks.items()
+        for change_id, entry in reversed(acks.items())
         if entry["new"] is not None and change_id not in undone
     ]
-    return left[-1] if left else None
+
+
+def _still_marked(entry: Mapping[str, Any], letters: DeadLetters) -> "list[Place]":
+    """What an entry says was marked and is: nothing if its writer was killed before the write."""
+    return [
+        (int(queue_id), offset)
+        for queue_id, ranges in entry["new"]["handled"].items()
+        for low, high in ranges
+        for offset in range(low, high)
+        if offset in letters.handled_in(int(queue_id))
+    ]
 
 
 def _change(

@@ -73,6 +73,16 @@ def test_an_undo_takes_back_what_the_last_one_marked_and_no_more(dead):
     assert handled() == [0, 2]
 
 
+def test_an_undo_passes_over_what_was_noted_and_never_done(dead, store):
+    ack("1")
+    before = HandledFile(store).path.read_bytes()
+    ack("2", "3")
+    HandledFile(store).path.write_bytes(before)  # killed between the journal and the marks
+    assert handled() == [1]
+    assert ack("--undo").code == 0
+    assert handled() == []
+
+
 def test_nothing_is_marked_unasked_or_in_a_dry_run(dead, store):
     assert run("dlq", "ack", "g", "0").code == 7
     assert run("dlq", "ack", "g", "0", "--dry-run").code == 0
