@@ -120,26 +120,64 @@ def _add_many(units: memoryview, edges: Sequence[int], counts: list[int], sizes:
         sizes[number] += int(here.sum())
 
 
-def quantile_age(view: StoreView, parts: Sequence[Part], as_of: int, share: float) -> int | None:
-    """The age (ms) that ``share`` of the unread messages are at most as old as.
+def quantile_ages(
+    view: StoreView, parts: Sequence[Part], as_of: int, shares: Sequence[float]
+) -> list[int | None]:
+    """The ages (ms) that these shares of the unread messages are at most as old as.
 
-    Found by bisecting the time, to the millisecond. None if nothing is unread.
+    Exact to the millisecond; of each queue some records are read, the fewer the narrower the times
+    are already. None if nothing is unread.
     """
-    known = [(part, part.unread.first_unread) for part in parts]
-    total = sum(part.unread.max_offset - first for part, first in known if first is not None)
-    if not total:
+    queues = [_Queue(view, part) for part in parts if part.unread.first_unread is not None]
+    total = sum(queue.behind - queue.first for queue in queues)
+    return [_quantile(queues, as_of, max(1, -int(-total * share // 1))) for share in shares]
+
+
+class _Queue:
+    """The unread part of a queue; remembers the times that it has read."""
+
+    def __init__(self, view: StoreView, part: Part) -> None:
+        self._view = view
+        self._topic, self._queue_id, what = part
+        self.first = what.first_unread or 0
+        self.behind = what.max_offset
+        self._times: dict[int, int] = {}
+
+    def first_at(self, timestamp: int, low: int, high: int) -> int:
+        """First message of [low, high) that was stored at a time or later, else ``high``.
+
+        One whose time can not be read counts as older.
+        """
+        while low < high:
+            middle = (low + high) // 2
+            stored = self._times.get(middle)
+            if stored is None:
+                stored = self._view.store_timestamp(self._topic, self._queue_id, middle) or 0
+                self._times[middle] = stored
+            if stored >= timestamp:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def _quantile(queues: Sequence[_Queue], as_of: int, wanted: int) -> int | None:
+    """The least age that ``wanted`` messages are at most as old as."""
+    if not queues:
         return None
-    wanted = max(1, -(-total * share // 1))
     low, high = 0, as_of
+    # Where the messages of the age ``high`` begin in each queue, and those of ``low``.
+    oldest = [queue.first for queue in queues]
+    youngest = [queue.behind for queue in queues]
     while low < high:
         age = (low + high) // 2
-        young = 0
-        for (topic, queue_id, what), first in known:
-            if first is not None:
-                cut = view.offset_in_queue_by_time(topic, queue_id, as_of - age, Boundary.LOWER)
-                young += what.max_offset - min(max(cut, first), what.max_offset)
+        cuts = [
+            queue.first_at(as_of - age, begin, end) if begin < end else begin
+            for queue, begin, end in zip(queues, oldest, youngest, strict=True)
+        ]
+        young = sum(queue.behind - cut for queue, cut in zip(queues, cuts, strict=True))
         if young >= wanted:
-            high = age
+            high, oldest = age, cuts
         else:
-            low = age + 1
+            low, youngest = age + 1, cuts
     return low

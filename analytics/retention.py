@@ -9,13 +9,13 @@ read. A store in which no broker and no long-lived process works deletes nothing
 
 from __future__ import annotations
 
-import shutil
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.files.disk import used_ratio
 from storage.format.names import COMMITLOG, file_name, parse_file_name
 from storage.layout import was_created_here
 
@@ -64,8 +64,7 @@ def rules_of(view: StoreView, reserved_ms: int | None = None) -> Rules:
     config = view.config
     if reserved_ms is None:
         reserved_ms = config.file_reserved_time_hours * HOUR_MS
-    usage = shutil.disk_usage(view.root)
-    used = 1 - usage.free / usage.total
+    used = used_ratio(view.root)
     forced = config.clean_file_forcibly_enable or not was_created_here(view.root)
     return Rules(
         reserved_ms,

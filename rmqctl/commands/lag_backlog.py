@@ -89,10 +89,10 @@ def histogram(
 
 
 def _tell_ages(cli: Cli, view: "StoreView", parts: "list[Part]", as_of: int) -> None:
-    from analytics.histogram import quantile_age
+    from analytics.histogram import quantile_ages
     from rmqctl.text.durations import format_duration
 
-    ages = [quantile_age(view, parts, as_of, share) for share in (0.5, 0.9, 1.0)]
+    ages = quantile_ages(view, parts, as_of, (0.5, 0.9, 1.0))
     if None not in ages:
         half, most, all_of_them = (format_duration(age or 0) for age in ages)
         cli.say(f"half are at most {half} old, 9 of 10 at most {most}, the oldest {all_of_them}")

@@ -7,12 +7,12 @@ that rmqctl made, in one process at a time, or when a command asks for it.
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from storage.files.disk import used_ratio
 from storage.format.index import INDEX_HEADER_SIZE, IndexHeader
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, INDEX
 from storage.format.unit import CQ_STORE_UNIT_SIZE, StoreUnit
@@ -78,8 +78,7 @@ class Retention:
     def _expired_log_files(self, now_ms: int, *, manual: bool) -> list[int]:
         """First offsets of the log files that may go now, oldest first."""
         config = self._config
-        usage = shutil.disk_usage(self._root)
-        used = 1 - usage.free / usage.total
+        used = used_ratio(self._root)
         hours = {int(hour) for hour in config.delete_when.split(";") if hour.strip()}
         force = config.clean_file_forcibly_enable and used > config.disk_space_clean_forcibly_ratio
         if not (

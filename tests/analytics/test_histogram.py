@@ -6,7 +6,7 @@ from bisect import bisect_right
 import pytest
 
 from analytics.health import Health
-from analytics.histogram import AGE_EDGES, SIZE_EDGES, Part, by_age, by_size, quantile_age
+from analytics.histogram import AGE_EDGES, SIZE_EDGES, Part, by_age, by_size, quantile_ages
 from analytics.rates import StoredSince
 from analytics.totals import QueueLag, add_up, drain_ms, over_groups, skew
 from analytics.unread import Unread
@@ -90,8 +90,8 @@ def test_quantiles_of_ages_are_exact(root, share):
         parts = parts_of(view)
         ages = sorted(as_of - time for time, _ in stored(view, parts))
         wanted = max(1, -int(-len(ages) * share // 1))
-        assert quantile_age(view, parts, as_of, share) == ages[wanted - 1]
-        assert quantile_age(view, [], as_of, share) is None
+        assert quantile_ages(view, parts, as_of, [share]) == [ages[wanted - 1]]
+        assert quantile_ages(view, [], as_of, [share]) == [None]
 
 
 @pytest.mark.feature(46)

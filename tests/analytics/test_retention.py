@@ -3,10 +3,12 @@
 import os
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from analytics.retention import HOUR_MS, LogFile, Rules, due_of, log_files, safe_from
+from storage.files.disk import used_ratio
 from storage.readonly import StoreView
 from tests.support.samples import TINY, Sample, open_store
 
@@ -68,6 +70,23 @@ def test_no_file_goes_before_an_older_one_and_the_last_one_stays(root):
         assert [file.due_timestamp for file in files[:3]] == [local(2026, 3, 12)] * 3
         assert due_of(files, files[1].first + 7) == local(2026, 3, 12)
         assert due_of(files, files[-1].first + 7) is None
+
+
+@pytest.mark.parametrize(
+    ("blocks", "free", "usable", "ratio"),
+    [
+        (100, 50, 50, 0.5),
+        (100, 50, 30, 0.63),
+        (1000, 999, 999, 0.01),
+        (100, 0, 0, 1.0),
+        (0, 0, 0, 0),
+    ],
+)
+def test_a_disk_is_as_full_as_rocketmq_says(tmp_path, monkeypatch, blocks, free, usable, ratio):
+    """What is reserved for root is neither used nor free; a part of a per cent is a whole one."""
+    space = SimpleNamespace(f_blocks=blocks, f_bfree=free, f_bavail=usable)
+    monkeypatch.setattr("os.statvfs", lambda _: space)
+    assert used_ratio(tmp_path) == ratio
 
 
 def test_what_is_safe_begins_with_the_first_file_that_stays():
