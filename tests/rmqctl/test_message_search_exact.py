@@ -1,0 +1,89 @@
+"""Any log, any word, pieces of any size: a search gives what looking at each message gives."""
+
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from rmqctl.searching.needles import Needle
+from rmqctl.searching.packed import PackedRecords
+from rmqctl.searching.pieces import PieceSearch, cut
+from rmqctl.searching.query import Query
+from rmqctl.searching.texts import texts_in
+from storage.files.read_files import StoreFiles
+from storage.format.properties import parse_properties
+from storage.reading.record_finder import RecordFinder
+from storage.readonly import StoreView
+from tests.support.hand_made import HandMade
+
+ZLIB = 0x301
+# Few different bytes, so that words are found, across fields too; and those of a magic code.
+LETTERS = b"ab\xda\xa3 \xa7\x00"
+words = st.lists(st.sampled_from(LETTERS), min_size=1, max_size=5).map(bytes)
+bodies = st.lists(st.sampled_from(LETTERS), max_size=300).map(bytes)
+texts = st.text("ab ", min_size=1, max_size=8)
+messages = st.lists(
+    st.tuples(
+        bodies,
+        st.sampled_from(["a", "ab", "T"]),
+        st.dictionaries(st.text("ab", min_size=1, max_size=3), texts, max_size=2),
+        st.sampled_from(["plain", "packed", "without a unit", "prepared"]),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+def put(made: HandMade, message: tuple[bytes, str, dict[str, str], str]) -> tuple[int, bytes]:
+    """Store a message; gives its place and the body that it has for who reads it."""
+    body, topic, properties, kind = message
+    packed = kind == "packed" and bool(body)
+    stored = made.put(
+        topic,
+        len(body) % 2,
+        zlib.compress(body) if packed else body,
+        properties=properties,
+        sys_flag=ZLIB if packed else 4 if kind == "prepared" else 0,
+        unit=kind != "without a unit",
+    )
+    return stored.commitlog_offset, body
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(messages, words, st.integers(1, 1100), st.booleans(), st.booleans())
+def test_hits_are_those_of_a_look_at_each_message(
+    tmp_path_factory: pytest.TempPathFactory,
+    messages: list[Any],
+    word: bytes,
+    step: int,
+    by_units: bool,
+    in_body: bool,
+) -> None:
+    made = HandMade()
+    expected = []
+    for message in messages:
+        place, body = put(made, message)
+        stored = "\x02".join(f"{name}\x01{value}" for name, value in message[2].items())
+        values = [value.encode() for value in parse_properties(stored.encode()).values()]
+        if any(word in text for text in [*values, *([body] if in_body else [])]):
+            expected.append(place)
+    read = texts_in(("body", "properties") if in_body else ("properties",))
+    query = Query(
+        Needle((word,), in_body),
+        lambda message: any(word in text for text in read(message)),
+        None,
+        None,
+        0,
+    )
+    with StoreView.open(made.write(tmp_path_factory.mktemp("s"))) as view:
+        log, end = StoreFiles(view.root, view.config).log, view.log_max_offset()
+        assert end == made.log_end
+        finder = RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10))
+        packed = PackedRecords(view, log, finder, end, by_units=by_units)
+        searcher = PieceSearch(log, finder, query, packed)
+        results = [searcher.search(piece) for piece in cut(0, end, log.file_size, step)]
+    assert [hit for result in results for hit in result.hits] == expected
+    assert not any(result.damaged for result in results)
