@@ -1,18 +1,23 @@
 """kill -9 at any point of a reset: all queues as they were or all moved, and history says which."""
 
+import os
 import random
 import shutil
 import time
+from contextlib import ExitStack
 from unittest.mock import patch
 
 import pytest
 
 from rmqctl import app
+from rmqctl.context import Cli
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
 from tests.support.cli import ROOT, run, start
 from tests.support.crash import Child
 from tests.support.every_instant import die_at
+from tests.support.hand_made import HandMade
+from tests.support.java_lock import java_lock
 from tests.support.watched_fs import WatchedFileSystem
 
 OLD, NEW = {0: 5, 1: None}, {0: 10, 1: 5}
@@ -108,7 +113,6 @@ def test_of_two_operators_with_one_plan_one_wins(orders, offsets, tmp_path):
 
 def test_a_plan_that_is_old_when_it_is_confirmed_is_refused(orders, offsets, monkeypatch):
     """Somebody else moves the group while the question stands on the screen."""
-    from rmqctl.context import Cli
 
     def while_asked(cli, question):
         assert question == "Move the progress of g in 2 queues of orders?"
@@ -119,3 +123,34 @@ def test_a_plan_that_is_old_when_it_is_confirmed_is_refused(orders, offsets, mon
     assert result.code == 6
     assert "queue 0 of orders in group g was at 5 and is at 2 now" in result.err
     assert offsets() == {0: 2, 1: None}
+
+
+def test_a_java_broker_that_comes_while_it_asks_is_noticed(orders, offsets, monkeypatch):
+    with ExitStack() as stack:
+
+        def while_asked(*_):
+            stack.enter_context(java_lock(orders))
+
+        monkeypatch.setattr(Cli, "confirm", while_asked)
+        result = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--execute")
+    assert result.code == 5
+    assert "in use by a Java broker" in result.err
+    assert offsets() == OLD
+
+
+def test_a_log_that_grows_while_it_asks_is_noticed(tmp_path, monkeypatch):
+    made = HandMade(clean=False)
+    made.put("A", 0, b"first")
+    root = made.write(tmp_path)
+    for path in root.rglob("*"):
+        os.utime(path, (1, 1))
+
+    def while_asked(*_):
+        made.put("A", 0, b"second")
+        made.write(tmp_path)
+
+    monkeypatch.setattr(Cli, "confirm", while_asked)
+    result = run("-S", root, "offset", "reset", "-g", "g", "-t", "A", "--to-latest", "--execute")
+    assert result.code == 5
+    assert "another program" in result.err
+    assert not (root / "rmqctl/offsets.json").exists()

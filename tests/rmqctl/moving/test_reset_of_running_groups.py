@@ -1,10 +1,13 @@
 """A reset of a group that runs: it is told, goes on from there within a second, nothing is lost."""
 
 import time
+from functools import partial
 
 import pytest
 
+from broker.embedded import EmbeddedBroker
 from tests.support.cli import ROOT, run, start
+from tests.support.recording_client import RecordingClient, consumer as consumer_of, heartbeat
 
 WITHIN_S = 20
 """The deadline on a busy machine."""
@@ -78,3 +81,33 @@ def test_no_live_refuses_while_they_run(orders, offsets, consumer):
         assert result.code == 7
         assert "group g has running consumers" in result.err
     assert offsets() == {0: 10, 1: 5}
+
+
+def resets(number, calls):
+    """Whether there were so many."""
+    return len([call for call in calls if call[0] == "reset"]) == number
+
+
+@pytest.mark.feature(76)
+def test_members_are_told_of_every_kind_of_move_and_others_are_not(orders):
+    mine, others = RecordingClient(), RecordingClient()
+    with EmbeddedBroker.open(orders) as broker:
+        for client_id, client, group in (("a", mine, "g"), ("b", others, "h")):
+            broker.connect(client_id, client)
+            broker.heartbeat(heartbeat(client_id, consumer_of(group, "orders")))
+        for number, command in enumerate(
+            (
+                ("offset", "reset", "-g", "g", "-t", "orders", "--to-offset", "2", "--execute"),
+                ("offset", "undo", "--last", "--execute"),
+                ("resetOffsetByTime", "-g", "g", "-t", "orders", "-s", "0"),
+                ("offset", "delete", "-g", "g", "-t", "orders"),
+            ),
+            1,
+        ):
+            result = run(*command, "--yes")
+            assert result.code == 0, result.err
+            assert "group g runs (a)" in result.err
+            assert mine.wait_until(partial(resets, number)), command
+        told = [call[1:] for call in mine.calls if call[0] == "reset"]
+        assert told[0] == ("g", "orders", {0: 2, 1: 2})
+        assert [call for call in others.calls if call[0] == "reset"] == []
