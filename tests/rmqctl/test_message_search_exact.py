@@ -1,6 +1,7 @@
 """Any log, any word, pieces of any size: a search gives what looking at each message gives."""
 
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from storage.files.read_files import StoreFiles
 from storage.format.properties import parse_properties
 from storage.reading.record_finder import RecordFinder
 from storage.readonly import StoreView
-from tests.support.hand_made import HandMade
+from tests.support.hand_made import TINY, HandMade
 
 ZLIB = 0x301
 # Few different bytes, so that words are found, across fields too; and those of a magic code.
@@ -87,3 +88,31 @@ def test_hits_are_those_of_a_look_at_each_message(
         results = [searcher.search(piece) for piece in cut(0, end, log.file_size, step)]
     assert [hit for result in results for hit in result.hits] == expected
     assert not any(result.damaged for result in results)
+
+
+@pytest.mark.parametrize("by_units", [True, False])
+@pytest.mark.parametrize("delta", range(-8, 3))
+def test_words_where_one_buffer_ends_and_the_next_begins(
+    tmp_path: Any, delta: int, by_units: bool
+) -> None:
+    """Of the search's 256 KiB; a compressed record lies across the boundary, too."""
+    made = HandMade(replace(TINY, mapped_file_size_commit_log=1 << 20))
+    boundary = 1 << 18
+    made.put("T", 0, b"." * (boundary - 20_000))
+    place = boundary + delta - made.log_end - 88
+    made.put("T", 0, b"." * place + b"needle" + b"." * 100)
+    made.put("T", 0, b"." * (2 * boundary - made.log_end - 135 + 4 * delta))
+    made.put("T", 0, zlib.compress(b"needle"), sys_flag=ZLIB)
+    made.put("T", 0, b"." * 1000)
+    root = made.write(tmp_path)
+    needle = Needle((b"needle",), True)
+    query = Query(needle, lambda message: b"needle" in message.body, None, None, 0)
+    with StoreView.open(root) as view:
+        log, end = StoreFiles(view.root, view.config).log, view.log_max_offset()
+        finder = RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10))
+        packed = PackedRecords(view, log, finder, end, by_units=by_units)
+        searcher = PieceSearch(log, finder, query, packed)
+        (piece,) = cut(0, end, log.file_size, 1 << 20)
+        hits = searcher.search(piece).hits
+    assert hits == [made.messages[1].commitlog_offset, made.messages[3].commitlog_offset]
+    assert abs(made.messages[3].commitlog_offset - 2 * boundary) < 150
