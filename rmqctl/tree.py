@@ -55,7 +55,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         },
     ),
     "message": Noun(
-        "Messages: find and show single ones.",
+        "Messages: find, follow and count them; into files and back.",
         {
             "get": Leaf("message", "get", "Show one message by id or place"),
             "query": Leaf("message_lookup", "query", "Find all messages with a key or a tag"),
