@@ -90,8 +90,8 @@ def look_at(
         (group, topic): _read_queue_ids(topics.get(topic), offsets)
         for (group, topic), offsets in chosen.offsets.items()
     }
-    queues = _Queues(view, as_of, rules or rules_of(view), history).read(chosen, read_by)
     trend = Trend(history.watched, as_of)
+    queues = _Queues(view, as_of, rules or rules_of(view), history, trend).read(chosen, read_by)
     depths = _Depths(view, chosen.all_offsets)
     standings = []
     for (group, topic), offsets in chosen.offsets.items():
@@ -121,10 +121,10 @@ def _read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Seque
 class _Stand:
     """How a group stands in queues. Short of steps: there may be tens of thousands of them."""
 
-    __slots__ = ("_as_of", "_has_members", "_rates")
+    __slots__ = ("_as_of", "_has_members", "_rate_out")
 
     def __init__(self, trend: Trend, as_of: int, *, has_members: bool) -> None:
-        self._rates = trend.rates
+        self._rate_out = trend.rate_out
         self._as_of = as_of
         self._has_members = has_members
 
@@ -136,11 +136,9 @@ class _Stand:
         changes: Sequence[Change],
     ) -> QueueLag:
         """In one queue; ``changes`` is where earlier looks saw it."""
-        low, high, log_rate_in, ends, heads = queue
+        low, high, rate_in, ends, heads = queue
         what = Unread(low, committed, high)
-        rate_in, rate_out = self._rates(changes, ends, committed, high)
-        if rate_in is None:
-            rate_in = log_rate_in
+        rate_out = self._rate_out(changes, committed)
         if committed == high:
             return QueueLag(queue_id, what, 0, None, rate_in, rate_out, Health.OK, None)
         lag_bytes = stored = risk = None
@@ -163,9 +161,12 @@ class _Stand:
 class _Queues:
     """Reads queues, each once however many groups read it."""
 
-    def __init__(self, view: StoreView, as_of: int, rules: Rules, history: SampleHistory) -> None:
+    def __init__(
+        self, view: StoreView, as_of: int, rules: Rules, history: SampleHistory, trend: Trend
+    ) -> None:
         self._view = view
         self._history = history
+        self._trend = trend
         self._since = StoredSince(view, as_of - RATE_WINDOW_MS)
         self._files = log_files(view, rules, as_of)
 
@@ -186,7 +187,7 @@ class _Queues:
     def _queue(self, topic: str, queue_id: int, committed: Iterable[int]) -> _Queue:
         view = self._view
         low, high = view.queue_bounds(topic, queue_id)
-        count = self._since.count(topic, queue_id, low, high)
+        ends = self._history.ends(topic, queue_id)
         first = {max(offset, low) for offset in committed if 0 <= offset < high and low < high}
         behind = bytes_behind(view, topic, queue_id, first, high)
         places = view.places(topic, queue_id, first)
@@ -195,8 +196,11 @@ class _Queues:
             place, stored = places.get(offset, (None, None))
             due = None if place is None else due_of(self._files, place)
             heads[offset] = total, stored, due
-        rate = None if count is None else count * 1000 / RATE_WINDOW_MS
-        return _Queue(low, high, rate, self._history.ends(topic, queue_id), heads)
+        rate = self._trend.rate_in(ends, high)
+        if rate is None:
+            count = self._since.count(topic, queue_id, low, high)
+            rate = None if count is None else count * 1000 / RATE_WINDOW_MS
+        return _Queue(low, high, rate, ends, heads)
 
 
 class _Depths:

@@ -8,7 +8,7 @@ happened between two of them is not known to the minute.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from .health import Look
 from .rates import RATE_WINDOW_MS
@@ -23,21 +23,11 @@ Span = tuple[int, int]
 """Begin and end, ms."""
 
 
-class Rates(NamedTuple):
-    """Messages a second; None where that is not known."""
-
-    rate_in: float | None
-    rate_out: float | None
-
-
-_UNKNOWN: Final = Rates(None, None)
-_AT_REST: Final = Rates(None, 0.0)
-
-
 class Trend:
     """What came in and was read over the last five minutes, or as far back as is known.
 
-    Both rates are of the same time, so that they may be compared. For any number of queues.
+    Both rates (messages a second) are of the same time, so that they may be compared. For any
+    number of queues.
     """
 
     def __init__(self, watched: Iterable[Span], now_ms: int) -> None:
@@ -49,32 +39,38 @@ class Trend:
             self._known_from = None
         self._span_s = (now_ms - (self._known_from or 0)) / 1000
 
-    def rates(
-        self, committed: Changes, ends: Changes, committed_offset: int | None, max_offset: int
-    ) -> Rates:
-        """The rates of a queue whose progress and end are the given ones now.
+    def rate_in(self, ends: Changes, max_offset: int) -> float | None:
+        """How fast a queue grew whose end is ``max_offset`` now; None if nobody looked.
 
-        Progress that goes back is no reading: only steps forward count. Both are None without
-        progress, or if nobody looked in that time; ``rate_in`` alone where it can be told by the
-        log as well (:class:`.rates.StoredSince`).
+        The log can tell as well then (:class:`.rates.StoredSince`).
         """
-        if committed_offset is None or not committed:
-            return _UNKNOWN
-        if committed[-1][1] == committed_offset and committed[-1][0] <= self._start:
-            return _AT_REST
         known_from = self._known_from
         if known_from is None:
-            return _UNKNOWN
-        read, later = 0, committed_offset
-        for at, offset in reversed(committed):
-            if offset is not None:
-                read += max(0, later - offset)
-                later = offset
+            return None
+        held = next((end for at, end in reversed(ends) if at <= known_from), None)
+        return None if held is None else max(0, max_offset - held) / self._span_s
+
+    def rate_out(self, committed: Changes, offset: int | None) -> float | None:
+        """How fast a queue was read in which the progress is ``offset`` now.
+
+        Progress that goes back is no reading: only steps forward count. None without progress, or
+        if nobody looked in that time.
+        """
+        if offset is None or not committed:
+            return None
+        if committed[-1][1] == offset and committed[-1][0] <= self._start:
+            return 0.0
+        known_from = self._known_from
+        if known_from is None:
+            return None
+        read, later = 0, offset
+        for at, before in reversed(committed):
+            if before is not None:
+                read += max(0, later - before)
+                later = before
             if at <= known_from:
                 break
-        held = next((end for at, end in reversed(ends) if at <= known_from), None)
-        grown = None if held is None else max(0, max_offset - held) / self._span_s
-        return Rates(grown, read / self._span_s)
+        return read / self._span_s
 
 
 def seen_since(committed: Changes, now: Look) -> int:

@@ -19,13 +19,15 @@ def now(committed, end=1000):
 
 
 def rate_out(changes, watched, look):
-    return Trend(watched, NOW).rates(changes, [], look.committed_offset, 1000).rate_out
+    return Trend(watched, NOW).rate_out(changes, look.committed_offset)
 
 
 @pytest.mark.feature(54)
 def test_both_rates_are_of_the_same_time():
-    found = Trend([at(60, NOW - 30 * S)], NOW).rates([at(60, 0)], [at(60, 700)], 30, 1000)
-    assert found == (5.0, 0.5)
+    trend = Trend([at(60, NOW - 30 * S)], NOW)
+    assert trend.rate_in([at(60, 700)], 1000) == 5.0
+    assert trend.rate_out([at(60, 0)], 30) == 0.5
+    assert trend.rate_in([], 1000) is trend.rate_in([at(30, 700)], 1000) is None
 
 
 @pytest.mark.feature(54)
