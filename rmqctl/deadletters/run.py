@@ -9,6 +9,7 @@ not acknowledged is either whole in the log or not there at all.
 """
 
 import secrets
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 _MARK_EVERY: Final = 500
-"""Receipts after which dead letters are marked: a mark takes a sync."""
+_MARK_EVERY_S: Final = 1.0
+"""Receipts, or time, after which dead letters are marked: a mark takes a sync."""
 _REFUSALS: Final = (BrokerError, InvalidMessageError, PipeFailedError, BodyError)
 """What one message can be refused for, while others may go."""
 
@@ -217,6 +219,7 @@ class Redriving:
         self._topic = dlq_topic(task.group)
         self._to_mark: dict[int, list[Range]] = defaultdict(list)
         self._unmarked = 0
+        self._marked_at = time.monotonic()
         self.errors = 0
         """Messages that were to be sent and could not."""
         self.left = 0
@@ -287,7 +290,8 @@ class Redriving:
             self._unmarked += 1
         self._written.write({"queue_id": queue_id, **receipt._asdict()})
         self._told(receipt)
-        if self._unmarked >= _MARK_EVERY:
+        late = time.monotonic() >= self._marked_at + _MARK_EVERY_S
+        if late or self._unmarked >= _MARK_EVERY:
             self._mark()
 
     def _mark(self) -> None:
@@ -298,3 +302,4 @@ class Redriving:
             HandledFile(view.root, view).mark(self._topic, self._to_mark)
             self._to_mark.clear()
             self._unmarked = 0
+        self._marked_at = time.monotonic()

@@ -177,6 +177,17 @@ def test_a_run_that_is_stopped_leaves_everything_in_order(dead, tmp_path, number
     assert sorted(receipts(dead)) == list(range(COUNT))
 
 
+@pytest.mark.slow
+def test_others_see_how_far_a_slow_run_is(dead):
+    with start("dlq", "redrive", "g", "--all", "--rate", "20/s", *DO) as process:
+        try:
+            while unhandled() == COUNT:
+                assert process.poll() is None
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
 @pytest.mark.feature(93)
 def test_a_rate_is_kept(dead):
     from time import monotonic
