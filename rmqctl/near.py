@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rmqctl.context import Cli
 
 _MISSING: Final = re.compile(r"(topic|group) (\S+) (?:does not exist|has no )")
-_OTHERS: Final = {
+OTHERS: Final = {
     "send": "produce",
     "publish": "produce",
     "pub": "produce",
@@ -37,7 +37,7 @@ def command_meant(name: str, table: Mapping[str, Leaf | Noun]) -> str:
     if table is not TREE:
         near = get_close_matches(name, table, 1, 0.6)
         return f", did you mean {near[0]!r}?" if near else ""
-    meant = [*_with_verb(name), *([_OTHERS[name]] if name in _OTHERS else [])]
+    meant = [*_with_verb(name), *([OTHERS[name]] if name in OTHERS else [])]
     if meant:
         return f", did you mean {' or '.join(map(repr, dict.fromkeys(meant)))}?"
     from rmqctl.helping.mqadmin.translate import COMMANDS

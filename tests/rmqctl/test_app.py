@@ -4,7 +4,7 @@ import pytest
 import typer
 
 from broker import errors as broker_errors
-from rmqctl import exit_codes, signals, tree
+from rmqctl import exit_codes, near, signals, tree
 from rmqctl.errors import CliError, NotFound, PartlyDone, Refused, UsageProblem
 from storage import errors
 from tests.support.cli import run
@@ -159,6 +159,12 @@ def test_a_near_miss_names_what_was_meant(args, hint):
     result = run(*args)
     assert result.code == 2
     assert hint in result.err
+
+
+def test_what_other_tools_call_it_is_a_command_of_ours():
+    known = [" ".join(words) for words in leaves()]
+    assert set(near.OTHERS.values()) <= set(known)
+    assert not set(near.OTHERS) & set(tree.TREE)
 
 
 @pytest.mark.feature(145)
