@@ -1,6 +1,6 @@
 """Is it fine? Limits or health words, in the language of monitoring plug-ins. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from analytics.health import Health
@@ -103,12 +103,13 @@ def _checked(row: LagRow, limits: Limits, as_of: int) -> CheckedGroup:
 
 def _against_limits(row: LagRow, limits: Limits, as_of: int) -> Iterable[tuple[Verdict, str]]:
     lag = "unknown" if row.lag is None else f"{row.lag:,} messages"
-    yield limits.lag.judge(row.lag), f"lag {lag}"
+    yield _judged(limits.lag, row.lag, f"lag {lag}", "{:,}".format)
     age = row.oldest_unread_age_ms
     if age is None and row.lag == 0:
         age = 0
-    yield limits.age.judge(age), f"age {'unknown' if age is None else format_duration(age)}"
-    yield limits.dlq.judge(row.dlq), f"{row.dlq:,} dead letters"
+    text = f"age {'unknown' if age is None else format_duration(age)}"
+    yield _judged(limits.age, age, text, format_duration)
+    yield _judged(limits.dlq, row.dlq, f"{row.dlq:,} dead letters", "{:,}".format)
     if row.risk_timestamp is not None:
         left = max(0, row.risk_timestamp - as_of)
         verdict = Verdict.OK
@@ -117,6 +118,15 @@ def _against_limits(row: LagRow, limits: Limits, as_of: int) -> Iterable[tuple[V
         elif limits.risk.warn is not None and left <= limits.risk.warn:
             verdict = Verdict.WARNING
         yield verdict, f"unread is deleted in {format_duration(left)}"
+
+
+def _judged(
+    limit: Limit, value: int | None, text: str, show: Callable[[int], str]
+) -> tuple[Verdict, str]:
+    """A verdict, and the reason with the limit that was passed."""
+    verdict = limit.judge(value)
+    passed = {Verdict.CRITICAL: limit.crit, Verdict.WARNING: limit.warn}.get(verdict)
+    return verdict, text if passed is None else f"{text} (limit {show(passed)})"
 
 
 def _summary(groups: Sequence[CheckedGroup]) -> str:

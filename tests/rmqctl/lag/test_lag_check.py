@@ -49,7 +49,7 @@ def test_json_holds_what_was_found(behind):
     found = result.json()
     assert (result.code, found["code"], found["verdict"]) == (1, 1, "WARNING")
     (group,) = found["groups"]
-    assert (group["lag"], group["reasons"]) == (2, ["lag 2 messages"])
+    assert (group["lag"], group["reasons"]) == (2, ["lag 2 messages (limit 1)"])
     assert run("-o", "json", "lag", "check").json()["groups"]
 
 
