@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,12 +11,13 @@ from storage.errors import RocketMQError
 
 from .engines.local import LocalEngine
 from .engines.work import do, forget, together
-from .plan import plan
+from .plan import first_numbers, plan
 from .report import Report, make_report
 from .survey import Choice, Survey, survey
 
 if TYPE_CHECKING:
     from .engines import Engine
+    from .kernels.partials import Partials
     from .stores import StoreRef
 
 
@@ -31,6 +33,8 @@ class Made(NamedTuple):
 
     report: Report
     unreadable: tuple[Unreadable, ...]
+    by_broker: Mapping[str, Sequence[Report]] = {}
+    """A report of each store alone, by the broker's name, where that was asked for."""
 
 
 def lag_report(
@@ -40,13 +44,15 @@ def lag_report(
     choice: Choice,
     *,
     exact: bool = False,
+    by_broker: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Made:
     """Report on some stores, as of a time (ms) that ages are counted from.
 
     A store that can not be read is left out, and named in the warnings. Copies of one log count
     once: the one that goes furthest. ``exact`` looks at every unread record instead of relying on
-    the order of store times. ``progress`` is told how many messages of how many are counted.
+    the order of store times. ``by_broker`` makes a report of each store, too, of the same counts.
+    ``progress`` is told how many messages of how many are counted.
     """
     who = LocalEngine() if engine.is_here else engine
     looked = who.map(partial(try_survey, as_of=as_of, choice=choice), refs)
@@ -64,7 +70,16 @@ def lag_report(
     finally:
         forget()
     warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *told]
-    return Made(make_report(surveys, counted, as_of, warnings), failed)
+    whole = make_report(surveys, counted, as_of, warnings)
+    return Made(whole, failed, _alone(surveys, counted, as_of) if by_broker else {})
+
+
+def _alone(surveys: Sequence[Survey], counted: Partials, as_of: int) -> dict[str, Sequence[Report]]:
+    found: dict[str, list[Report]] = defaultdict(list)
+    for one, first in zip(surveys, first_numbers(surveys), strict=True):
+        here = counted.of_queues(first, first + len(one.queues))
+        found[one.ref.broker].append(make_report([one], here, as_of))
+    return dict(found)
 
 
 def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey | Unreadable:

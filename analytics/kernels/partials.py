@@ -64,6 +64,18 @@ class Cells(NamedTuple):
         """How many rows there are (not columns)."""
         return len(self.key)
 
+    def of_queues(self, first: int, behind: int) -> Cells:
+        """The rows of the queues [first, behind), which are numbered from 0 on in them."""
+        low, high = np.searchsorted(self.queue, (first, behind))
+        here = slice(int(low), int(high))
+        return Cells(
+            self.queue[here] - np.int32(first),
+            self.segment[here],
+            self.key[here],
+            self.messages[here],
+            self.bytes[here],
+        )
+
 
 NO_CELLS: Final = Cells(
     np.zeros(0, np.int32),
@@ -85,6 +97,15 @@ class Partials(NamedTuple):
     unreadable: int
     """Messages whose units are missing: they are in the counts, but have no bytes and no time."""
     disorder: bool
+
+    def of_queues(self, first: int, behind: int) -> Partials:
+        """What was found in the queues [first, behind), which are numbered from 0 on in it.
+
+        ``unreadable`` and ``disorder`` stay those of all queues.
+        """
+        minutes = self.minutes.of_queues(first, behind)
+        tags = self.tags.of_queues(first, behind)
+        return self._replace(minutes=minutes, tags=tags)
 
 
 def count_unread(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqctl.context import Cli, context_of, prints
-from rmqctl.errors import PartlyDone
+from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
 from rmqctl.output.view import Format
 from rmqctl.rows.lag_report import (
@@ -49,7 +49,25 @@ class By(StrEnum):
     HOUR = "hour"
 
 
+class ReportFormat(StrEnum):
+    """The formats of all commands, and two of a whole report."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    PLAIN = "plain"
+    JSON = "json"
+    JSONL = "jsonl"
+    YAML = "yaml"
+    CSV = "csv"
+    TSV = "tsv"
+    MD = "md"
+    HTML = "html"
+    PARQUET = "parquet"
+    HELP = "help"
+
+
 _WHOLE = frozenset({Format.JSON, Format.JSONL, Format.YAML})
+_OF_ROWS = ("columns", "where", "sort", "limit", "no_headers")
 
 
 @prints(LagReport)
@@ -82,7 +100,12 @@ def report(
         int | None, typer.Option("--top", min=1, metavar="N", help="The N largest backlogs only")
     ] = None,
     save: Annotated[
-        str | None, typer.Option("--save", metavar="FILE", help="Write to this file instead")
+        str | None,
+        typer.Option("--save", metavar="FILE", help="Write to this file; Parquet: to this folder"),
+    ] = None,
+    output: Annotated[
+        ReportFormat | None,
+        typer.Option("--output", "-o", help="html is one page with charts, parquet many files"),
     ] = None,
     exact: Annotated[
         bool, typer.Option("--exact", help="Look at each record: for odd clocks, tags of one hash")
@@ -92,17 +115,22 @@ def report(
     """Report how late groups are: by group, topic, queue, tag, minute and hour, over many stores.
 
     Reads files only, of stores in use, copies, and disks of dead brokers. --store is repeatable,
-    takes patterns, and YAML files that map names of brokers to folders. JSON and YAML hold the
-    whole report, all other formats the rows of --by.
+    takes patterns, and YAML files that map names of brokers to folders. JSON, YAML, HTML and
+    Parquet hold the whole report, all other formats the rows of --by.
 
     Without Spark:             rmqctl lag report --engine local
     All brokers of a cluster:  rmqctl lag report -S '/disks/*/store' -o json --save now.json
     What has changed since:    rmqctl lag report --compare now.json
+    As a page with charts:     rmqctl lag report -o html --save lag.html
+    To look back later:        rmqctl lag report -o parquet --save history
     Why it is late:            rmqctl lag report readers --by tag
     """
     cli = context_of(ctx)
     began = time.monotonic()
-    form = cli.view.format  # a wrong one is told before anything is counted
+    form = _format(cli, output)  # a wrong one is told before anything is counted
+    if form is ReportFormat.HELP:
+        cli.explain_fields(ctx.command)
+    _check_options(cli, form, save, compare)
     from rmqctl.lag import reporting
     from rmqctl.text.durations import parse_duration
 
@@ -115,7 +143,7 @@ def report(
 
     refs = reporting.stores_of(cli)
     choice = Choice(named(groups, group) or None, topic, include_retry)
-    asked = reporting.Asked(refs, choice, moment, exact)
+    asked = reporting.Asked(refs, choice, moment, exact, form is ReportFormat.PARQUET)
     with reporting.engine_of(cli, engine, master, len(refs)) as who:
         made = reporting.made_report(cli, who, asked)
         name = who.name
@@ -125,13 +153,49 @@ def report(
     for warning in found.warnings:
         cli.warn(warning)
     cli.say(reporting.summary(found, name, elapsed_ms))
-    with _output(cli, save):
-        if form in _WHOLE:
-            cli.one(_whole(found, name, elapsed_ms, shown, begin))
-        else:
-            _print_rows(cli, found, by, shown, begin)
+    if form is ReportFormat.PARQUET:
+        assert save is not None
+        from rmqctl.lag.history import keep
+
+        files = keep(made.by_broker, Path(save), shown, begin)
+        cli.say(f"wrote {files} {'file' if files == 1 else 'files'} below {save}")
+    else:
+        with _output(cli, save):
+            if form is ReportFormat.HTML:
+                whole = _whole(found, name, elapsed_ms, shown, begin)
+                cli.out.write(reporting.page_of(cli, whole, previous))
+            elif cli.view.format in _WHOLE:
+                cli.one(_whole(found, name, elapsed_ms, shown, begin))
+            else:
+                _print_rows(cli, found, by, shown, begin)
     if made.unreadable:
         raise PartlyDone(f"{len(made.unreadable)} of {len(refs)} stores could not be read")
+
+
+def _format(cli: Cli, given: ReportFormat | None) -> ReportFormat:
+    """The format of the option after the command, or before it, or of the settings."""
+    text = str(cli.given.get("output", "")) if given is None else given.value
+    if text in {ReportFormat.HTML, ReportFormat.PARQUET}:
+        return ReportFormat(text)
+    if given is not None:
+        cli.remember("output", given.value)
+    return ReportFormat(cli.view.format.value)
+
+
+def _check_options(cli: Cli, form: ReportFormat, save: str | None, compare: str | None) -> None:
+    if form in {ReportFormat.HTML, ReportFormat.PARQUET}:
+        for name in _OF_ROWS:
+            if cli.given.get(name) is not None:
+                option = name.replace("_", "-")
+                raise UsageProblem(f"--{option} is for rows; -o {form} holds the whole report")
+    if form is ReportFormat.PARQUET:
+        if compare is not None:
+            raise UsageProblem("--compare: Parquet holds what is; compare in a query over the runs")
+        if save is None:
+            raise UsageProblem("-o parquet writes files: name a folder with --save")
+        from rmqctl.lag.history import check_folder
+
+        check_folder(save)
 
 
 @contextmanager

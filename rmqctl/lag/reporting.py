@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from analytics.report import Report, Row
     from analytics.survey import Choice
     from rmqctl.context import Cli
+    from rmqctl.rows.lag_report import LagReport
 
 
 class Asked(NamedTuple):
@@ -28,6 +29,8 @@ class Asked(NamedTuple):
     choice: "Choice"
     as_of: int
     exact: bool
+    by_broker: bool = False
+    """Whether there is to be a report of each broker, too."""
 
 
 def stores_of(cli: "Cli") -> list[StoreRef]:
@@ -56,7 +59,7 @@ def engine_of(cli: "Cli", name: str, master: str | None, stores: int) -> "Iterat
     session = SparkSession(master or LOCAL)
     try:
         with session:
-            yield SparkEngine(session)
+            yield SparkEngine(session.context)
     finally:
         if cli.flag("debug"):
             cli.detail(session.said().rstrip())
@@ -74,7 +77,13 @@ def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> Made:
             done = counted
 
         made = lag_report(
-            engine, asked.refs, asked.as_of, asked.choice, exact=asked.exact, progress=tell
+            engine,
+            asked.refs,
+            asked.as_of,
+            asked.choice,
+            exact=asked.exact,
+            by_broker=asked.by_broker,
+            progress=tell,
         )
     if len(made.unreadable) == len(asked.refs):
         from storage.readonly import StoreView
@@ -170,6 +179,17 @@ def _known(rows: Iterable["Row"], name: str) -> list[Any]:
 def _sum(rows: Iterable["Row"], name: str) -> int | None:
     known = _known(rows, name)
     return sum(known) if known else None
+
+
+def page_of(cli: "Cli", report: "LagReport", previous: Previous | None) -> str:
+    """The report as a page."""
+    from analytics.page.writer import page
+
+    zone = cli.setting("tz")
+    compared_as_of = None if previous is None else previous.as_of
+    return page(
+        report._asdict(), zone=None if zone is None else str(zone), compared_as_of=compared_as_of
+    )
 
 
 def now_ms() -> int:
