@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,6 +30,7 @@ _CONFIG_FILES: Final = (
     "consumerFilter.json",
 )
 _PROGRESS: Final = f"{CONFIG}/consumerOffset.json"
+_CREATABLE: Final = re.compile(r"(?!RMQ_SYS_|rmq_sys_)[%|a-zA-Z0-9_-]{1,127}")
 
 
 def check_configs(view: StoreView, emit: Emit, checked: Checked) -> None:
@@ -54,9 +56,14 @@ def check_configs(view: StoreView, emit: Emit, checked: Checked) -> None:
                 None,
                 f"{topic} has queues but is not in topics.json",
                 "clients of a Java broker can not read it",
-                f"rmqctl topic create {topic}",
+                f"rmqctl topic create {topic}" if _may_be_created(topic) else "",
             )
         )
+
+
+def _may_be_created(topic: str) -> bool:
+    """Whether a person may create it: no topic of the system, no name that brokers refuse."""
+    return bool(_CREATABLE.fullmatch(topic)) and topic != SCHEDULE_TOPIC
 
 
 def _check_config(path: Path, emit: Emit) -> None:

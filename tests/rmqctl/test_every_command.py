@@ -19,6 +19,7 @@ from rmqctl import lazy
 from rmqctl.output.fields import Field, Kind, fields_of
 from rmqctl.text.times import parse_time
 from rmqctl.tree import TREE, Leaf
+from storage.model import RESERVED_PROPERTIES
 from tests.support.cli import ROOT, run
 from tests.support.every_command import CALLS, WITHOUT_ROWS, Call
 from tests.support.rich_store import TEXTS, TOPIC, make_rich_store
@@ -403,8 +404,7 @@ def sent(store, topic):
     for line in lines:
         row = json.loads(line)
         properties = row["properties"]
-        users = {name: value for name, value in properties.items() if "n" in name.lower()}
-        users = {n: v for n, v in users.items() if n.startswith(("note", "name ", "number"))}
+        users = {n: v for n, v in properties.items() if n not in RESERVED_PROPERTIES}
         found.append(({name: row.get(name) for name in names}, users))
     return found
 
