@@ -144,6 +144,19 @@ def _delay_levels(_cli: Cli) -> Iterator[tuple[str, str]]:
         yield str(level), format_duration(delay)
 
 
+def broker_settings(_cli: Cli) -> Iterator[tuple[str, str]]:
+    """The settings of a store that can be changed, and those of its broker."""
+    from dataclasses import fields
+
+    from broker.config import BrokerConfig
+    from storage.config import FIXED_FIELDS, StoreConfig
+
+    for kind in (StoreConfig, BrokerConfig):
+        for field in fields(kind):
+            if field.name not in FIXED_FIELDS:
+                yield field.name, str(field.default)
+
+
 def _choice(*values: tuple[str, str]) -> Completer:
     return lambda cli: values
 
@@ -171,6 +184,8 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "context": contexts,
     "context_name": contexts,
     "setting": settings,
+    "action": _choice(("get", "show settings"), ("set", "change one")),
+    "setting_words": broker_settings,
     "output": lambda cli: [(form.value, "") for form in Format],
     "color": _choice(("auto", ""), ("always", ""), ("never", "")),
     "progress": _choice(("auto", ""), ("plain", ""), ("none", "")),

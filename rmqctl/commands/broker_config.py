@@ -18,7 +18,7 @@ _ACTIONS = ("get", "set")
 def config(
     ctx: typer.Context,
     action: Annotated[str, typer.Argument(metavar="get|set", help="What to do")] = "get",
-    words: Annotated[
+    setting_words: Annotated[
         list[str] | None,
         typer.Argument(metavar="[SETTING...|SETTING VALUE]", help="Default: all settings"),
     ] = None,
@@ -44,7 +44,7 @@ def config(
     cli = context_of(ctx)
     if action not in _ACTIONS:
         raise UsageProblem(f"{action!r} is neither get nor set")
-    names = words or []
+    names = setting_words or []
     if action == "get":
         _get(cli, names, unset=unset, broker_conf=broker_conf)
     elif broker_conf or len(names) != (1 if unset else 2):

@@ -119,6 +119,9 @@ def test_change_ids_come_newest_first_with_what_they_were(tmp_path, monkeypatch)
         (["offset", "reset", "--boundary", ""], ["lower", "upper", "nearest49"]),
         (["consume", "t", "--from", "-1"], ["-15m", "-1h", "-1d"]),
         (["produce", "t", "--delay-level", "18"], ["18"]),
+        (["broker", "config", ""], ["get", "set"]),
+        (["broker", "config", "set", "file_res"], ["file_reserved_time_hours"]),
+        (["config", "set", "no_h"], ["no_headers"]),
     ],
 )
 def test_what_is_known_without_a_store_is_offered(words, some):
