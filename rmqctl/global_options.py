@@ -55,6 +55,11 @@ NAMES: Final = frozenset(spec.names[-1][2:].replace("-", "_") for spec in SPECS)
 """The options' names as :class:`rmqctl.context.Cli` keeps them."""
 
 
+def is_everywhere(parameter: Any) -> bool:
+    """Whether a parameter is one of these, and not a command's own in the place of one."""
+    return parameter.name in NAMES and not parameter.expose_value
+
+
 def global_options() -> list[TyperOption]:
     """A fresh set of parameters for one command."""
     return options_of(SPECS)

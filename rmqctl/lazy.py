@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command as build_command
 
-from rmqctl.global_options import NAMES, SPECS, global_options, options_of
+from rmqctl.global_options import SPECS, global_options, is_everywhere, options_of
 from rmqctl.tree import SECTIONS, TREE, Leaf, Noun
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -69,7 +69,7 @@ class Command(TyperCommand):
         options: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is None or parameter.name in NAMES or parameter.name == "help":
+            if record is None or is_everywhere(parameter) or parameter.name == "help":
                 continue
             (options if isinstance(parameter, TyperOption) else arguments).append(record)
         for title, records in (("Arguments", arguments), ("Options", options)):

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from typer.core import TyperOption
 
 from rmqctl import lazy
-from rmqctl.global_options import NAMES, SPECS
+from rmqctl.global_options import SPECS, is_everywhere
 from rmqctl.tree import SECTIONS, TREE, Leaf, Noun
 
 _EXAMPLE: Final = re.compile(r"(^|  )\s*\S*.*\brmqctl ")
@@ -166,7 +166,7 @@ def _parameters(
     """Arguments and own options, each with its help."""
     arguments, options = [], []
     for parameter in command.params:
-        if parameter.name in NAMES or getattr(parameter, "hidden", False):
+        if is_everywhere(parameter) or getattr(parameter, "hidden", False):
             continue
         text = _sentence(getattr(parameter, "help", None) or "")
         if isinstance(parameter, TyperOption):
