@@ -7,6 +7,7 @@ import pytest
 
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import OffsetCommit
+from rmqctl.moving import foot
 from rmqctl.moving.queues import TopicChoice, parse_topic_choice
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_notes import ProgressNotes
@@ -158,6 +159,13 @@ def test_what_the_options_forbid_is_refused_below_the_plan(orders, offsets, opti
     assert words in result.err
     assert len(result.lines) == 3, "the plan is shown"
     assert offsets() == {0: 5, 1: None}
+
+
+def test_many_tags_are_counted_when_asked_for(orders, monkeypatch):
+    monkeypatch.setattr(foot, "CHEAP", 4)
+    assert "by tag: not counted, as it is 5 messages" in reset("--to-earliest").err
+    assert "by tag: a 3, b 2" in reset("--to-earliest", "--preview", "full").err
+    assert "by tag: b 2, a 1" in reset("--to-offset", "8").err
 
 
 def test_what_is_cut_is_said(orders):
