@@ -110,18 +110,21 @@ def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around
                 damaged.update(found.damaged)
                 if found.offsets:
                     progress.clear()
-                    last = printer.write(found.offsets)
+                    printer.write(found.offsets)
                     printer.flush()
                     hits += len(found.offsets)
-                    if last is not None:
-                        done_to = last + 1
+                    if printer.full:
+                        done_to = printer.done_to
                         break
                 done_to = found.piece.end
             else:
                 done_to = run.end
         except (KeyboardInterrupt, TimeLimit, Terminated):
             progress.clear()
-            cli.say(f"to go on: --resume {Token(done_to, query.fingerprint)}")
+            printer.flush()
+            done_to = run.start if cli.view.sort else max(done_to, printer.done_to)
+            token = Token(done_to, query.fingerprint)
+            cli.say(f"to go on: --resume {token}")
             raise
     printer.finish()
     if damaged or printer.unreadable:

@@ -1,17 +1,22 @@
 """What a search prints: each hit, with the messages around it if they are wanted."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.rows.messages import MessageRow, message_row
 from rmqctl.rows.searches import NearRow
 from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rmqctl.context import Cli
     from rmqctl.filtering.options import Predicate
     from storage.model import MessageExt
     from storage.readonly import StoreView
+
+
+_TOGETHER: Final = 500
 
 
 class HitPrinter:
@@ -24,6 +29,8 @@ class HitPrinter:
         self._limited = cli.view.limit is not None
         self._stream = cli.row_stream(NearRow if around else MessageRow)
         self._printed: dict[tuple[str, int], int] = {}
+        self.done_to = 0
+        """Hits below this log offset are printed."""
         self.unreadable = 0
         """Hits that could be read when they were found, and can not be any more."""
 
@@ -32,16 +39,15 @@ class HitPrinter:
         """Whether ``--limit`` is reached."""
         return self._stream.full
 
-    def write(self, offsets: "Any") -> int | None:
-        """Print hits; gives the offset of the last one if the limit was reached with it."""
-        if not self._limited:
-            self._stream.write(row for offset in offsets for row in self._rows(offset))
-            return None
-        for offset in offsets:
-            self._stream.write(self._rows(offset))
-            if self._stream.full:
-                return int(offset)
-        return None
+    def write(self, offsets: "Sequence[int]") -> None:
+        """Print hits, as many as the limit lets through."""
+        step = 1 if self._limited else _TOGETHER
+        for start in range(0, len(offsets), step):
+            if self.full:
+                return
+            part = offsets[start : start + step]
+            self._stream.write(row for offset in part for row in self._rows(offset))
+            self.done_to = part[-1] + 1
 
     def flush(self) -> None:
         """Have the reader see everything so far."""

@@ -71,6 +71,21 @@ def test_a_signal_ends_all_processes_and_tells_how_to_go_on(long_log, number, co
     assert not any(map(is_alive, workers))
 
 
+def test_what_was_printed_before_ctrl_c_is_not_printed_again(long_log):
+    process, _ = searching(long_log, "-t", "t", "--columns", "queue_offset")
+    with process:
+        read = os.read(process.stdout.fileno(), 1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    printed = [int(word) for word in re.findall(r"queue_offset: (\d+)", (read + out).decode())]
+    assert printed == list(range(len(printed)))
+    token = err.decode().split()[-1]
+    count = ("message", "search", "--json-path", "id >= 0", "-t", "t", "--count-only")
+    result = run(*count, "--resume", token, "-S", long_log, "-o", "json")
+    assert MESSAGES - len(printed) <= result.json()["hits"] <= MESSAGES - len(printed) + 500
+    assert len(printed) >= 500
+
+
 def test_processes_end_with_a_parent_that_is_killed(long_log):
     process, workers = searching(long_log)
     with process:
