@@ -70,7 +70,9 @@ class Look(NamedTuple):
 
 
 def judge(
-    now: Look,
+    at: int,
+    committed: int | None,
+    end: int,
     seen_since: int,
     earlier: Callable[[], Sequence[Look]],
     min_offset: int,
@@ -78,15 +80,15 @@ def judge(
     *,
     members: bool,
 ) -> Health:
-    """Judge a queue by how it is now and, if that does not tell, by ``earlier`` looks at it, in
-    the order of time. ``seen_since``: since when (ms) all looks saw the present offset.
+    """Judge a queue by how it is now (``at`` ms, progress, end) and, if that does not tell, by
+    ``earlier`` looks at it, in the order of time. ``seen_since``: since when (ms) all looks saw the
+    present offset.
 
     ``oldest_unread_timestamp`` is the store time (ms) of the first message that is unread and
     still there, None if there is none or it can not be read; ``min_offset`` the queue's now.
     ``members``: whether consumers of the group are known to live. Progress beyond the end is WARN:
     what is stored until the end comes there will be passed over.
     """
-    at, committed, end = now
     if committed is None:
         return Health.OK if min_offset == end else Health.UNKNOWN
     if committed >= end:
@@ -96,7 +98,7 @@ def judge(
         return Health.OK
     if at - max(seen_since, oldest) >= PATIENCE_MS:
         return Health.STALL if members else Health.STOP
-    looks = [*earlier(), now]
+    looks = [*earlier(), Look(at, committed, end)]
     if any((look.committed_offset or 0) > committed for look in looks):
         return Health.REWIND
     if _came_nearer(looks):

@@ -10,7 +10,7 @@ from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.progress_samples import Change, ProgressSamples, SampleHistory
 from storage.model import dlq_topic, retry_topic
 
-from .health import Health, Look, judge
+from .health import Health, judge
 from .rates import RATE_WINDOW_MS, StoredSince
 from .retention import Rules, due_of, log_files, rules_of
 from .totals import QueueLag
@@ -146,11 +146,13 @@ class _Stand:
             lag_bytes, stored, risk = heads.get(committed if committed > low else low, _NO_HEAD)
             if low == high:
                 lag_bytes = 0
-        now = Look(self._as_of, committed, high)
+        as_of = self._as_of
         status = judge(
-            now,
-            seen_since(changes, now),
-            lambda: looks(changes, ends, now.at),
+            as_of,
+            committed,
+            high,
+            seen_since(changes, committed, as_of),
+            lambda: looks(changes, ends, as_of),
             low,
             stored,
             members=self._has_members,

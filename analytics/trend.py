@@ -73,11 +73,9 @@ class Trend:
         return read / self._span_s
 
 
-def seen_since(committed: Changes, now: Look) -> int:
+def seen_since(committed: Changes, offset: int | None, now_ms: int) -> int:
     """Since when (ms) the present offset was seen; if it never was, that is now."""
-    if committed and committed[-1][1] == now.committed_offset:
-        return committed[-1][0]
-    return now.at
+    return committed[-1][0] if committed and committed[-1][1] == offset else now_ms
 
 
 def looks(committed: Changes, ends: Changes, now_ms: int) -> list[Look]:

@@ -9,7 +9,6 @@ is seen again in ten seconds. One process at a time writes.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -50,8 +49,8 @@ class SampleHistory:
     def __init__(self) -> None:
         self.watched: list[Watched] = []
         """In the order of time; between two of them nobody has looked."""
-        self._committed: dict[str, dict[int, list[Change]]] = defaultdict(dict)
-        self._ends: dict[str, dict[int, list[Change]]] = defaultdict(dict)
+        self._committed: dict[str, dict[int, list[Change]]] = {}
+        self._ends: dict[str, dict[int, list[Change]]] = {}
 
     def places(self) -> list[tuple[str, int]]:
         """Wherever there was progress: ``topic@group`` and queue id."""
@@ -89,12 +88,13 @@ class SampleHistory:
             if is_first:
                 _forget(known, said, at)
             for key, queues in said.items():
-                row = known[key]
+                row = known.get(key)
+                if row is None:
+                    known[key] = {int(text): [(at, offset)] for text, offset in queues.items()}
+                    continue
                 for text, offset in queues.items():
-                    changes = row.get(int(text))
-                    if changes is None:
-                        row[int(text)] = [(at, offset)]
-                    elif changes[-1][1] != offset:
+                    changes = row.setdefault(int(text), [])
+                    if not changes or changes[-1][1] != offset:
                         changes.append((at, offset))
 
     def forget_before(self, since_ms: int) -> None:

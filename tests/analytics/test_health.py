@@ -18,8 +18,9 @@ def word(*looks, oldest=OLD, members=False, low=0):
     *earlier, now = looks
     changes = [(look.at, look.committed_offset) for look in earlier]
     firsts = [c for n, c in enumerate(changes) if not n or changes[n - 1][1] != c[1]]
-    since = seen_since(firsts, now)
-    return judge(now, since, lambda: earlier, low, oldest, members=members)
+    since = seen_since(firsts, now.committed_offset, now.at)
+    present = now.at, now.committed_offset, now.max_offset
+    return judge(*present, since, lambda: earlier, low, oldest, members=members)
 
 
 @pytest.mark.feature(49)
