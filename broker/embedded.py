@@ -134,17 +134,20 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         Raises what ``MessageStore.open`` raises; with ``read_only`` what ``StoreView.open`` raises:
         then no lock is taken and nothing is written.
         """
-        if config is None:
-            config = BrokerConfig.from_record(read_store_settings(Path(root)).broker)
         if read_only:
             from storage.readonly import StoreView
 
-            return cls(None, config, view=StoreView.open(root, store_config))
+            view = StoreView.open(root, store_config)
+            try:
+                return cls(None, config or _recorded(view.root), view=view)
+            except BaseException:
+                view.close()
+                raise
         from storage.store import MessageStore, now_ms
 
         store = MessageStore.open(root, store_config, exclusive=exclusive, clock=clock or now_ms)
         try:
-            return cls(store, config)
+            return cls(store, config or _recorded(store.root))
         except BaseException:
             store.close()
             raise
@@ -410,6 +413,11 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
 
     def _log_end(self) -> int:
         return self.view.log_max_offset() if self._store is None else self._store.log_end
+
+
+def _recorded(root: Path) -> BrokerConfig:
+    """The settings that somebody has changed for a store's broker, and the defaults."""
+    return BrokerConfig.from_record(read_store_settings(root).broker)
 
 
 def _forget(_group: str, _commit: OffsetCommit) -> None:
