@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -12,8 +13,6 @@ from analytics.errors import SparkFailedError
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from analytics.spark.session import SparkSession
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -21,22 +20,22 @@ _LOOK_S: Final = 0.05
 
 
 class SparkEngine:
-    """Does things in a running session, each item as a task of its own."""
+    """Does things in a running Spark, each item as a task of its own."""
 
     name: Final = "spark"
 
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
 
     @property
     def cores(self) -> int:
         """How many tasks run at the same time."""
-        return max(1, self._session.context.defaultParallelism)
+        return max(1, self._context.defaultParallelism)
 
     @property
     def is_here(self) -> bool:
         """Whether work is done on this machine, which sees the same files."""
-        return self._session.is_local
+        return self._context.master.startswith("local")
 
     def map(
         self,
@@ -51,8 +50,7 @@ class SparkEngine:
         """
         if not items:
             return []
-        context = self._session.context
-        job = _Job(context, function, items)
+        job = _Job(self._context, function, items)
         try:
             while not job.done.wait(_LOOK_S):
                 if progress is not None:
@@ -107,7 +105,9 @@ class _Job:
 
 
 def _reason(error: BaseException) -> str:
-    """The line of Spark's pages of text that says what a worker raised."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    raised = [line for line in lines if ": " in line and line.partition(":")[0].endswith("Error")]
-    return (raised or lines or [type(error).__name__])[0]
+    """The line of Spark's pages of text that says most: what a worker raised, else the cause."""
+    text = str(error)
+    raised = re.findall(r"^\s*(?:[\w.]+\.)?(\w+Error: .+)$", text, re.MULTILINE)
+    causes = re.findall(r"^\s*Caused by: (.+)$", text, re.MULTILINE)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return str((raised[:1] or causes[-1:] or lines[1:2] or lines or [type(error).__name__])[0])

@@ -61,7 +61,8 @@ class SparkSession:
     """A context of Spark's for one report. A context manager; one at a time in a process.
 
     ``master`` is Spark's: ``local[*]`` runs in this machine, ``spark://...`` elsewhere: there
-    rmqctl must be installed, and the stores must be under the same paths. ``jvm`` are more options
+    rmqctl must be installed in the Python that PYSPARK_PYTHON names there (python3 unless set), and
+    the stores must be under the same paths. ``jvm`` are more options
     for the JVM, without the class-data archive. ``orderly``: let the JVM end by itself.
     """
 
@@ -177,7 +178,9 @@ class SparkSession:
                 SPARK_HOME=str(self.home.path),
                 RMQCTL_SPARK_JVM=" ".join(jvm),
                 SPARK_LOCAL_IP="127.0.0.1" if "spark.driver.host" in settings else None,
-                PYSPARK_PYTHON=sys.executable if self.is_local else None,
+                PYSPARK_PYTHON=sys.executable
+                if self.is_local
+                else os.environ.get("PYSPARK_PYTHON"),
                 PYSPARK_DRIVER_PYTHON=sys.executable,
                 PYSPARK_SUBMIT_ARGS=None,
                 SPARK_CONF_DIR=None,

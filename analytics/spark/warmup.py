@@ -53,7 +53,7 @@ def _train(session: SparkSession) -> None:
     """What reports and the data source do: tasks with Python workers, progress, SQL, Arrow."""
     from pyspark.sql import SparkSession as Sql
 
-    engine = SparkEngine(session)
+    engine = SparkEngine(session.context)
     for _ in range(3):
         engine.map(_square, range(4), lambda _: None)
     sql = Sql(session.context)

@@ -57,7 +57,7 @@ def test_spark_counts_what_this_process_counts(tmp_path: Path, session: SparkSes
     assert told == list(range(1, 13))
     assert here.minutes.messages.sum() == here.tags.messages.sum() == 600
     told.clear()
-    engine = SparkEngine(session)
+    engine = SparkEngine(session.context)
     assert engine.cores == 2
     there = together(engine.map(do, works, told.append))
     assert same(here, there)
@@ -69,5 +69,5 @@ def test_spark_counts_what_this_process_counts(tmp_path: Path, session: SparkSes
 def test_a_store_that_is_gone_is_named(tmp_path: Path, session: SparkSession) -> None:
     work = Work("gone", str(tmp_path / "nowhere"), (), (0, 0))
     with pytest.raises(SparkFailedError, match=r"StoreNotFoundError: .*nowhere"):
-        SparkEngine(session).map(do, [work])
-    assert SparkEngine(session).map(do, []) == []
+        SparkEngine(session.context).map(do, [work])
+    assert SparkEngine(session.context).map(do, []) == []

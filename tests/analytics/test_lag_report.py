@@ -80,7 +80,7 @@ def test_golden_stores(name: str) -> None:
 def test_spark_says_the_same_byte_for_byte(name: str, session: SparkSession) -> None:
     refs = [StoreRef("a", str(golden.store(name))), StoreRef("b", str(golden.store("time-4.9")))]
     here = lag_report(LocalEngine(), refs, NOW, ALL)
-    there = lag_report(SparkEngine(session), refs, NOW, ALL)
+    there = lag_report(SparkEngine(session.context), refs, NOW, ALL)
     assert json.dumps(asdict(here.report)) == json.dumps(asdict(there.report))
 
 
