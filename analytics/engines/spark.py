@@ -35,7 +35,7 @@ class SparkEngine:
     @property
     def is_here(self) -> bool:
         """Whether work is done on this machine, which sees the same files."""
-        return self._context.master.startswith("local")
+        return str(self._context.master).startswith("local")
 
     def map(
         self,
