@@ -44,7 +44,7 @@ function timeChart(rows, key, least) {
     "aria-label": "Unread messages by the time when they were stored. Arrow keys walk, Enter looks closer, Escape back." });
   const readout = element("p", { class: "readout", id: "time-readout", role: "status" });
   const legend = element("ul", { class: "legend" });
-  const values = folded("time-values", "As a table", () => element("div"));
+  const values = element("details", { id: "time-values" }, element("summary", {}, "As a table"), element("div"));
   const closer = button("Look closer", () => zoom());
   const back = button("Back", () => unzoom());
   let bars = [];
@@ -174,7 +174,6 @@ function timeChart(rows, key, least) {
     show();
   }
 
-  values.append(element("div"));
   if (!known.length) return { node: element("div", {}, note("Nothing is unread whose time is known.")), choose: () => {} };
   new ResizeObserver(() => draw()).observe(picture);
   show();

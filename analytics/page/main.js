@@ -87,7 +87,7 @@ function backlog() {
     overTime.choose(left.hours ? null : name);
     byAge.choose(name);
   } }, element("option", { value: "" }, "all groups"),
-    ...names.map((name) => element("option", { value: name }, JSON.parse(name).join(" in "))));
+    ...names.map((name) => element("option", { value: name }, visible(JSON.parse(name).join(" in ")))));
   const told = [];
   if (left.minutes) told.push(note(`${many(left.minutes, "row")} by minute would be too many for a page: hours are shown. -o json and -o parquet have the minutes.`));
   if (left.hours) told.push(note(`${many(left.hours, "row")} by hour would be too many, too: they are summed over all groups.`));
@@ -108,7 +108,7 @@ function depths() {
 function warnings() {
   if (!report.warnings.length) return [];
   return [section("warnings", "Warnings", element("div", { class: "warnings" },
-    element("ul", {}, ...report.warnings.map((text) => element("li", {}, called(text))))))];
+    element("ul", {}, ...report.warnings.map((text) => element("li", {}, called(visible(text)))))))];
 }
 
 function queueTable() {

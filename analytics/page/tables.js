@@ -29,9 +29,9 @@ function table(id, caption, columns, rows, sort) {
   const body = element("tbody");
   const told = element("span", { role: "status", class: "soft" });
   const heads = columns.map((column) => {
-    const wide = column.kind === "words" || column.kind === "status";
+    const look = { words: "words", status: "words short" }[column.kind] ?? null;
     const button = element("button", { type: "button", title: column.help ?? null, click: () => by(column) }, column.title);
-    return element("th", { scope: "col", class: wide ? "words" : null }, button);
+    return element("th", { scope: "col", class: look }, button);
   });
 
   function by(column, descending) {

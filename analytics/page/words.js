@@ -26,6 +26,12 @@ function called(text) {
   return element("bdi", {}, text);
 }
 
+// Names within a sentence, and where only text can stand: what turns text round is shown instead.
+function visible(text) {
+  return text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 // Whole numbers that JavaScript can not hold come as text.
 function count(value) {
   return typeof value === "number" && !Number.isInteger(value)
