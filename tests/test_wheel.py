@@ -29,8 +29,10 @@ def test_the_wheel_holds_every_module_the_completions_and_the_manual(wheel):
     ours = {
         path.relative_to(ROOT).as_posix()
         for package in PACKAGES
-        for path in (ROOT / package).rglob("*.py")
+        for path in (ROOT / package).rglob("*")
+        if path.suffix in {".py", ".html", ".css", ".js"}
     }
+    assert "analytics/page/frame.html" in ours
     assert ours <= names
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
