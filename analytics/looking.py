@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.progress_samples import Change, ProgressSamples, SampleHistory
+from storage.errors import CorruptFileError
 from storage.model import dlq_topic, retry_topic
 
 from .health import Health, judge
@@ -16,6 +17,7 @@ from .retention import Rules, due_of, log_files, rules_of
 from .totals import QueueLag
 from .trend import TREND_WINDOW_MS, Trend, looks, seen_since
 from .unread import Unread, bytes_behind
+from .waiting import waiting_by_topic
 
 if TYPE_CHECKING:
     from storage.configs.topics import TopicConfig
@@ -40,7 +42,8 @@ class Standing(NamedTuple):
     group: str
     topic: str
     queues: Sequence[QueueLag]
-    retry: int
+    retry: int | None
+    """None if the file that tells what has been delivered can not be read."""
     dlq: int
     members: int
     """Consumers of the group that live now."""
@@ -216,12 +219,20 @@ class _Depths:
         self._queues: dict[str, list[int]] = defaultdict(list)
         for topic, queue_id in view.queues():
             self._queues[topic].append(queue_id)
+        self._waiting: Counter[str] | None
+        try:
+            self._waiting = waiting_by_topic(view)
+        except CorruptFileError:
+            self._waiting = None
 
-    def retry(self, group: str) -> int:
-        """Messages in the group's retry topic not read yet; it is read from its start."""
+    def retry(self, group: str) -> int | None:
+        """Messages in the group's retry topic not read yet, it is read from its start; and those
+        that wait for their time to get there."""
         topic = retry_topic(group)
         committed = self._offsets.get((group, topic), {})
-        total = 0
+        if self._waiting is None:
+            return None
+        total = self._waiting[topic]
         for queue_id in self._queues.get(topic, ()):
             low, high = self._view.queue_bounds(topic, queue_id)
             total += max(0, high - max(low, committed.get(queue_id, low)))

@@ -17,7 +17,7 @@ import numpy as np
 from .health import worst
 from .kernels.partials import MINUTE_MS, UNKNOWN_MINUTE, Cells, Partials
 from .plan import first_numbers
-from .totals import QueueLag, Totals, add_up
+from .totals import QueueLag, Totals, add_up, sum_of_all
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -178,7 +178,7 @@ def _group_row(
         "topic": topic,
         **_figures(total, as_of),
         "status": str(total.status),
-        "retry": sum(standing.retry for _, standing in standings),
+        "retry": sum_of_all(standing.retry for _, standing in standings),
         "dlq": sum(standing.dlq for _, standing in standings),
         "worst_queue_id": None if at is None else together[at].queue_id,
         "skew": total.skew,
@@ -316,7 +316,7 @@ def _totals(groups: Sequence[Row], surveys: Sequence[Survey], as_of: int, warnin
         "oldest_unread_timestamp": oldest,
         "oldest_unread_age_ms": _age(oldest, as_of),
         "lost": sum(known("lost")) if known("lost") else None,
-        "retry": sum(retry for retry, _ in depths.values()),
+        "retry": sum_of_all(retry for retry, _ in depths.values()),
         "dlq": sum(dlq for _, dlq in depths.values()),
         "status": str(worst(statuses)),
         "unknown_queues": sum(row["unknown_queues"] for row in groups),

@@ -69,6 +69,16 @@ def skew(lags: Collection[int]) -> float | None:
     return round(max(lags) * len(lags) / total, 2) if total else None
 
 
+def sum_of_all(values: Iterable[int | None]) -> int | None:
+    """Sum up; None if one of the values is not known."""
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
 def add_up(queues: Sequence[QueueLag]) -> Totals:
     """Sum up the queues of one group in one topic."""
     lags: dict[int, int] = {}

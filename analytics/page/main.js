@@ -146,7 +146,13 @@ chooser.append(...zones.map((name) => element("option", { value: name }, name)))
 chooser.addEventListener("change", () => start(chooser.value));
 
 function start(name) {
-  zone = name;
+  try {
+    new Intl.DateTimeFormat("sv-SE", { timeZone: name });
+    zone = name;
+  } catch {
+    zone = "UTC"; // a browser need not know every zone
+    chooser.value = zone;
+  }
   document.getElementById("main").replaceChildren(...shown());
 }
 

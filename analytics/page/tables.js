@@ -23,10 +23,14 @@ function matches(row, columns, words) {
   return words.every((word) => text.includes(word));
 }
 
+// Rows of which a browser makes a table at once; sorting and filtering look at all of them.
+const AT_ONCE = 1000;
+
 // columns: key, title, kind, help (what it means), none (what stands for null).
 function table(id, caption, columns, rows, sort) {
-  const state = { sort: null, descending: false, words: [] };
+  const state = { sort: null, descending: false, words: [], most: AT_ONCE };
   const body = element("tbody");
+  const rest = element("p", { class: "note" });
   const told = element("span", { role: "status", class: "soft" });
   const heads = columns.map((column) => {
     const look = { words: "words", status: "words short" }[column.kind] ?? null;
@@ -45,6 +49,11 @@ function table(id, caption, columns, rows, sort) {
     let shown = rows.filter((row) => matches(row, columns, state.words));
     const number = shown.length;
     if (state.sort) shown = ordered(shown, state.sort, state.descending);
+    shown = shown.slice(0, state.most);
+    rest.replaceChildren(...(shown.length < number ? [
+      `The first ${count(shown.length)} of ${many(number, "row")}. `,
+      element("button", { type: "button", click: () => { state.most = Infinity; show(); } }, "Show all"),
+    ] : []));
     columns.forEach((column, index) => {
       const way = state.descending ? "descending" : "ascending";
       if (column === state.sort) heads[index].setAttribute("aria-sort", way);
@@ -70,7 +79,7 @@ function table(id, caption, columns, rows, sort) {
     element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": caption },
       element("table", { id: `${id}-table` },
         element("caption", { hidden: "" }, caption),
-        element("thead", {}, element("tr", {}, ...heads)), body)));
+        element("thead", {}, element("tr", {}, ...heads)), body)), rest);
 }
 
 // What is made when somebody opens it: pages of large reports stay quick.

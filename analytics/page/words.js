@@ -32,11 +32,11 @@ function visible(text) {
     (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
+const NUMBERS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 3 });
+
 // Whole numbers that JavaScript can not hold come as text.
 function count(value) {
-  return typeof value === "number" && !Number.isInteger(value)
-    ? value.toLocaleString("en-US", { maximumFractionDigits: 3 })
-    : BigInt(value).toLocaleString("en-US");
+  return NUMBERS.format(typeof value === "number" ? value : BigInt(value));
 }
 
 const SIZES = ["", "K", "M", "G", "T", "P", "E"];
@@ -63,10 +63,14 @@ function duration(ms) {
   return parts.slice(0, 2).join(" ");
 }
 
+const clocks = new Map(); // making one takes longer than all that it is asked then
+
 function time(ms, seconds = true) {
-  const parts = { dateStyle: "short", timeStyle: seconds ? "medium" : "short" };
+  const timeStyle = seconds ? "medium" : "short";
+  const name = `${zone} ${timeStyle}`;
+  if (!clocks.has(name)) clocks.set(name, new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle, timeZone: zone }));
   try {
-    return new Intl.DateTimeFormat("sv-SE", { ...parts, timeZone: zone }).format(Number(ms));
+    return clocks.get(name).format(Number(ms));
   } catch {
     return `${ms} ms`; // beyond what a calendar has
   }

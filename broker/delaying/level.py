@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.errors import MessageIllegalError
 from broker.sending.send import prepared
+from storage.format.delay import CLOCK_STEP_MS
 from storage.format.unit import MAX_EXT_ADDR
 from storage.model import SCHEDULE_TOPIC
 from storage.results import GetMessageStatus
@@ -29,8 +30,6 @@ logger = logging.getLogger("rmqctl.broker")
 
 DELAY_FOR_A_WHILE_MS: Final = 100
 """When to try again what did not work."""
-CLOCK_STEP_MS: Final = 1_000
-"""Store times never go back when the clock does; a message so little ahead of it is not early."""
 BATCH_UNITS: Final = 512
 """Messages that are delivered with one put, at most."""
 BATCH_BYTES: Final = 1 << 20

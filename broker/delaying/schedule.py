@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.ended_delays import EndedDelays
+from storage.format.delay import CLOCK_STEP_MS
 from storage.model import SCHEDULE_TOPIC
 
-from .level import CLOCK_STEP_MS, DelayLevel
+from .level import DelayLevel
 from .offsets import DelayOffsets
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from analytics.looking import Standing, StoreLook
-from analytics.totals import add_up, over_groups
+from analytics.totals import add_up, over_groups, sum_of_all
 from rmqctl.rows.lag import LagQueueRow, LagRow, LagTopicRow
 
 
@@ -55,7 +55,7 @@ def topic_rows(seen: StoreLook) -> Iterator[LagTopicRow]:
             total.rate_out,
             total.drain_ms,
             total.status,
-            sum(standing.retry for standing in standings),
+            sum_of_all(standing.retry for standing in standings),
             sum(standing.dlq for standing in standings),
             total.worst_queue_id,
             total.skew,

@@ -1,6 +1,7 @@
 """Tables: with Rich on a terminal, as aligned text elsewhere."""
 
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import Any, Final
 
 from rmqctl.output.fields import Field, Kind
@@ -11,6 +12,23 @@ _GAP: Final = 2
 """Blanks between two columns."""
 _LEAST: Final = 8
 """Cells that a text keeps when there is no room."""
+
+
+class Grip(Enum):
+    """How long a column holds its width where there is no room."""
+
+    NONE = auto()
+    """A text: it is cut."""
+    LONG = auto()
+    """An id, which is of no use in part: it is cut when nothing else is left to be."""
+    FIRM = auto()
+    """A number or a time: a part of it would be another one."""
+
+
+def _grip(field: Field) -> Grip:
+    if field.numeric or field.kind is Kind.TIMESTAMP:
+        return Grip.FIRM
+    return Grip.LONG if field.name.endswith("_id") else Grip.NONE
 
 
 class Table:
@@ -54,15 +72,12 @@ class Table:
         ]
         titles = [self.fields[i].name.upper() for i in shown]
         numeric = [self.fields[i].numeric for i in shown]
-        fixed = [
-            right or self.fields[i].kind is Kind.TIMESTAMP
-            for i, right in zip(shown, numeric, strict=True)
-        ]
+        grip = [_grip(self.fields[i]) for i in shown]
         if len(shown) < len(self.fields):
             rows = [[row[i] for i in shown] for row in rows]
         if self.view.terminal:
             # A heading over nothing tells a person nothing.
-            return _rich_table(titles, numeric, fixed, rows, headers, self.view) if rows else ""
+            return _rich_table(titles, numeric, grip, rows, headers, self.view) if rows else ""
         return aligned([titles, *rows] if headers else rows, numeric)
 
 
@@ -93,7 +108,7 @@ def cells_of(text: str) -> int:
 def _rich_table(
     titles: Sequence[str],
     numeric: Sequence[bool],
-    fixed: Sequence[bool],
+    grip: Sequence[Grip],
     rows: Sequence[Sequence[str]],
     headers: bool,
     view: View,
@@ -111,7 +126,7 @@ def _rich_table(
         padding=(0, 2, 0, 0),
         pad_edge=False,
     )
-    titles, widths = _laid_out(titles, fixed, rows, view)
+    titles, widths = _laid_out(titles, grip, rows, view)
     for title, right, width in zip(titles, numeric, widths, strict=True):
         table.add_column(
             title,
@@ -136,10 +151,10 @@ def _rich_table(
 
 
 def _laid_out(
-    titles: Sequence[str], fixed: Sequence[bool], rows: Sequence[Sequence[str]], view: View
+    titles: Sequence[str], grip: Sequence[Grip], rows: Sequence[Sequence[str]], view: View
 ) -> tuple[Sequence[str], Sequence[int]]:
-    """Headings and widths for the terminal. Headings are broken before numbers run over its edge,
-    and before texts are cut if that saves half of what would be cut away."""
+    """Headings and widths for the terminal. Headings are broken before numbers run over its edge or
+    ids are cut, and before texts are cut if that saves half of what would be cut away."""
     from shutil import get_terminal_size
 
     whole = [max(map(cells_of, column)) for column in zip(titles, *rows, strict=True)]
@@ -152,10 +167,13 @@ def _laid_out(
         max(width, *map(len, title.split("\n")))
         for title, width in zip(broken, needed, strict=True)
     ]
-    cut = _fitted(whole, fixed, room)
-    if _excess(cut, room) <= 0 and _excess(narrow, room) * 2 > _excess(whole, room):
+    cut = _fitted(whole, grip, room)
+    ids = [i for i, how in enumerate(grip) if how is Grip.LONG]
+    keeps_ids = all(cut[i] == whole[i] for i in ids)
+    saved = _excess(whole, room) - _excess(narrow, room)
+    if _excess(cut, room) <= 0 and keeps_ids and saved * 2 < _excess(whole, room):
         return titles, cut
-    return broken, _fitted(narrow, fixed, room)
+    return broken, _fitted(narrow, grip, room)
 
 
 def _excess(widths: Sequence[int], room: int) -> int:
@@ -175,17 +193,18 @@ def _broken(title: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def _fitted(widths: Sequence[int], fixed: Sequence[bool], room: int) -> list[int]:
-    """Widths that fit the terminal: texts give way, the widest first; numbers and times do not."""
+def _fitted(widths: Sequence[int], grip: Sequence[Grip], room: int) -> list[int]:
+    """Widths that fit the terminal: texts give way, the widest first, then ids."""
     fitted = list(widths)
     too_wide = _excess(fitted, room)
-    while too_wide > 0:
-        texts = [i for i, whole in enumerate(fixed) if not whole and fitted[i] > _LEAST]
-        if not texts:
-            break
-        widest = max(texts, key=lambda i: fitted[i])
-        others = [fitted[i] for i in texts if i != widest]
-        step = min(too_wide, fitted[widest] - max([_LEAST, *others]) or 1)
-        fitted[widest] -= step
-        too_wide -= step
+    for who in (Grip.NONE, Grip.LONG):
+        while too_wide > 0:
+            texts = [i for i, how in enumerate(grip) if how is who and fitted[i] > _LEAST]
+            if not texts:
+                break
+            widest = max(texts, key=lambda i: fitted[i])
+            others = [fitted[i] for i in texts if i != widest]
+            step = min(too_wide, fitted[widest] - max([_LEAST, *others]) or 1)
+            fitted[widest] -= step
+            too_wide -= step
     return fitted

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from broker.delaying.level import CLOCK_STEP_MS
+from analytics.waiting import Level, Waiting, levels, waiting
 from broker.delaying.schedule import DELAY_FOR_A_PERIOD_MS
 from rmqctl.looking.broker_status import service
 from rmqctl.rows.retries import AgendaRow, DelayedRow
+from storage.format.delay import CLOCK_STEP_MS
 from storage.model import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.sharing.leadership import BROKER_SERVICES
 
 from .retries import takes
-from .waiting import Level, Waiting, levels, waiting
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from storage.model import MessageExt
     from storage.readonly import StoreView
 
-from .waiting import copies
+from analytics.waiting import copies
 
 
 def life_of(view: "StoreView", group: str, message: "MessageExt") -> list[AttemptRow]:

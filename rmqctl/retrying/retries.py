@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from analytics.waiting import Waiting, copies, levels, waiting
 from broker.retrying.failure_reason import FAILURE_CLIENT
 from rmqctl.rows.retries import RetryRow
 from storage.model import SCHEDULE_TOPIC, dlq_topic, retry_topic
@@ -10,7 +11,6 @@ from storage.model import SCHEDULE_TOPIC, dlq_topic, retry_topic
 from .facts import failed_timestamp, origin_of, reason_text
 from .known import check_known_group
 from .reading import QueueScan
-from .waiting import Waiting, copies, levels, waiting
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from analytics.waiting import Waiting
 from rmqctl.changing.journal import change_note
 from rmqctl.changing.steps import carry_out, will_execute
 from rmqctl.changing.strangers import refuse_beside_java
@@ -16,7 +17,6 @@ from storage.model import PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
 
 from .facts import reason_text
 from .retries import Retries, takes
-from .waiting import Waiting
 
 if TYPE_CHECKING:
     from rmqctl.context import Cli

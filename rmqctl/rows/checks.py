@@ -35,7 +35,7 @@ class CheckedGroup(NamedTuple):
     rate_in: Annotated[float | None, "messages stored a second"]
     rate_out: Annotated[float | None, "messages read a second"]
     status: Annotated[str, "OK, UNKNOWN, WARN, REWIND, STALL or STOP"]
-    retry: Annotated[int, "the group's messages that wait for their next attempt"]
+    retry: Annotated[int | None, "the group's messages that wait for their next attempt"]
     dlq: Annotated[int, "the group's dead letters"]
     lost: Annotated[int | None, "messages that were deleted before it read them"]
     risk_timestamp: Annotated[int | None, "from when on its oldest unread message may be deleted"]

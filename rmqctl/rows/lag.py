@@ -39,7 +39,9 @@ class LagRow(NamedTuple):
     rate_out: RateOut
     drain_ms: Drain
     status: Status
-    retry: Annotated[int, "the group's messages that wait for their next attempt, of all topics"]
+    retry: Annotated[
+        int | None, "the group's messages that wait for their next attempt, of all topics"
+    ]
     dlq: Annotated[int, "the group's dead letters, of all topics"]
     worst_queue_id: Annotated[int | None, Wide("the queue with the largest lag")]
     skew: Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]
@@ -62,7 +64,7 @@ class LagTopicRow(NamedTuple):
     rate_out: Annotated[float | None, "messages read a second, summed over the groups"]
     drain_ms: Annotated[int | None, "until the slowest has read all; null if unknown or never"]
     status: Annotated[str, "the worst of its groups"]
-    retry: Annotated[int, "messages of its groups that wait for their next attempt"]
+    retry: Annotated[int | None, "messages of its groups that wait for their next attempt"]
     dlq: Annotated[int, "dead letters of its groups"]
     worst_queue_id: Annotated[int | None, Wide("the queue with the largest lag")]
     skew: Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]

@@ -35,7 +35,9 @@ class ReportGroupRow(NamedTuple):
     rate_out: RateOut
     drain_ms: Drain
     status: Status
-    retry: Annotated[int, "the group's messages that wait for their next attempt, of all topics"]
+    retry: Annotated[
+        int | None, "the group's messages that wait for their next attempt, of all topics"
+    ]
     dlq: Annotated[int, "the group's dead letters, of all topics"]
     worst_queue_id: Annotated[int | None, Wide("the queue with the largest lag")]
     skew: Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]

@@ -15,7 +15,9 @@ class WatchedRow(NamedTuple):
     change: Annotated[int | None, "by how much that is more than at the look before"]
     oldest_unread_age_ms: Age
     status: Status
-    retry: Annotated[int, "the group's messages that wait for their next attempt, of all topics"]
+    retry: Annotated[
+        int | None, "the group's messages that wait for their next attempt, of all topics"
+    ]
     dlq: Annotated[int, "the group's dead letters, of all topics"]
 
 
@@ -37,5 +39,7 @@ class WatchedRateRow(NamedTuple):
         "how many as quick as these keep up with what comes in; null if they read nothing",
     ]
     status: Status
-    retry: Annotated[int, "the group's messages that wait for their next attempt, of all topics"]
+    retry: Annotated[
+        int | None, "the group's messages that wait for their next attempt, of all topics"
+    ]
     dlq: Annotated[int, "the group's dead letters, of all topics"]

@@ -8,6 +8,8 @@ from typing import Final
 DEFAULT_DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 UNKNOWN_LEVEL_DELAY_MS: Final = 1000
 """Delay of a level that the table does not have (computeDeliverTimestamp)."""
+CLOCK_STEP_MS: Final = 1_000
+"""Store times never go back when the clock does; a message so little ahead of it is not early."""
 
 _UNIT_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 

@@ -1,12 +1,14 @@
 """Messages that wait in the delay topic, and those of them that a group is to consume again."""
 
+from __future__ import annotations
+
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.delaying.level import CLOCK_STEP_MS
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.configs.ended_delays import EndedDelays
-from storage.format.delay import parse_delay_levels
+from storage.format.delay import CLOCK_STEP_MS, parse_delay_levels
 from storage.format.unit import MAX_EXT_ADDR
 from storage.model import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
 
@@ -21,7 +23,7 @@ _HITS: Final = 64
 class Waiting(NamedTuple):
     """A message in the delay topic that has not been delivered."""
 
-    message: "MessageExt"
+    message: MessageExt
     level: int
     due_timestamp: int
     topic: str
@@ -49,7 +51,7 @@ class Level(NamedTuple):
         return min(max(self.saved_offset or 0, self.min_offset), self.max_offset)
 
 
-def levels(view: "StoreView") -> list[Level]:
+def levels(view: StoreView) -> list[Level]:
     """All levels that have or had messages."""
     saved = load_delay_offsets(view.root)
     delays = parse_delay_levels(view.config.message_delay_level)
@@ -62,7 +64,12 @@ def levels(view: "StoreView") -> list[Level]:
     return found
 
 
-def waiting(view: "StoreView", level: Level) -> Iterator[Waiting]:
+def waiting_by_topic(view: StoreView) -> Counter[str]:
+    """How many messages wait for each topic. A look at each of them: 10 us a message."""
+    return Counter(one.topic for level in levels(view) for one in waiting(view, level))
+
+
+def waiting(view: StoreView, level: Level) -> Iterator[Waiting]:
     """The messages of a level that have not been delivered, in the order of delivery.
 
     Whoever delivers notes how far it is every 10 s only, so those at the head are looked for where
@@ -87,7 +94,7 @@ def waiting(view: "StoreView", level: Level) -> Iterator[Waiting]:
         at += len(units)
 
 
-def _waiting(message: "MessageExt", level: Level, tags_code: int) -> Waiting | None:
+def _waiting(message: MessageExt, level: Level, tags_code: int) -> Waiting | None:
     topic = message.get_property(PROPERTY_REAL_TOPIC)
     queue_id = message.get_property(PROPERTY_REAL_QUEUE_ID) or ""
     if not topic or not (queue_id.isascii() and queue_id.isdigit()):
@@ -98,7 +105,7 @@ def _waiting(message: "MessageExt", level: Level, tags_code: int) -> Waiting | N
     return Waiting(message, level.level, due, topic, int(queue_id))
 
 
-def _lies_there(view: "StoreView", found: Waiting) -> bool:
+def _lies_there(view: StoreView, found: Waiting) -> bool:
     """Whether a waiting message has been delivered: a copy of this attempt came when it was due.
 
     Not any copy: a consumer that is cut off may give one message back twice.
@@ -111,7 +118,7 @@ def _lies_there(view: "StoreView", found: Waiting) -> bool:
     )
 
 
-def copies(view: "StoreView", topic: str, message: "MessageExt") -> list["MessageExt"]:
+def copies(view: StoreView, topic: str, message: MessageExt) -> list[MessageExt]:
     """All records of a topic with the unique id of a message and its birth, in log order.
 
     Empty for a message without a unique id.
