@@ -101,7 +101,7 @@ function timeChart(rows, key, least) {
       });
       if (at % each === 0 && x(at) + 75 < width) shapes.push(drawn("text", { x: x(at), y: HEIGHT - 6 }, time(bar.from, false).slice(5)));
       shapes.push(drawn("rect", { class: "hit", x: x(at), width: wide / bars.length, y: EDGE.top, height: high,
-        pointerenter: () => pick(at), click: () => { pick(at); zoom(); } }));
+        pointermove: () => pick(at), click: () => { pick(at); zoom(); } }));
     });
     if (state.at !== null) {
       shapes.push(drawn("rect", { class: "cursor", x: x(state.at), width: wide / bars.length, y: EDGE.top, height: high }));

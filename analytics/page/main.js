@@ -120,10 +120,20 @@ function queueTable() {
   return folded("queue-rows", "All figures of all queues", () => table("queues", "Queues", columns, report.queues, "lag"));
 }
 
+// What was left out because somebody asked for it.
+function limits() {
+  const { since, top } = report.page;
+  return [
+    ...(top === null ? [] : [note(`Of all groups the ${many(top, "largest backlog")} only; totals are those of all.`)]),
+    ...(since === null ? [] : [note(`Of minutes and hours those from ${time(since)} on only.`)]),
+  ];
+}
+
 function shown() {
   const broker = { key: "broker", title: "broker", kind: "words" };
   return [
     tiles(),
+    ...limits(),
     ...warnings(),
     listed("groups", "Groups", groupColumns(), report.groups, "lag"),
     ...backlog(),
@@ -150,7 +160,7 @@ function start(name) {
     new Intl.DateTimeFormat("sv-SE", { timeZone: name });
     zone = name;
   } catch {
-    zone = "UTC"; // a browser need not know every zone
+    zone = own; // a browser need not know every zone
     chooser.value = zone;
   }
   document.getElementById("main").replaceChildren(...shown());

@@ -24,12 +24,19 @@ _EXACT: Final = 2**53
 
 
 def page(
-    document: Mapping[str, Any], *, zone: str | None = None, compared_as_of: int | None = None
+    document: Mapping[str, Any],
+    *,
+    zone: str | None = None,
+    compared_as_of: int | None = None,
+    since: int | None = None,
+    top: int | None = None,
 ) -> str:
     """Make the page of a report, given as the JSON of ``lag report``.
 
     ``zone`` is a time zone that the reader's browser may know; he sees his own without it.
-    ``compared_as_of`` (epoch ms) is the moment of the report that this was compared with.
+    ``compared_as_of`` (epoch ms) is the moment of the report that this was compared with. The page
+    says so if the document has minutes and hours from ``since`` (epoch ms) on only, or no groups
+    but the ``top`` ones.
 
     Where there are more than :data:`ROWS_AT_MOST` minutes the page has hours only, and where there
     are more hours than that, these are summed over all groups; the page says so.
@@ -47,6 +54,8 @@ def page(
         "page": {
             "zone": zone,
             "compared_as_of": compared_as_of,
+            "since": since,
+            "top": top,
             "left_out": left_out,
             "age_classes_ms": AGES_MS,
         },

@@ -163,7 +163,7 @@ def report(
         with _output(cli, save):
             if form is ReportFormat.HTML:
                 whole = _whole(found, name, elapsed_ms, shown, begin)
-                cli.out.write(reporting.page_of(cli, whole, previous))
+                cli.out.write(reporting.page_of(cli, whole, previous, begin=begin, top=top))
             elif cli.view.format in _WHOLE:
                 cli.one(_whole(found, name, elapsed_ms, shown, begin))
             else:

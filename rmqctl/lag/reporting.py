@@ -181,14 +181,24 @@ def _sum(rows: Iterable["Row"], name: str) -> int | None:
     return sum(known) if known else None
 
 
-def page_of(cli: "Cli", report: "LagReport", previous: Previous | None) -> str:
-    """The report as a page."""
+def page_of(
+    cli: "Cli",
+    report: "LagReport",
+    previous: Previous | None,
+    *,
+    begin: int | None,
+    top: int | None,
+) -> str:
+    """The report as a page; ``begin`` and ``top`` are what it was cut down by."""
     from analytics.page.writer import page
 
     zone = cli.setting("tz")
-    compared_as_of = None if previous is None else previous.as_of
     return page(
-        report._asdict(), zone=None if zone is None else str(zone), compared_as_of=compared_as_of
+        report._asdict(),
+        zone=None if zone is None else str(zone),
+        compared_as_of=None if previous is None else previous.as_of,
+        since=begin,
+        top=top,
     )
 
 

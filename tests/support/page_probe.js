@@ -88,7 +88,9 @@ async function look(browser, blank, name, options, media) {
   watch(page);
   if (media) await page.emulateMedia({ media });
   await page.goto(`file://${file}`);
-  const png = await page.screenshot({ path: path.join(pictures, `${name}.png`), fullPage: true });
+  const tall = Math.min(4000, await page.evaluate(() => document.documentElement.scrollHeight));
+  const clip = { x: 0, y: 0, width: page.viewportSize().width, height: tall };
+  const png = await page.screenshot({ path: path.join(pictures, `${name}.png`), fullPage: true, clip });
   seen.looks[name] = { ...(await colours(blank, png)), contrast: await page.evaluate(contrast), ...(await page.evaluate(layout)) };
   return page;
 }
@@ -123,6 +125,9 @@ async function work(page) {
   for (const id of ["time-values", "queue-rows"]) await page.locator(`#${id} > summary`).click();
   await page.locator("#queues-table").waitFor();
   seen.rows = {};
+  seen.cut = [await page.locator("#tags tbody tr").count(), await page.locator("#tags p.note").textContent()];
+  await page.locator("#tags button", { hasText: "Show all" }).click();
+  seen.notes = await texts("#main > p.note");
   for (const id of ["bars", "queues", "tags", "agenda", "orphans", "stores"]) seen.rows[id] = await page.evaluate(rowsOf, `${id}-table`);
   seen.heat = await page.evaluate(rowsOf, "heat-table");
   const names = await page.locator("#which option").evaluateAll((all) => all.map((one) => [one.value, one.textContent]));

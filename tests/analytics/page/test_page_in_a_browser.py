@@ -15,18 +15,27 @@ pytestmark = [pytest.mark.slow, pytest.mark.feature(59)]
 
 GROUP, TOPIC, LAG = 0, 1, 3
 UNKNOWN = "-"
+MORE = 1100
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return document(hostile_store(tmp_path_factory.mktemp("page") / "store"))
+    """With more tags than a table has at once, and compared with an earlier one."""
+    found = document(hostile_store(tmp_path_factory.mktemp("page") / "store"))
+    found["tags"] += [{**found["tags"][0], "tag": f"tag {at}", "bytes": at} for at in range(MORE)]
+    for row in found["groups"]:
+        if row["group"] != "plain":
+            row["lag_before"] = 20
+            row["lag_change"] = None if row["lag"] is None else row["lag"] - 20
+    return found
 
 
 @pytest.fixture(scope="module")
 def seen(report: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("seen")
     file = folder / "page.html"
-    file.write_text(page(report, zone="Europe/Berlin"), "utf-8")
+    text = page(report, zone="Europe/Berlin", compared_as_of=0, since=1, top=77)
+    file.write_text(text, "utf-8")
     return probed("page_probe.js", {"file": str(file), "pictures": str(folder)})
 
 
@@ -47,8 +56,7 @@ def test_names_are_shown_and_do_not_run(seen: Any, report: dict[str, Any]) -> No
     shown = {(row[GROUP], row[TOPIC]) for row in seen["sorted"]["first"]}
     assert shown == {(row["group"], row["topic"]) for row in report["groups"]}
     tags = {row["tag"] or "no tag" for row in report["tags"]}
-    assert {row[2] for row in seen["rows"]["tags"]} == tags
-    assert len(tags) >= len(NAMES)
+    assert {row[2] for row in seen["rows"]["tags"]} == tags >= {*NAMES[2:], "no tag"}
     turned = str.maketrans({"\u202e": "\\u202e", "\u2066": "\\u2066"})
     assert seen["warnings"] == [sentence.translate(turned) for sentence in report["warnings"]]
     assert [row[0] for row in seen["rows"]["stores"]] == [BROKER]
@@ -93,7 +101,7 @@ def test_every_figure_is_on_the_page(seen: Any, report: dict[str, Any]) -> None:
     assert sorted(seen["rows"]["queues"]) == sorted(wanted)
     groups = {(row["group"], row["topic"]): row for row in report["groups"]}
     for row in seen["sorted"]["first"]:
-        left = groups[row[GROUP], row[TOPIC]]
+        left = {"lag_before": None, "lag_change": None, **groups[row[GROUP], row[TOPIC]]}
         assert sorted(row) == sorted(text(value) for value in left.values())
     assert sorted(seen["rows"]["tags"]) == sorted(
         [
@@ -121,6 +129,22 @@ def test_bars_hold_every_minute(seen: Any, report: dict[str, Any]) -> None:
             if (row["group"], row["topic"]) == (group, topic):
                 assert f": {row['messages']}" in found["ages"]
     assert len(seen["chosen"]) == len({(row["group"], row["topic"]) for row in report["ages"]})
+
+
+def test_what_is_not_there_is_said(seen: Any, report: dict[str, Any]) -> None:
+    assert seen["cut"] == [1000, f"The first 1,000 of {len(report['tags']):,} rows. Show all"]
+    assert seen["notes"][:2] == [
+        "Of all groups the 77 largest backlogs only; totals are those of all.",
+        "Of minutes and hours those from 1970-01-01 01:00:00 on only.",
+    ]
+
+
+def test_it_compares(seen: Any, report: dict[str, Any]) -> None:
+    change = sum(row.get("lag_change") or 0 for row in report["groups"])
+    assert seen["tiles"][-1] == f"{change:+}"
+    changes = {row[GROUP]: row[LAG + 1 : LAG + 3] for row in seen["sorted"]["first"]}
+    assert changes["constructor"] == ["20", "-2"]
+    assert changes["plain"] == [UNKNOWN, UNKNOWN]
 
 
 def test_keys_walk_and_look_closer(seen: Any) -> None:

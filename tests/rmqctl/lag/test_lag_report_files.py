@@ -84,6 +84,14 @@ def test_the_page_compares(stores: Path, tmp_path: Path) -> None:
     assert change["shop"] == (31, 21)
 
 
+def test_the_page_says_what_was_left_out(stores: Path) -> None:
+    words = ("--since", "2029-12-31", "--top", "1", "--tz", "UTC", "-o", "html")
+    found = held(run(*LOCAL, *where(stores), *AS_OF, *words).out)
+    assert (found["page"]["since"], found["page"]["top"]) == (1_893_369_600_000, 1)
+    assert [row["group"] for row in found["groups"]] == ["late"]
+    assert (found["minutes"], found["hours"]) == ([], [])
+
+
 def test_parquet_is_the_report_of_each_broker(stores: Path, tmp_path: Path) -> None:
     odd = hostile_store(tmp_path / "odd" / "store")
     words = (*LOCAL, *where(stores), "-S", odd, *AS_OF)
