@@ -19,8 +19,9 @@ function tiles() {
   }
   return element("dl", { class: "tiles", id: "totals" }, ...shown.map(([name, value, kind]) => {
     const made = cell(value, kind);
+    const words = name === "warnings" && value ? [element("a", { href: "#warnings" }, ...made.childNodes)] : made.childNodes;
     return element("div", {}, element("dt", {}, name),
-      element("dd", { class: made.className, title: made.title || null }, ...made.childNodes));
+      element("dd", { class: made.className, title: made.title || null }, ...words));
   }));
 }
 
@@ -108,7 +109,7 @@ function depths() {
 function warnings() {
   if (!report.warnings.length) return [];
   return [section("warnings", "Warnings", element("div", { class: "warnings" },
-    element("ul", {}, ...report.warnings.map((text) => element("li", {}, called(visible(text)))))))];
+    element("ul", {}, ...report.warnings.map((text) => element("li", {}, visible(text))))))];
 }
 
 function queueTable() {
@@ -134,8 +135,8 @@ function shown() {
   return [
     tiles(),
     ...limits(),
-    ...warnings(),
     listed("groups", "Groups", groupColumns(), report.groups, "lag"),
+    ...warnings(),
     ...backlog(),
     section("queues", "Lag by queue", ...heatMap(report.queues), queueTable()),
     listed("tags", "Backlog by tag", [...WHERE, { key: "tag", title: "tag", kind: "words", none: "no tag" }, ...AMOUNTS], report.tags),

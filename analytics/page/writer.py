@@ -121,7 +121,8 @@ def _moment(as_of: int) -> str:
 
 def _summary(totals: Mapping[str, Any]) -> str:
     lag = "an unknown number of" if totals["lag"] is None else f"{totals['lag']:,}"
-    return (
-        f"{lag} messages behind in {totals['groups']:,} groups and {totals['topics']:,} topics of "
-        f"{totals['stores']:,} stores: {totals['status']}"
+    groups, topics, stores = (
+        f"{totals[name]:,} {name if totals[name] != 1 else name[:-1]}"
+        for name in ("groups", "topics", "stores")
     )
+    return f"{lag} messages behind in {groups} and {topics} of {stores}: {totals['status']}"
