@@ -46,13 +46,13 @@ def main(words: Sequence[str] | None = None) -> int:
             made = lag_report(engine, refs, as_of, choice, exact=asked.exact)
             name = engine.name
     except AnalyticsError as error:
-        print(f"analytics: {error}", file=sys.stderr)
+        sys.stderr.write(f"analytics: {error}\n")
         return 1
     elapsed_ms = round((time.monotonic() - began) * 1000)
     fields = asdict(made.report)
     document = {"as_of": fields.pop("as_of"), "engine": name, **fields, "elapsed_ms": elapsed_ms}
     json.dump(document, sys.stdout, ensure_ascii=False, indent=2)
-    print()
+    sys.stdout.write("\n")
     return PARTLY if made.unreadable else 0
 
 

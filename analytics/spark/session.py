@@ -124,6 +124,9 @@ class SparkSession:
             server.handle_error = _say_nothing
             if self._orderly:
                 context.stop()
+            else:
+                gateway: Any = context._gateway
+                gateway.shutdown()  # so that nobody talks to a JVM that has gone
         jvm, self._jvm = self._jvm, None
         if jvm is not None:
             if not self._orderly:

@@ -49,6 +49,7 @@ class Terminal:
             encoding="utf-8",
             dimensions=(LINES, COLUMNS),
             timeout=PATIENCE_S,
+            use_poll=True,
         )
         self._shell.expect_exact(PROMPT)
         self.raw = ""
@@ -174,5 +175,5 @@ def test_a_walk(terminal: Terminal, tmp_path: Path) -> None:
     assert undone == before
 
     # Ctrl-C ends what would go on for ever.
-    terminal.interrupt("rmqctl lag watch shop --interval 200ms", "shop")
+    terminal.interrupt("rmqctl lag watch shop --interval 200ms", "STATUS")
     assert terminal.code() == 130
