@@ -1,11 +1,11 @@
 // Opens a page from disk, works on it as a reader would, and prints what it saw as JSON.
-// The argument: {"file": ..., "pictures": a folder}.
+// The argument: {"file": ..., "pictures": a folder, "others": files that are only looked at}.
 
 const { chromium } = require("playwright-core");
 const path = require("node:path");
 
-const { file, pictures } = JSON.parse(process.argv[2]);
-const seen = { errors: [], requests: [], looks: {} };
+const { file, pictures, others } = JSON.parse(process.argv[2]);
+const seen = { errors: [], requests: [], looks: {}, others: {} };
 
 function watch(page) {
   page.on("console", (message) => seen.errors.push(message.text()));
@@ -150,6 +150,17 @@ async function work(page) {
   await look(browser, blank, "dark", { colorScheme: "dark" });
   await look(browser, blank, "phone", { viewport: { width: 390, height: 800 }, colorScheme: "light" });
   await look(browser, blank, "print", { colorScheme: "dark" }, "print");
+  for (const other of others) {
+    const page = await browser.newPage();
+    watch(page);
+    await page.goto(`file://${other}`);
+    seen.others[path.basename(other, ".html")] = {
+      time: await page.locator("#time").innerText(),
+      tiles: await page.locator("#totals dd").allTextContents(),
+      groups: await page.evaluate(rowsOf, "groups-table"),
+      bars: await page.evaluate(rowsOf, "bars-table"),
+    };
+  }
   await browser.close();
   console.log(JSON.stringify(seen));
 })();

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from analytics.page.writer import page
+from analytics.page.writer import ROWS_AT_MOST, page
 from tests.support.browser import probed
 from tests.support.hostile_report import BROKER, NAMES, document, hostile_store
 
@@ -36,7 +37,32 @@ def seen(report: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> An
     file = folder / "page.html"
     text = page(report, zone="Europe/Berlin", compared_as_of=0, since=1, top=77)
     file.write_text(text, "utf-8")
-    return probed("page_probe.js", {"file": str(file), "pictures": str(folder)})
+    others = []
+    for name, other in odd_reports(report):
+        others.append(str(folder / f"{name}.html"))
+        (folder / f"{name}.html").write_text(page(other), "utf-8")
+    words = {"file": str(file), "pictures": str(folder), "others": others}
+    return probed("page_probe.js", words)
+
+
+def odd_reports(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """One of nothing, one of too many minutes, one of too many hours, one of odd figures."""
+    lists = {name: [] for name, value in report.items() if isinstance(value, list)}
+    yield "empty", {**report, **lists}
+    many = {**report, "minutes": [report["minutes"][0]] * (ROWS_AT_MOST + 1)}
+    yield "hours", many
+    yield "sums", {**many, "hours": [report["hours"][0]] * (ROWS_AT_MOST + 1)}
+    first, second, *rest = report["groups"]
+    moments = [
+        {**report["minutes"][0], "minute_timestamp": moment}
+        for moment in (None, 0, 2**62 // 60_000)
+    ]
+    groups = [
+        {**first, "lag": 2**62 + 1, "risk_timestamp": 2**62},
+        {**second, "lag": -1, "status": "x y"},
+        *rest,
+    ]
+    yield "odd", {**report, "groups": groups, "minutes": moments}
 
 
 def text(value: object) -> str:
@@ -48,7 +74,8 @@ def text(value: object) -> str:
 
 def test_it_opens_from_disk_and_asks_for_nothing_else(seen: Any) -> None:
     assert seen["errors"] == []
-    assert {url.rpartition("/")[2] for url in seen["requests"]} == {"page.html"}
+    opened = {url.rpartition("/")[2] for url in seen["requests"]}
+    assert opened == {"page.html", "empty.html", "hours.html", "sums.html", "odd.html"}
 
 
 def test_names_are_shown_and_do_not_run(seen: Any, report: dict[str, Any]) -> None:
@@ -145,6 +172,32 @@ def test_it_compares(seen: Any, report: dict[str, Any]) -> None:
     changes = {row[GROUP]: row[LAG + 1 : LAG + 3] for row in seen["sorted"]["first"]}
     assert changes["constructor"] == ["20", "-2"]
     assert changes["plain"] == [UNKNOWN, UNKNOWN]
+
+
+def test_of_nothing_there_is_a_page_too(seen: Any) -> None:
+    assert "Nothing is unread whose time is known." in seen["others"]["empty"]["time"]
+    assert seen["others"]["empty"]["groups"] == []
+
+
+def test_what_is_too_much_for_a_page_is_said_and_summed_up(
+    seen: Any, report: dict[str, Any]
+) -> None:
+    said = "20,001 rows by minute would be too many for a page: hours are shown."
+    assert said in seen["others"]["hours"]["time"]
+    whole = sum(row["messages"] for row in report["hours"])
+    assert sum(int(row[1]) for row in seen["others"]["hours"]["bars"]) == whole
+    assert said in seen["others"]["sums"]["time"]
+    assert "20,001 rows by hour would be too many, too" in seen["others"]["sums"]["time"]
+    whole = (ROWS_AT_MOST + 1) * report["hours"][0]["messages"]
+    assert sum(int(row[1]) for row in seen["others"]["sums"]["bars"]) == whole
+
+
+def test_odd_figures_are_exact(seen: Any, report: dict[str, Any]) -> None:
+    odd = seen["others"]["odd"]
+    assert odd["groups"][0][LAG] == str(2**62 + 1)
+    first = report["minutes"][0]["messages"]
+    assert [int(row[1]) for row in odd["bars"]] == [first, first]
+    assert f"{first} message of unknown time is in no bar." in odd["time"]
 
 
 def test_keys_walk_and_look_closer(seen: Any) -> None:
