@@ -47,7 +47,9 @@ def seen(report: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> An
 
 def odd_reports(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """One of nothing, one of too many minutes, one of too many hours, one of odd figures."""
-    lists = {name: [] for name, value in report.items() if isinstance(value, list)}
+    lists: dict[str, list[Any]] = {
+        name: [] for name, value in report.items() if isinstance(value, list)
+    }
     yield "empty", {**report, **lists}
     many = {**report, "minutes": [report["minutes"][0]] * (ROWS_AT_MOST + 1)}
     yield "hours", many
