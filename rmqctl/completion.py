@@ -14,6 +14,7 @@ from typer.core import TyperOption
 from rmqctl import lazy
 from rmqctl.completers import COMPLETERS, MOST_ITEMS
 from rmqctl.context import Cli
+from rmqctl.global_options import NAMES, is_everywhere
 
 _TOPICS = {"topic", "topics"}
 _FIELDS = {"columns", "sort", "where"}
@@ -161,6 +162,7 @@ def _fields(command: Any) -> Iterable[tuple[str, str]]:
 
 def _values(parameter: Any, cli: Cli, command: str) -> Iterable[tuple[str, str]]:
     completer = COMPLETERS.get(f"{command} {parameter.name}") or COMPLETERS.get(parameter.name)
-    if completer is not None:
+    own = parameter.name in NAMES and not is_everywhere(parameter)  # has values of its own
+    if completer is not None and not own:
         return completer(cli)
     return [(str(choice), "") for choice in getattr(parameter.type, "choices", ())]

@@ -50,6 +50,8 @@ def test_long_options_are_offered_and_short_ones_after_a_single_dash():
         (["-o", "js"], ["json", "jsonl"]),
         (["version", "--output", "js"], ["json", "jsonl"]),
         (["version", "--output=js"], ["--output=json", "--output=jsonl"]),
+        (["lag", "report", "-o", "h"], ["html", "help"]),
+        (["lag", "check", "-o", "p"], ["prometheus"]),
         (["completion", "z"], ["zsh"]),
         (["completion", "zsh", ""], []),
         (["-q", "completion", "--", "fi"], ["fish"]),
