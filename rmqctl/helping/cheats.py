@@ -83,6 +83,9 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "a report over the disks of a cluster": (
                 "rmqctl lag report --engine local -S '/disks/*/store'"
             ),
+            "the same as a page with charts": (
+                "rmqctl lag report --engine local -S '/disks/*/store' -o html --save lag.html"
+            ),
             "for Nagios": "rmqctl lag check billing --warn-lag 1000 --crit-age 10m",
             "for Prometheus": "rmqctl lag check -o prometheus > rmqctl.prom",
         },
