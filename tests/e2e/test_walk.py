@@ -174,6 +174,12 @@ def test_a_walk(terminal: Terminal, tmp_path: Path) -> None:
     )
     assert undone == before
 
+    # How late are we? Spark counts.
+    header, row, *_ = type_("rmqctl lag report 2> told.txt")
+    assert cells(header)[:4] == ["GROUP", "TOPIC", "QUEUES", "LAG"]
+    assert cells(row)[:4] == ["shop", "orders", "4", "1"]
+    assert "counted by spark" in type_("cat told.txt")[0]
+
     # Ctrl-C ends what would go on for ever.
     terminal.interrupt("rmqctl lag watch shop --interval 200ms", "STATUS")
     assert terminal.code() == 130
