@@ -150,6 +150,17 @@ async function work(page) {
   await look(browser, blank, "dark", { colorScheme: "dark" });
   await look(browser, blank, "phone", { viewport: { width: 390, height: 800 }, colorScheme: "light" });
   await look(browser, blank, "print", { colorScheme: "dark" }, "print");
+  // Should a name ever come in as more than text, the page's policy still keeps it from running.
+  const shut = await browser.newPage();
+  await shut.goto(`file://${file}`);
+  seen.smuggled = await shut.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "window.hit = 1";
+    document.body.append(script);
+    document.body.insertAdjacentHTML("beforeend", "<button id=trap onclick='window.hit = 1'>x</button>");
+    document.getElementById("trap").click();
+    return window.hit ?? null;
+  });
   for (const other of others) {
     const page = await browser.newPage();
     watch(page);

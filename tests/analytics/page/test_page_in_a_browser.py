@@ -82,6 +82,7 @@ def test_it_opens_from_disk_and_asks_for_nothing_else(seen: Any) -> None:
 
 def test_names_are_shown_and_do_not_run(seen: Any, report: dict[str, Any]) -> None:
     assert (seen["hit"], seen["scripts"], seen["images"]) == (None, 2, 0)
+    assert seen["smuggled"] is None
     shown = {(row[GROUP], row[TOPIC]) for row in seen["sorted"]["first"]}
     assert shown == {(row["group"], row["topic"]) for row in report["groups"]}
     tags = {row["tag"] or "no tag" for row in report["tags"]}
