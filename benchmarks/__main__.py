@@ -27,6 +27,7 @@ _NAMES = (
     "shell",
     "memory",
     "desk",
+    "report",
 )
 
 

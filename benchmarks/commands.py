@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -22,11 +22,13 @@ def peer_script(name: str) -> list[str]:
     return [sys.executable, str(Path(__file__).with_name("programs") / f"{name}.py")]
 
 
-def seconds_of(command: Sequence[str], *, output: Path | None = None) -> float:
+def seconds_of(
+    command: Sequence[str], *, output: Path | None = None, env: Mapping[str, str] | None = None
+) -> float:
     """Time of the whole process, its standard output going to a file or to nowhere."""
     with (output or Path("/dev/null")).open("wb") as sink:
         start = perf_counter()
-        done = subprocess.run(command, stdout=sink, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(command, stdout=sink, stderr=subprocess.PIPE, check=False, env=env)
         seconds = perf_counter() - start
     if done.returncode:
         error = done.stderr.decode(errors="replace").strip().splitlines()
