@@ -13,11 +13,15 @@ PYTHON
     rmqctl store init "disks/$broker/store" --small --quiet > /dev/null
     rmqctl topic create orders --queues 2 --quiet -S "disks/$broker/store" > /dev/null
     python -m tests.support.aged_store "disks/$broker/store" < orders.jsonl
-    rmqctl consume orders -g shipping -e -c 40 -S "disks/$broker/store" > /dev/null 2>&1
+    for queue in 0 1; do  # how many come of which queue is chance otherwise
+        rmqctl consume orders -g shipping -e -c 20 -Q $queue -S "disks/$broker/store" > /dev/null 2>&1
+    done
 done
 rmqctl lag report --engine local -S 'disks/*/store' -o json --save yesterday.json --quiet
 rmqctl consume orders -g billing -e -S disks/broker-a/store > /dev/null 2>&1
-rmqctl consume orders -g billing -e -c 10 -S disks/broker-b/store > /dev/null 2>&1
-rmqctl consume orders -g shipping -e -c 30 -S disks/broker-a/store > /dev/null 2>&1
+for queue in 0 1; do
+    rmqctl consume orders -g billing -e -c 5 -Q $queue -S disks/broker-b/store > /dev/null 2>&1
+    rmqctl consume orders -g shipping -e -c 15 -Q $queue -S disks/broker-a/store > /dev/null 2>&1
+done
 rm orders.jsonl
 export TZ=UTC
