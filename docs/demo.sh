@@ -1,6 +1,7 @@
 #!/bin/sh
 # The main job from end to end, in a folder that is thrown away: make a store, send a real text
-# file into a topic, read it back in a second process, let a consumer fail, look. `make demo` runs it.
+# file into a topic, read it back in a second process, let a consumer fail, send again
+# what died, look. `make demo` runs it.
 set -eu
 
 text=$(cd "$(dirname "$0")/.." && pwd)/LICENSE
@@ -42,8 +43,16 @@ run 'rmqctl offset list -o table'
 say 'A program consumes, and fails: its message comes again after a second, and is a dead letter then.'
 run 'echo "order 7" | rmqctl produce orders --quiet'
 run 'rmqctl consume orders -g billing -c 2 --exec false --max-reconsume-times 1 --delay-level 1'
-run 'rmqctl topic queues %DLQ%billing -o table --columns topic,queue_id,count'
-run 'rmqctl message get -t %DLQ%billing -Q 0 -O 0 -o yaml --columns topic,body,reconsume_times,properties'
+run 'rmqctl dlq browse billing -o table --columns msg_id,origin_topic,reconsume_times,reason'
+
+say 'A message is given back: it waits for its next attempt. The dead letter is sent again, marked.'
+run 'echo "order 8" | rmqctl produce orders --quiet'
+run 'rmqctl consume orders -g billing -c 1 --exec false'
+run 'rmqctl retry browse billing -o table --columns msg_id,reconsume_times,due_timestamp,reason'
+run 'rmqctl dlq redrive billing --all --set-property mended=yes --execute --yes -o table'
+
+say 'How late are we? Spark counts (it is needed for many stores; --engine local does without).'
+run 'rmqctl lag report -o table --columns group,topic,lag,lag_bytes,oldest_unread_age_ms,status,retry,dlq'
 
 say 'One message with everything that is known about it; then a check of the whole store.'
 run "rmqctl consume licence --last 1 -o yaml"

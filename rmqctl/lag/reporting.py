@@ -210,13 +210,14 @@ def now_ms() -> int:
 def summary(report: "Report", engine: str, elapsed_ms: int) -> str:
     """One sentence about the whole."""
     totals = report.totals
-    lag = "unknown" if totals["lag"] is None else f"{totals['lag']:,}"
+    lag = "an unknown number of messages"
+    if totals["lag"] is not None:
+        lag = _many(totals["lag"], "message")
     where = f"{_many(totals['groups'], 'group')} in {_many(totals['stores'], 'store')}"
     return (
-        f"{where}: {lag} messages behind, status {totals['status']}; "
-        f"counted by {engine} in {elapsed_ms} ms"
+        f"{where}: {lag} behind, status {totals['status']}; counted by {engine} in {elapsed_ms} ms"
     )
 
 
 def _many(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {what}" if number == 1 else f"{number:,} {what}s"
