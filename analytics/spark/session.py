@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -18,13 +16,13 @@ from analytics.errors import SparkFailedError, SparkNotFoundError
 
 from .home import LOG, SparkHome, spark_home
 from .java import find_java
+from .launch import SparkJvm, environment
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 LOCAL: Final = "local[*]"
 _REACH_S: Final = 5.0
-_END_S: Final = 120.0
 _LOG4J: Final = """\
 status = off
 rootLogger.level = warn
@@ -83,7 +81,7 @@ class SparkSession:
         self._more_jvm = jvm
         self._work: tempfile.TemporaryDirectory[str] | None = None
         self._context: SparkContext | None = None
-        self._jvm: Any = None
+        self._jvm: SparkJvm | None = None
 
     @property
     def log(self) -> Path | None:
@@ -129,10 +127,8 @@ class SparkSession:
                 gateway.shutdown()  # so that nobody talks to a JVM that has gone
         jvm, self._jvm = self._jvm, None
         if jvm is not None:
-            if not self._orderly:
-                jvm.kill()  # nothing of it is to stay, and its workers end with it
-            jvm.stdin.close()  # Spark's JVM ends when its standard input does
-            _wait(jvm)
+            # Nothing of it is to stay, and its workers end with it.
+            jvm.end(at_once=not self._orderly)
         _forget_context()
         if self._work is not None:
             self._work.cleanup()
@@ -161,7 +157,7 @@ class SparkSession:
     def _start(self, work: Path) -> None:
         _check_reachable(self.master)
         try:
-            from pyspark import SparkConf, SparkContext, java_gateway
+            from pyspark import SparkConf, SparkContext
         except ImportError as error:
             raise SparkNotFoundError(str(error.name or error)) from None
         for name in _QUIET_LOGGERS:
@@ -175,49 +171,23 @@ class SparkSession:
         jvm = [*_JVM, *self._more_jvm, f"-Dlog4j2.configurationFile=file:{work}/log4j2.properties"]
         if self.home.archive.is_file() and not self._more_jvm:
             jvm += [f"-XX:SharedArchiveFile={self.home.archive}", "-Xshare:auto"]
-        with (
-            log.open("ab") as said,
-            _environment(
-                SPARK_HOME=str(self.home.path),
-                RMQCTL_SPARK_JVM=" ".join(jvm),
-                SPARK_LOCAL_IP="127.0.0.1" if "spark.driver.host" in settings else None,
-                PYSPARK_PYTHON=sys.executable
-                if self.is_local
-                else os.environ.get("PYSPARK_PYTHON"),
-                PYSPARK_DRIVER_PYTHON=sys.executable,
-                PYSPARK_SUBMIT_ARGS=None,
-                SPARK_CONF_DIR=None,
-            ),
-        ):
+        python = sys.executable if self.is_local else os.environ.get("PYSPARK_PYTHON")
+        variables = {
+            "SPARK_HOME": str(self.home.path),
+            "RMQCTL_SPARK_JVM": " ".join(jvm),
+            "SPARK_LOCAL_IP": "127.0.0.1" if "spark.driver.host" in settings else None,
+            "PYSPARK_PYTHON": python,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "SPARK_CONF_DIR": None,
+        }
+        with log.open("ab") as said, environment(variables):
             try:
-                launch: Any = java_gateway.launch_gateway
-                gateway = launch(conf, popen_kwargs={"stdout": said, "stderr": said})
-                self._jvm = gateway.proc
-                self._context = SparkContext(conf=conf, gateway=gateway)
+                submit = self.home.path / "bin" / "spark-submit"
+                self._jvm = SparkJvm(submit, settings, work, said)
+                self._context = SparkContext(conf=conf, gateway=self._jvm.gateway(conf))
             except Exception as error:
                 what = f"Spark did not start: {_last_line(self.said()) or _first_line(error)}"
                 raise SparkFailedError(what) from error
-
-
-@contextmanager
-def _environment(**values: str | None) -> Iterator[None]:
-    """Set variables for a block; None takes one away."""
-    before = {name: os.environ.get(name) for name in values}
-    for name, value in values.items():
-        _set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            _set(name, value)
-
-
-def _wait(jvm: Any) -> None:
-    try:
-        jvm.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        jvm.kill()
-        jvm.wait()
 
 
 def _check_reachable(master: str) -> None:
@@ -234,13 +204,6 @@ def _check_reachable(master: str) -> None:
         else:
             return
     raise SparkFailedError(f"no Spark master answers at {', '.join(tried)}")
-
-
-def _set(name: str, value: str | None) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
 
 
 def _last_line(text: str) -> str:

@@ -1,0 +1,96 @@
+"""Spark's JVM as a process of ours: started, spoken to, and ended whatever happens meanwhile.
+
+PySpark starts one by itself, but whoever is interrupted then has a JVM that nobody knows. So it is
+started here, tells where it listens in a file, and PySpark is told of it as spark-submit does.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
+
+from analytics.errors import SparkFailedError
+
+_FILE_VARIABLE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+_PORT_VARIABLE: Final = "PYSPARK_GATEWAY_PORT"
+_SECRET_VARIABLE: Final = "PYSPARK_GATEWAY_SECRET"
+_LOOK_S: Final = 0.01
+_START_S: Final = 300.0
+_END_S: Final = 120.0
+_INT: Final = struct.Struct(">i")
+
+
+class SparkJvm:
+    """A running JVM of Spark. It ends when its standard input does, or this process."""
+
+    def __init__(
+        self, submit: Path, settings: Mapping[str, str], folder: Path, said: IO[bytes]
+    ) -> None:
+        """Start it; ``folder`` is for where it listens, ``said`` for what it says."""
+        self._info = folder / "listens"
+        options = [
+            word for name, value in settings.items() for word in ("--conf", f"{name}={value}")
+        ]
+        self._process = subprocess.Popen(
+            [str(submit), *options, "pyspark-shell"],
+            env={**os.environ, _FILE_VARIABLE: str(self._info), "SPARK_CONNECT_MODE": "0"},
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,  # Ctrl-C ends us, and we end it
+        )
+
+    def gateway(self, conf: Any) -> Any:
+        """Wait until it listens, and connect. Raises SparkFailedError."""
+        from pyspark import java_gateway
+
+        deadline = time.monotonic() + _START_S
+        while not self._info.is_file():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise SparkFailedError("its JVM ended before it was there")
+            time.sleep(_LOOK_S)
+        data = self._info.read_bytes()
+        (port,) = _INT.unpack_from(data)
+        (length,) = _INT.unpack_from(data, _INT.size)
+        secret = data[2 * _INT.size :][:length].decode("utf-8")
+        with environment({_PORT_VARIABLE: str(port), _SECRET_VARIABLE: secret}):
+            launch: Any = java_gateway.launch_gateway
+            return launch(conf)
+
+    def end(self, *, at_once: bool) -> None:
+        """End it and wait for it: ``at_once``, or as soon as it has come to its end by itself."""
+        if at_once:
+            self._process.kill()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Set variables for a block; None takes one away."""
+    before = {name: os.environ.get(name) for name in values}
+    for name, value in values.items():
+        _set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            _set(name, value)
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value

@@ -1,0 +1,76 @@
+"""Ctrl-C while Spark starts or counts: no JVM, no file and no page of text stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support import golden
+from tests.support.cli import ROOT
+
+PATIENCE_S = 60
+
+
+def java_of(pid: int) -> int | None:
+    """The JVM that a process has started."""
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in path.read_text().split():
+            try:
+                words = Path(f"/proc/{child}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"SparkSubmit" in words:
+                return int(child)
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wanted", ["java", "worker"])
+def test_an_interrupted_report_leaves_nothing(wanted: str, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    place = tmp_path / "here"
+    place.mkdir()
+    running = subprocess.Popen(
+        [sys.executable, "-P", "-m", "rmqctl", "lag", "report", "-q"]
+        + ["-S", str(golden.store("basic-4.9"))],
+        cwd=place,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "TMPDIR": str(temporary),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + PATIENCE_S
+    java = None
+    while java is None or (wanted == "worker" and not has_children(java)):
+        assert time.monotonic() < deadline
+        assert running.poll() is None
+        java = java_of(running.pid)
+        time.sleep(0.005)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=PATIENCE_S)
+    assert (running.returncode, err) == (130, "")
+    assert out == ""
+    while Path(f"/proc/{java}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    assert list(place.iterdir()) == []
+    assert [path.name for path in temporary.iterdir() if path.name.startswith("rmqctl")] == []
+
+
+def has_children(pid: int) -> bool:
+    try:
+        return any(p.read_text().strip() for p in Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:
+        return False
