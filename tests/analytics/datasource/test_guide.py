@@ -1,0 +1,50 @@
+"""docs/spark.md does what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession as Sql
+
+from analytics.spark.session import SparkSession
+from tests.support.cli import ROOT, run
+
+GUIDE = ROOT / "docs" / "spark.md"
+
+
+@pytest.mark.slow
+def test_the_blocks_of_the_guide_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    assert run("store", "init", store, "--small").code == 0
+    lines = b"".join(b"order %d\n" % number for number in range(10))
+    assert run("-S", store, "produce", "orders", "--tag", "new", stdin=lines).code == 0
+    consumed = run("-S", store, "consume", "orders", "-g", "shop", "-c", 4, "--from-where", "first")
+    assert consumed.code == 0
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    assert len(blocks) == 5
+    shown = []
+    with SparkSession("local[2]") as session:
+        names = {"spark": Sql(session.context)}
+        for block in blocks:
+            exec(compile(block, str(GUIDE), "exec"), names)
+            shown.append(capsys.readouterr().out)
+        assert names["spark"].read.parquet("archive").count() == 10
+    lag, narrow, joined, partials, _ = shown
+    assert len(re.findall(r"shop\|orders", lag)) >= 1
+    assert "orders|" in narrow
+    assert "order " in narrow
+    assert re.search(r"shop\| *new\| *6\|", joined)
+    assert sum(int(n) for n in re.findall(r"\| *(\d+)\| *\d+\|$", partials, re.MULTILINE)) == 6
+
+
+def test_every_option_is_named_in_the_guide() -> None:
+    from analytics.datasource import options, tables
+
+    text = GUIDE.read_text("utf-8")
+    for name in (*options._KNOWN, *tables.TABLES):
+        assert f"`{name}`" in text, name
