@@ -220,10 +220,12 @@ def _first_line(error: Exception) -> str:
 
 
 def _forget_context() -> None:
-    """Let the next session of this process start a JVM of its own (PySpark keeps the last one)."""
-    context = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark")
-    kind: Any = getattr(context, "SparkContext", None)
-    if kind is not None:
-        kind._active_spark_context = None
-        kind._gateway = None
-        kind._jvm = None
+    """Let the next session of this process begin anew (PySpark keeps what it had last)."""
+    context: Any = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    if context is not None:
+        context._active_spark_context = None
+        context._gateway = None
+        context._jvm = None
+    sql: Any = getattr(sys.modules.get("pyspark.sql"), "SparkSession", None)
+    if sql is not None:
+        sql._instantiatedSession = None
