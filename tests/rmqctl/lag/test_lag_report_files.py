@@ -31,7 +31,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"at": f"-{100 - at}m", "topic": "orders", "queue": at % 2, "body": "x", "tag": name}
             for at in range(count)
         ]
-        later = {"topic": "orders", "body": "later", "properties": {"DELAY": "5"}}
+        later = {"topic": "orders", "body": "later", "properties": {"DELAY": "18"}}
         lines = [json.dumps(order) for order in (*orders, {**later, "at": "-1m"})]
         (folder / name).mkdir()
         fill(folder / name / "store", lines)
