@@ -17,9 +17,10 @@ from client.errors import UNANSWERED, ClientError, ClientStateError
 from client.progress.offset_store import ReadOffsetType
 from client.runtime.client_manager import CLIENT_MANAGER
 from client.runtime.pull_service import PullRequest
+from client.runtime.service_state import ServiceState
 from client.subscribing.consumer_config import ConsumerConfig
 from client.subscribing.pull_result import messages_of
-from client.subscribing.subscription import ALL_MESSAGES, MessageSelector, newer, subscription_data
+from client.subscribing.subscription import ALL_MESSAGES, MessageSelector, subscription_data
 
 from .active_consumer import ActiveConsumer
 
@@ -102,22 +103,13 @@ class LitePullConsumer(ActiveConsumer):
         with self._lock:
             if self._assigned is not None:
                 raise ClientStateError("Subscribe and assign are mutually exclusive.")
-            if not isinstance(selector, MessageSelector):
-                selector = MessageSelector.by_tag(selector)
-            data = subscription_data(topic, selector, self._manager.clock.now_ms())
-            known = self._subscriptions.get(topic)
-            self._subscriptions[topic] = newer(data, known.sub_version) if known else data
-            if self._state == "RUNNING":
-                self.rebalance.subscriptions[topic] = self._subscriptions[topic]
-                self.instance.send_heartbeat_to_all_brokers()
-                self.instance.rebalance_immediately()
+            self._want(topic, selector)
 
     def unsubscribe(self, topic: str) -> None:
         """Want a topic no more; its queues are given up at once."""
         with self._lock:
-            self._subscriptions.pop(topic, None)
-            if self._state == "RUNNING":
-                self.rebalance.subscriptions.pop(topic, None)
+            super().unsubscribe(topic)
+            if self._state is ServiceState.RUNNING:
                 self.rebalance.do_rebalance()
 
     def assign(self, queues: Collection[MessageQueue]) -> None:
@@ -134,7 +126,7 @@ class LitePullConsumer(ActiveConsumer):
                 queue.topic: subscription_data(queue.topic, ALL_MESSAGES, now_ms)
                 for queue in self._wanted_queues
             }
-            if self._state == "RUNNING":
+            if self._state is ServiceState.RUNNING:
                 self._take_assigned()
 
     def start(self) -> None:
@@ -227,7 +219,7 @@ class LitePullConsumer(ActiveConsumer):
 
     def shutdown(self) -> None:
         """Commit what the polls before the last one gave, if that is automatic, and leave."""
-        if self._state == "RUNNING" and self.config.auto_commit:
+        if self._state is ServiceState.RUNNING and self.config.auto_commit:
             self.commit()
         super().shutdown()
         with self._arrived:

@@ -9,9 +9,10 @@ from broker.port.reading import PullRequest as PullMessage, PullResult
 from client.progress.offset_store import ReadOffsetType
 from client.pushing.send_back import SendBack
 from client.runtime.client_manager import CLIENT_MANAGER
+from client.runtime.service_state import ServiceState
 from client.subscribing.consumer_config import ConsumerConfig
 from client.subscribing.pull_result import messages_of
-from client.subscribing.subscription import ALL_MESSAGES, MessageSelector, newer, subscription_data
+from client.subscribing.subscription import ALL_MESSAGES, MessageSelector, subscription_data
 
 from .active_consumer import ActiveConsumer
 
@@ -62,13 +63,7 @@ class PullConsumer(ActiveConsumer):
     def register_topic(self, topic: str) -> None:
         """Take part in dividing a topic's queues; see ``fetch_message_queues_in_balance``."""
         with self._lock:
-            data = subscription_data(topic, ALL_MESSAGES, self._manager.clock.now_ms())
-            known = self._subscriptions.get(topic)
-            self._subscriptions[topic] = newer(data, known.sub_version) if known else data
-            if self._state == "RUNNING":
-                self.rebalance.subscriptions[topic] = self._subscriptions[topic]
-                self.instance.send_heartbeat_to_all_brokers()
-                self.instance.rebalance_immediately()
+            self._want(topic, ALL_MESSAGES)
 
     def fetch_message_queues_in_balance(self, topic: str) -> list[MessageQueue]:
         """Give the queues of a registered topic that are this member's now, sorted."""
@@ -142,7 +137,7 @@ class PullConsumer(ActiveConsumer):
 
     def persist_consumer_offset(self) -> None:
         """Commit the progress that was noted."""
-        if self._state == "RUNNING":
+        if self._state is ServiceState.RUNNING:
             queues = {*self.rebalance.process_queues, *self._noted}
             self.offset_store.persist_all(queues)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.port.members import ConsumerData, ConsumeType
 from client.runtime.service_state import ServiceState
+from client.subscribing.consumer import Consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -13,12 +14,8 @@ if TYPE_CHECKING:
     from broker.port.members import ConsumeDirectlyResult, MessageModel, SubscriptionData
     from client.consuming.process_queue import ProcessQueue
     from client.consuming.service import ConsumeService
-    from client.progress.offset_store import OffsetStore
-    from client.runtime.instance import ClientInstance
     from client.runtime.pull_service import PullRequest
     from client.runtime.stats import ConsumerStatsManager
-    from client.subscribing.consumer_config import ConsumerConfig
-    from client.subscribing.rebalance import Rebalance
     from client.timing import Clock, Scheduler
     from storage.model import MessageExt, MessageQueue
 
@@ -30,22 +27,16 @@ if TYPE_CHECKING:
 _FEWER_THREADS: Final = 0.8  # of the threshold (DefaultMQPushConsumerImpl.adjustThreadPool)
 
 
-class PushConsumerInner:
+class PushConsumerInner(Consumer):
     """The ConsumerInner and the ConsumerContext of a PushConsumer, which makes all that is here."""
 
-    group: str
     orderly: bool
     paused: bool
-    instance: ClientInstance
     rules: PushRules
-    rebalance: Rebalance
     locks: QueueLocks
     pull_loop: PullLoop
     send_back: SendBack
-    offset_store: OffsetStore
     consume_service: ConsumeService
-    _config: ConsumerConfig
-    _state: ServiceState
     _announced: dict[str, SubscriptionData]
 
     @property
@@ -101,16 +92,9 @@ class PushConsumerInner:
         elif backlog < threshold * _FEWER_THREADS and size > config.consume_thread_min:
             pool.update_core_pool_size(size - 1)
 
-    def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """See ConsumerInner; the new progress is read at the broker, if it is kept there."""
-        self._begin_anew_soon(offsets)
-
-    def _begin_anew_soon(self, moved: Mapping[MessageQueue, int | None]) -> None:
+    def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
+        """Have its queues begun anew, soon."""
         self.instance.pull_service.execute_task_later(lambda: self.rules.begin_anew(moved), 0)
-
-    def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
-        """See ConsumerInner."""
-        return self.offset_store.clone_offset_table(topic)
 
     def consume_message_directly(
         self, message: MessageExt, broker_name: str
@@ -144,6 +128,9 @@ class PushConsumerInner:
     def process_queues(self) -> Mapping[MessageQueue, ProcessQueue]:
         """The queues that the consumer has now."""
         return self.rebalance.process_queues
+
+    def _tell_subscriptions(self) -> None:
+        self.announce()
 
     def announce(self) -> list[Exception]:
         """Tell brokers what is subscribed, then pull by it; gives what they refused it with.

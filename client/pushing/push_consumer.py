@@ -7,43 +7,36 @@ pull loop, offset store, consume service.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError
 from broker.port.members import MessageModel
-from broker.validation import check_group, check_topic
+from broker.validation import check_topic
 from client.errors import ClientConfigError, ClientStateError, GroupRegisteredError
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER
-from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState
-from client.subscribing.allocate import allocate_strategy
 from client.subscribing.consumer_config import ConsumerConfig
-from client.subscribing.rebalance import Rebalance
-from client.subscribing.subscription import ALL_MESSAGES, MessageSelector, newer, subscription_data
+from client.subscribing.subscription import ALL_MESSAGES, MessageSelector, subscription_data
 from storage.model import retry_topic
 
 from .inner import PushConsumerInner
-from .parts import make_consume_service, make_offset_store, start_trace
+from .parts import make_consume_service, start_trace
 from .pull_loop import PullLoop
 from .queue_locks import QueueLocks
 from .rules import PushRules
 from .send_back import SendBack
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from broker.api import Broker
     from broker.port.members import SubscriptionData
     from client.consuming.listener import AnyConcurrentListener, AnyOrderlyListener
     from client.consuming.service import ConsumeService
-    from client.hooks import ConsumeMessageHook, FilterMessageHook
+    from client.hooks import ConsumeMessageHook
     from client.progress.offset_store import OffsetStore
     from client.runtime.client_manager import ClientManager
-    from client.runtime.instance import ClientInstance
     from client.tracing.trace_hooks import ConsumeMessageTraceHook
 
 logger = logging.getLogger("rmqctl.client")
@@ -82,43 +75,23 @@ class PushConsumer(PushConsumerInner):
 
         Raises InvalidNameError for a group that may not be.
         """
-        check_group(group)
-        self.group = group
+        super().__init__(
+            group,
+            brokers=brokers,
+            config=config or ConsumerConfig(),
+            client_config=client_config,
+            offset_store=offset_store,
+            manager=manager,
+        )
         self.consume_hooks: Final[list[ConsumeMessageHook]] = []
         """Called around each call of the listener; append yours before ``start``."""
-        self.filter_message_hooks: Final[list[FilterMessageHook]] = []
-        """Called with what each pull brought; append yours before ``start``."""
         self.orderly = False
         """Whether the listener wants the messages of a queue one after the other."""
         self.paused = False
         """Whether nothing is pulled or rebalanced; see ``suspend``."""
-        self._config = config or ConsumerConfig()
-        self._client_config = client_config or ClientConfig()
-        self._brokers = list(brokers)
-        self._manager = manager
-        self._given_offset_store = offset_store
-        self._owned: Broker | None = None
         self._listener: Any = None
         self._trace: ConsumeMessageTraceHook | None = None
-        self._subscriptions: dict[str, SubscriptionData] = {}
         self._announced: dict[str, SubscriptionData] = {}
-        self._lock = threading.RLock()  # one start, shutdown or change of subscriptions at a time
-        self._state = ServiceState.CREATE_JUST
-
-    @classmethod
-    def open(
-        cls, store: str | PathLike[str], group: str, config: ConsumerConfig | None = None
-    ) -> Self:
-        """Make a consumer for the store in a folder; the store is closed with the consumer.
-
-        Its broker brings retries and delayed messages while it is open: see ``open_own_broker``,
-        which says what is raised.
-        """
-        check_group(group)
-        broker = open_own_broker(store)
-        consumer = cls(group, brokers=[broker], config=config)
-        consumer._owned = broker
-        return consumer
 
     # -- settings
 
@@ -149,32 +122,10 @@ class PushConsumer(PushConsumerInner):
         SubscriptionParseError.
         """
         check_topic(topic)
-        if not isinstance(selector, MessageSelector):
-            selector = MessageSelector.by_tag(selector)
         with self._lock:
-            data = subscription_data(topic, selector, self._manager.clock.now_ms())
-            known = self._subscriptions.get(topic)
-            if known is not None:
-                data = newer(data, known.sub_version)
-            self._subscriptions[topic] = data
-            if self._state is ServiceState.RUNNING:
-                self.rebalance.subscriptions[topic] = data
-                self.announce()
-                self.instance.rebalance_immediately()
-
-    def unsubscribe(self, topic: str) -> None:
-        """Want a topic no more. The next rebalance gives its queues up."""
-        with self._lock:
-            self._subscriptions.pop(topic, None)
-            if self._state is ServiceState.RUNNING:
-                self.rebalance.subscriptions.pop(topic, None)
+            self._want(topic, selector)
 
     # -- life
-
-    @property
-    def state(self) -> ServiceState:
-        """Where the consumer stands."""
-        return self._state
 
     def start(self) -> None:
         """Begin to consume; comes back when the brokers know of it.
@@ -222,34 +173,17 @@ class PushConsumer(PushConsumerInner):
             raise ClientConfigError(f"push consumer {self.group}: messageListener is null")
 
     def _make_parts(self) -> None:
-        config, client_config = self._config, self._client_config
-        subscriptions = dict(self._subscriptions)
-        if config.message_model is MessageModel.CLUSTERING:
-            topic = retry_topic(self.group)
-            now_ms = self._manager.clock.now_ms()
-            subscriptions[topic] = subscription_data(topic, ALL_MESSAGES, now_ms)
-            client_config = client_config.with_own_instance_name()
-        strategy = config.allocate_message_queue_strategy
-        if isinstance(strategy, str):
-            strategy = allocate_strategy(strategy)
-        self.instance: ClientInstance = self._manager.get_or_create(client_config, self._brokers)
+        self._join_instance()
         self.rules = PushRules(self)
-        self.rebalance = Rebalance(
-            self.group,
-            self.client_id,
-            self.instance.routes,
-            self.rules,
-            strategy,
-            message_model=config.message_model,
-            clock=self.clock,
-        )
-        self.rebalance.subscriptions.update(subscriptions)
+        self.rebalance = self._make_rebalance(self.rules)
+        if self.message_model is MessageModel.CLUSTERING:
+            topic = retry_topic(self.group)
+            retries = subscription_data(topic, ALL_MESSAGES, self.clock.now_ms())
+            self.rebalance.subscriptions[topic] = retries
         self.locks = QueueLocks(self.rebalance, self.instance.routes, self.clock)
         self.pull_loop = PullLoop(self)
         self.send_back = SendBack(self.group, self.instance)
-        self.offset_store: OffsetStore = self._given_offset_store or make_offset_store(
-            self, moved=self._begin_anew_soon
-        )
+        self.offset_store = self._given_offset_store or self._make_offset_store()
         self.offset_store.load()
         self.consume_service: ConsumeService = make_consume_service(self, self._listener)
         self.start_timestamp = self.clock.now_ms()
@@ -286,35 +220,12 @@ class PushConsumer(PushConsumerInner):
         Waits ``await_termination_millis_when_shutdown`` for what is queued and running; what is
         not finished then comes again, to whoever consumes next.
         """
-        with self._lock:
-            if self._state is ServiceState.RUNNING:
-                self.consume_service.shutdown(self._config.await_termination_millis_when_shutdown)
-                if self._trace is not None:
-                    self._trace.shutdown()
-                self.persist_consumer_offset()
-                with self.rebalance.lock:
-                    self._state = ServiceState.SHUTDOWN_ALREADY
-                self._leave()
-                logger.info("shut down: group=%s client_id=%s", self.group, self.client_id)
-            owned, self._owned = self._owned, None
-        if owned is not None:
-            owned.close()
+        super().shutdown()
 
-    def _leave(self) -> None:
-        self.instance.unregister_consumer(self.group)
-        self.instance.shutdown()
-        self.rebalance.drop_all()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.shutdown()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
+    def _finish_work(self) -> None:
+        self.consume_service.shutdown(self._config.await_termination_millis_when_shutdown)
+        if self._trace is not None:
+            self._trace.shutdown()
 
     def running_info(self) -> Mapping[str, Any]:
         """See ConsumerInner."""
