@@ -15,6 +15,7 @@ group, queues are consumed twice or not at all.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -58,10 +59,8 @@ def may_allocate(client_id: str, queues: Sequence[MessageQueue], client_ids: Seq
     return client_id in client_ids
 
 
-class AllocateAveragely:
-    """AVG: neighbouring queues, as evenly as it goes; the first clients get one more."""
-
-    name: Final = "AVG"
+class MembersShare(ABC):
+    """A strategy of those that check what they are given: members alone get something."""
 
     def allocate(
         self,
@@ -71,29 +70,42 @@ class AllocateAveragely:
         client_ids: Sequence[str],
     ) -> list[MessageQueue]:
         """See AllocateMessageQueueStrategy.allocate."""
+        del group
         if not may_allocate(client_id, queues, client_ids):
             return []
+        return self.share(client_id, queues, client_ids)
+
+    @abstractmethod
+    def share(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """Give what a member gets; nothing of what is handed in is empty."""
+
+
+class AllocateAveragely(MembersShare):
+    """AVG: neighbouring queues, as evenly as it goes; the first clients get one more."""
+
+    name: Final = "AVG"
+
+    def share(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """See MembersShare.share."""
         index, count = client_ids.index(client_id), len(client_ids)
         size, more = divmod(len(queues), count)
         start = index * size + min(index, more)
         return list(queues[start : start + size + (index < more)])
 
 
-class AllocateAveragelyByCircle:
+class AllocateAveragelyByCircle(MembersShare):
     """AVG_BY_CIRCLE: the queues are dealt one by one."""
 
     name: Final = "AVG_BY_CIRCLE"
 
-    def allocate(
-        self,
-        group: str,
-        client_id: str,
-        queues: Sequence[MessageQueue],
-        client_ids: Sequence[str],
+    def share(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See AllocateMessageQueueStrategy.allocate."""
-        if not may_allocate(client_id, queues, client_ids):
-            return []
+        """See MembersShare.share."""
         return list(queues[client_ids.index(client_id) :: len(client_ids)])
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from storage.model import MessageQueue
 
-from .allocate import may_allocate
+from .allocate import MembersShare
 
 VIRTUAL_NODES: Final = 10
 """Places of each client."""
@@ -26,7 +26,7 @@ def md5_hash(key: str) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
-class AllocateConsistentHash:
+class AllocateConsistentHash(MembersShare):
     """Divides by a ring; see the module. All members need the same number of places."""
 
     name: Final = "CONSISTENT_HASH"
@@ -41,16 +41,10 @@ class AllocateConsistentHash:
         self._virtual_node_cnt = virtual_node_cnt
         self._hash = hash_function
 
-    def allocate(
-        self,
-        group: str,
-        client_id: str,
-        queues: Sequence[MessageQueue],
-        client_ids: Sequence[str],
+    def share(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See AllocateMessageQueueStrategy.allocate; nothing on a ring without places."""
-        if not may_allocate(client_id, queues, client_ids):
-            return []
+        """See MembersShare.share; nothing on a ring without places."""
         ring = {
             self._hash(f"{owner}-{i}"): owner
             for owner in client_ids

@@ -10,12 +10,12 @@ from typing import Final, Protocol
 
 from storage.model import MessageQueue
 
-from .allocate import AllocateMessageQueueStrategy, may_allocate
+from .allocate import AllocateMessageQueueStrategy, MembersShare, may_allocate
 
 ROOM_SEPARATOR: Final = "@"
 
 
-class AllocateByMachineRoom:
+class AllocateByMachineRoom(MembersShare):
     """MACHINE_ROOM: queues of brokers named ``room@name``, of the given rooms only.
 
     Pages of equal size first; the queues that are left go one each to the first clients.
@@ -26,23 +26,17 @@ class AllocateByMachineRoom:
     def __init__(self, consumer_idcs: Collection[str] = ()) -> None:
         self.consumer_idcs = frozenset(consumer_idcs)
 
-    def allocate(
-        self,
-        group: str,
-        client_id: str,
-        queues: Sequence[MessageQueue],
-        client_ids: Sequence[str],
+    def share(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See AllocateMessageQueueStrategy.allocate."""
-        if not may_allocate(client_id, queues, client_ids):
-            return []
+        """See MembersShare.share."""
         ours = [queue for queue in queues if self._is_ours(queue)]
         index = client_ids.index(client_id)
         size, more = divmod(len(ours), len(client_ids))
-        share = ours[index * size : index * size + size]
+        own = ours[index * size : index * size + size]
         if index < more:
-            share.append(ours[size * len(client_ids) + index])
-        return share
+            own.append(ours[size * len(client_ids) + index])
+        return own
 
     def _is_ours(self, queue: MessageQueue) -> bool:
         parts = queue.broker_name.split(ROOM_SEPARATOR)
