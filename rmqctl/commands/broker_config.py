@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from rmqctl.changing.journal import change_note
-from rmqctl.changing.steps import carry_out
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading
@@ -68,7 +67,7 @@ def _get(cli: Cli, names: list[str], *, unset: bool, broker_conf: bool) -> None:
 
 def _set(cli: Cli, word: str, value: str | None) -> None:
     from rmqctl.managing.broker_settings import BrokerSettings
-    from rmqctl.managing.safely import beside_no_java
+    from rmqctl.managing.safely import change_settings
     from storage.sharing.holders import find_holders
 
     with open_for_reading(cli) as broker:
@@ -78,15 +77,11 @@ def _set(cli: Cli, word: str, value: str | None) -> None:
     name = settings.name_of(word)
     if writers:
         cli.say(f"process {', '.join(map(str, writers))} keeps the old value until it ends")
-    carry_out(
+    change_settings(
         cli,
+        root,
         BrokerSettingRow,
         settings.plan(name, value),
-        beside_no_java(
-            cli,
-            root,
-            lambda: settings.change(name, value, change_note(cli, what=name), cli.now_ms),
-        ),
+        lambda: settings.change(name, value, change_note(cli, what=name), cli.now_ms),
         question=f"Change {name}?",
-        execute_by_default=True,
     )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqctl.changing.journal import change_note
-from rmqctl.changing.steps import carry_out
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.opening import open_for_reading, tables_for_change
@@ -142,21 +141,17 @@ def alter(
     if not values:
         raise UsageProblem("nothing to change is named; give --retry-max-times or another setting")
     from rmqctl.managing.group_plans import change_groups, change_rows, group_changes
-    from rmqctl.managing.safely import beside_no_java
+    from rmqctl.managing.safely import change_settings
 
     with tables_for_change(cli) as tables:
         changes = group_changes(tables, names, values)
-        carry_out(
+        change_settings(
             cli,
+            tables.view.root,
             ChangedGroupRow,
             list(change_rows(changes)),
-            beside_no_java(
-                cli,
-                tables.view.root,
-                lambda: change_groups(tables, changes, lambda name: change_note(cli, group=name)),
-            ),
+            lambda: change_groups(tables, changes, lambda name: change_note(cli, group=name)),
             question=f"Change {', '.join(names)}?",
-            execute_by_default=True,
         )
 
 
@@ -187,7 +182,7 @@ def delete(
     Its progress too:          rmqctl group delete billing --remove-offsets --confirm billing
     """
     from rmqctl.managing.group_deleting import GroupDeletion
-    from rmqctl.managing.safely import beside_no_java
+    from rmqctl.managing.safely import change_settings
 
     cli = context_of(ctx)
     with tables_for_change(cli) as tables, open_for_reading(cli) as broker:
@@ -196,17 +191,13 @@ def delete(
         )
         if not cli.flag("dry_run"):
             deletion.check_possible()
-        carry_out(
+        change_settings(
             cli,
+            tables.view.root,
             DeletedGroupRow,
             deletion.plan(),
-            beside_no_java(
-                cli,
-                tables.view.root,
-                lambda: deletion.carry_out(change_note(cli, group=group)),
-            ),
+            lambda: deletion.carry_out(change_note(cli, group=group)),
             question=f"Delete group {group} of {tables.view.root}?",
-            execute_by_default=True,
             confirm_name=group,
             confirmed=confirm,
         )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqctl.changing.journal import change_note
-from rmqctl.changing.steps import carry_out
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.opening import tables_for_change
@@ -126,22 +125,18 @@ def alter(
         values["order"] = order
     if not values:
         raise UsageProblem("nothing to change is named; give --queues, --perm or --order")
-    from rmqctl.managing.safely import beside_no_java
+    from rmqctl.managing.safely import change_settings
     from rmqctl.managing.topic_plans import change_rows, change_topics, topic_changes
 
     with tables_for_change(cli) as tables:
         changes = topic_changes(tables, names, values)
-        carry_out(
+        change_settings(
             cli,
+            tables.view.root,
             ChangedTopicRow,
             list(change_rows(tables, changes)),
-            beside_no_java(
-                cli,
-                tables.view.root,
-                lambda: change_topics(tables, changes, lambda name: change_note(cli, topic=name)),
-            ),
+            lambda: change_topics(tables, changes, lambda name: change_note(cli, topic=name)),
             question=f"Change {', '.join(names)}?",
-            execute_by_default=True,
         )
 
 
@@ -171,7 +166,7 @@ def delete(
     What would happen:         rmqctl topic delete orders -n
     Do it:                     rmqctl topic delete orders --confirm orders
     """
-    from rmqctl.managing.safely import beside_no_java
+    from rmqctl.managing.safely import change_settings
     from rmqctl.managing.topic_deleting import TopicDeletion
 
     cli = context_of(ctx)
@@ -179,17 +174,13 @@ def delete(
         deletion = TopicDeletion(tables, topic, remove_offsets=remove_offsets)
         if not cli.flag("dry_run"):
             deletion.check_possible()
-        carry_out(
+        change_settings(
             cli,
+            tables.view.root,
             DeletedTopicRow,
             deletion.plan(),
-            beside_no_java(
-                cli,
-                tables.view.root,
-                lambda: deletion.carry_out(change_note(cli, topic=topic)),
-            ),
+            lambda: deletion.carry_out(change_note(cli, topic=topic)),
             question=f"Delete topic {topic} of {tables.view.root}?",
-            execute_by_default=True,
             confirm_name=topic,
             confirmed=confirm,
         )

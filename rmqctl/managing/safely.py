@@ -1,16 +1,17 @@
-"""Keeping changes away from a store that a Java broker has."""
+"""Changes of settings, kept away from a store that a Java broker has."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from rmqctl.changing.steps import carry_out
 from rmqctl.changing.strangers import refuse_beside_java
 from rmqctl.context import Cli
 
 T = TypeVar("T")
 
 
-def beside_no_java(
+def _beside_no_java(
     cli: Cli, root: Path, change: Callable[[], Iterable[T]]
 ) -> Callable[[], Iterable[T]]:
     """``change``, refused if a Java broker holds the store or writes to it (StoreInUseError, 5).
@@ -26,3 +27,27 @@ def beside_no_java(
         return change()
 
     return checked
+
+
+def change_settings(
+    cli: Cli,
+    root: Path,
+    row_type: type,
+    plan: Sequence[Any],
+    change: Callable[[], Iterable[Any]],
+    *,
+    question: str,
+    confirm_name: str | None = None,
+    confirmed: str | None = None,
+) -> None:
+    """Plan, ask and change, as ``carry_out`` does, beside no Java broker, without --execute."""
+    carry_out(
+        cli,
+        row_type,
+        plan,
+        _beside_no_java(cli, root, change),
+        question=question,
+        execute_by_default=True,
+        confirm_name=confirm_name,
+        confirmed=confirmed,
+    )
