@@ -14,9 +14,10 @@ from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.handled import HandledFile
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
-from storage.deleting import alone, delete_queues
+from storage.deleting import delete_queues
 from storage.model import LMQ_PREFIX
 from storage.readonly import StoreView
+from storage.sharing.alone import alone
 from storage.sharing.holders import find_holders
 
 from .topic_plans import groups_of_topic, messages_of_topic, unchanged

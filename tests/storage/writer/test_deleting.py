@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from storage.configs.deleted_topics import note_deleted_topic, read_deleted_topics
-from storage.deleting import alone, delete_queues
+from storage.deleting import delete_queues
 from storage.errors import (
     CorruptFileError,
     GateTimeoutError,
@@ -15,6 +15,7 @@ from storage.errors import (
 )
 from storage.files.fs import FileSystem
 from storage.readonly import StoreView
+from storage.sharing.alone import alone
 from storage.store import MessageStore
 from storage.verify import fsck
 from tests.support.samples import SMALL, Sample, new_store, prepared

@@ -1,0 +1,4 @@
+"""Mending a damaged store (``rmqctl store repair``): a plan of steps, and carrying it out.
+
+The planning needs NumPy, which is why nothing else of storage imports it.
+"""
