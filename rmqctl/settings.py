@@ -225,12 +225,7 @@ def _first_file(folder: Path, names: tuple[str, ...]) -> Path | None:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text("utf-8")
-        if path.suffix == ".toml":
-            import tomllib
-
-            return tomllib.loads(text)
-        return _load_yaml(text)
+        return parse_settings(path.read_text("utf-8"), path.suffix)
     except OSError as error:
         raise UsageProblem(f"settings file {path} can not be read: {error.strerror}") from error
     except ValueError as error:
@@ -238,7 +233,12 @@ def _load(path: Path) -> dict[str, Any]:
         raise UsageProblem(f"settings file {path} is malformed: {sentence}") from error
 
 
-def _load_yaml(text: str) -> dict[str, Any]:
+def parse_settings(text: str, suffix: str) -> dict[str, Any]:
+    """The settings in a text, TOML or YAML by the file's ending; ValueError for a malformed one."""
+    if suffix == ".toml":
+        import tomllib
+
+        return tomllib.loads(text)
     import yaml
 
     try:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
 from rmqctl.output.view import Format
-from rmqctl.settings import KEYS, did_you_mean
+from rmqctl.settings import KEYS, did_you_mean, parse_settings
 from rmqctl.text.durations import parse_duration
 from rmqctl.text.times import parse_zone
 
-from .settings_text import CONTEXTS, parse
+from .settings_text import CONTEXTS
 
 if TYPE_CHECKING:
     from rmqctl.context import Cli
@@ -83,7 +83,7 @@ def read_text(path: Path) -> str:
     """What a settings file says, "" if there is none. UsageProblem for a malformed one."""
     try:
         text = path.read_bytes().decode()
-        parse(text, path.suffix)
+        parse_settings(text, path.suffix)
     except FileNotFoundError:
         return ""
     except ValueError as error:
@@ -94,7 +94,7 @@ def read_text(path: Path) -> str:
 
 def said(path: Path, text: str, context: str | None) -> dict[str, Any]:
     """The settings in a file's text, or those of one of its contexts, spelled with ``_``."""
-    values = parse(text, path.suffix)
+    values = parse_settings(text, path.suffix)
     if context is not None:
         values = (values.get(CONTEXTS) or {}).get(context) or {}
     return {str(name).replace("-", "_"): value for name, value in values.items()}

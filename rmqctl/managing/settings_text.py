@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from rmqctl.errors import Refused
+from rmqctl.settings import parse_settings
 
 CONTEXTS: Final = "contexts"
 
@@ -27,7 +28,7 @@ def changed(text: str, suffix: str, table: str | None, key: str, value: str | bo
     ``table`` is the context whose setting it is, None for the file's own. Refused (7) where the
     text can not be changed line by line.
     """
-    old = parse(text, suffix)
+    old = parse_settings(text, suffix)
     wanted = copy.deepcopy(old)
     members = wanted if table is None else wanted.setdefault(CONTEXTS, {}).setdefault(table, {})
     known = _spelled(members, key)
@@ -43,7 +44,7 @@ def changed(text: str, suffix: str, table: str | None, key: str, value: str | bo
 
 def without_context(text: str, suffix: str, name: str) -> str:
     """The text without one context; the text itself if it has no such context."""
-    old = parse(text, suffix)
+    old = parse_settings(text, suffix)
     if name not in old.get(CONTEXTS, {}):
         return text
     wanted = copy.deepcopy(old)
@@ -56,7 +57,7 @@ def without_context(text: str, suffix: str, name: str) -> str:
 
 def with_context(text: str, suffix: str, name: str) -> str:
     """The text with a context that has no settings yet."""
-    wanted = parse(text, suffix)
+    wanted = parse_settings(text, suffix)
     if name in wanted.get(CONTEXTS, {}):
         return text
     wanted.setdefault(CONTEXTS, {})[name] = {}
@@ -69,27 +70,10 @@ def with_context(text: str, suffix: str, name: str) -> str:
     return _checked(new, suffix, wanted)
 
 
-def parse(text: str, suffix: str) -> Values:
-    """The settings in a text; ValueError for a malformed one."""
-    if suffix == ".toml":
-        return tomllib.loads(text)
-    import yaml
-
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise ValueError("it must be a table of settings")
-    return values
-
-
 def _checked(new: str, suffix: str, wanted: Values) -> str:
     """The new text, if it says what was wanted and nothing else."""
     try:
-        said = parse(new, suffix)
+        said = parse_settings(new, suffix)
     except ValueError:
         said = None
     if said is not None and _without_empty(said) == _without_empty(wanted):
@@ -192,7 +176,7 @@ def _yaml_changed(text: str, table: str | None, key: str, value: str | bool | No
     elif value is None:
         del lines[place]
     else:
-        comment = _comment(lines[place], lambda line: parse(line, ".yaml"), " #")
+        comment = _comment(lines[place], lambda line: parse_settings(line, ".yaml"), " #")
         lines[place] = f"{key}: {_quoted(value)}{comment}\n"
     return "".join(lines)
 
@@ -213,7 +197,7 @@ def _yaml_rewritten(text: str, change: Callable[[Values], Any]) -> str:
         )
     import yaml
 
-    values = parse(text, ".yaml")
+    values = parse_settings(text, ".yaml")
     change(values)
     written: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
     return written

@@ -15,12 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from storage.errors import CorruptFileError, StoreVersionError
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 
 from .config_file import write_synced
-from .sealed_json import seal, unseal
+from .sealed_json import read_sealed, seal
 
 DELETED_FILE: Final = "deleted.json"
 VERSION: Final = 1
@@ -34,18 +33,10 @@ def read_deleted_topics(root: Path) -> DeletedTopics:
 
     Raises CorruptFileError and StoreVersionError.
     """
-    path = root / OURS / DELETED_FILE
-    try:
-        data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    entry = unseal(data)
+    remedy = "without it deleted topics would come back"
+    entry = read_sealed(root / OURS / DELETED_FILE, VERSION, remedy=remedy)
     if entry is None:
-        raise CorruptFileError(
-            path, 0, "the check sum is wrong (without it deleted topics would come back)"
-        )
-    if entry["version"] > VERSION:
-        raise StoreVersionError(path, entry["version"], VERSION)
+        return {}
     return {str(topic): int(offset) for topic, offset in entry["topics"].items()}
 
 

@@ -26,7 +26,7 @@ from storage.sharing.locks import ProcessLock
 
 from .config_file import FileIdent, ident_of, write_synced
 from .delay_offsets import load_delay_offsets
-from .sealed_json import seal, unseal
+from .sealed_json import read_sealed, seal
 
 ENDED_FILE: Final = "delays-ended.json"
 ENDED_LOCK: Final = "delays-ended.lock"
@@ -91,16 +91,10 @@ class EndedDelays:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
 
     def _load(self) -> dict[int, set[Place]]:
-        try:
-            data = self.path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        entry = unseal(data)
+        remedy = "remove it, and what was sent before its time comes once more"
+        entry = read_sealed(self.path, VERSION, remedy=remedy)
         if entry is None:
-            remedy = "remove it, and what was sent before its time comes once more"
-            raise CorruptFileError(self.path, 0, f"the check sum is wrong ({remedy})")
-        if entry["version"] > VERSION:
-            raise StoreVersionError(self.path, entry["version"], VERSION)
+            return {}
         return {
             int(queue_id): {(offset, place) for offset, place in places}
             for queue_id, places in entry["queues"].items()

@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
+from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.sharing.locks import ProcessLock
 
 from .config_file import write_synced
-from .sealed_json import seal, unseal
+from .sealed_json import read_sealed, seal
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -174,16 +174,10 @@ class HandledFile:
         return marks if unit is None else marks._replace(witness=(last, unit[0]))
 
     def _load(self) -> dict[str, dict[int, HandledOffsets]]:
-        try:
-            data = self.path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        entry = unseal(data)
+        remedy = "remove it to begin with all dead letters unhandled"
+        entry = read_sealed(self.path, VERSION, remedy=remedy)
         if entry is None:
-            remedy = "remove it to begin with all dead letters unhandled"
-            raise CorruptFileError(self.path, 0, f"the check sum is wrong ({remedy})")
-        if entry["version"] > VERSION:
-            raise StoreVersionError(self.path, entry["version"], VERSION)
+            return {}
         return {
             topic: {int(queue_id): _decoded(marks) for queue_id, marks in queues.items()}
             for topic, queues in entry["topics"].items()

@@ -8,8 +8,11 @@ The CRC-32 (zlib, 8 hex digits) covers the bytes of the entry. Plain JSON for ev
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
+
+from storage.errors import CorruptFileError, StoreVersionError
 
 _HEAD: Final = b'{"crc":"'
 _MIDDLE: Final = b'","entry":'
@@ -33,3 +36,21 @@ def unseal(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return entry if isinstance(entry, dict) else None
+
+
+def read_sealed(path: Path, version: int, *, remedy: str) -> dict[str, Any] | None:
+    """Read a file of one sealed entry; None if it is not there.
+
+    Raises CorruptFileError, which tells the ``remedy``, and StoreVersionError for an entry of a
+    later version than ``version``, the last one that the caller knows. OSError as it comes.
+    """
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    entry = unseal(data)
+    if entry is None:
+        raise CorruptFileError(path, 0, f"the check sum is wrong ({remedy})")
+    if entry["version"] > version:
+        raise StoreVersionError(path, entry["version"], version)
+    return entry

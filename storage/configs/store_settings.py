@@ -12,12 +12,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
+from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 
 from .config_file import write_synced
-from .sealed_json import seal, unseal
+from .sealed_json import read_sealed, seal
 
 SETTINGS_FILE: Final = "settings.json"
 VERSION: Final = 1
@@ -35,16 +35,10 @@ def read_store_settings(root: Path) -> StoreSettings:
 
     Raises CorruptFileError and StoreVersionError.
     """
-    path = root / OURS / SETTINGS_FILE
-    try:
-        data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return StoreSettings({}, {})
-    entry = unseal(data)
+    remedy = "remove it for the defaults"
+    entry = read_sealed(root / OURS / SETTINGS_FILE, VERSION, remedy=remedy)
     if entry is None:
-        raise CorruptFileError(path, 0, "the check sum is wrong (remove it for the defaults)")
-    if entry["version"] > VERSION:
-        raise StoreVersionError(path, entry["version"], VERSION)
+        return StoreSettings({}, {})
     return StoreSettings(dict(entry["store"]), dict(entry["broker"]))
 
 

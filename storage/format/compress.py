@@ -18,6 +18,7 @@ COMPRESS_OVER_BYTES: Final = 4096
 MAX_INFLATED_BODY_SIZE: Final = 64 << 20
 
 _PIECE: Final = 256
+_CUT: Final = "the compressed body is damaged: it ends too early"
 
 
 def compress(body: bytes) -> bytes:
@@ -52,11 +53,7 @@ def _inflate_zlib(body: bytes, limit: int) -> bytes:
         inflated = inflater.decompress(body, limit + 1)
     except zlib.error as error:
         raise BodyError(f"the compressed body is damaged: {error}") from error
-    if len(inflated) > limit:
-        raise BodyTooLargeError(limit)
-    if not inflater.eof:
-        raise BodyError("the compressed body is damaged: it ends too early")
-    return inflated
+    return _whole(inflated, limit, ended=inflater.eof)
 
 
 def _inflate_lz4(body: bytes, limit: int) -> bytes:
@@ -71,10 +68,14 @@ def _inflate_lz4(body: bytes, limit: int) -> bytes:
         inflated: bytes = inflater.decompress(body, limit + 1)
     except (RuntimeError, EOFError) as error:
         raise BodyError(f"the compressed body is damaged: {error}") from error
+    return _whole(inflated, limit, ended=inflater.eof)
+
+
+def _whole(inflated: bytes, limit: int, *, ended: bool) -> bytes:
     if len(inflated) > limit:
         raise BodyTooLargeError(limit)
-    if not inflater.eof:
-        raise BodyError("the compressed body is damaged: it ends too early")
+    if not ended:
+        raise BodyError(_CUT)
     return inflated
 
 
@@ -101,4 +102,4 @@ def _inflate_zstd(body: bytes, limit: int) -> bytes:
                 return b"".join(pieces)
     except ZstdError as error:
         raise BodyError(f"the compressed body is damaged: {error}") from error
-    raise BodyError("the compressed body is damaged: it ends too early")
+    raise BodyError(_CUT)

@@ -3,7 +3,8 @@ import tomllib
 import pytest
 
 from rmqctl.errors import Refused
-from rmqctl.managing.settings_text import changed, parse, with_context, without_context
+from rmqctl.managing.settings_text import changed, with_context, without_context
+from rmqctl.settings import parse_settings
 
 TEXT = """\
 # mine
@@ -96,9 +97,15 @@ def test_yaml_keeps_its_comments_too():
 def test_contexts_of_yaml_change_where_no_comment_can_be_lost():
     plain = "tz: UTC\ncontexts:\n  prod: {store: /data}\n"
     new = changed(plain, ".yaml", "prod", "tz", "B")
-    assert parse(new, ".yaml") == {"tz": "UTC", "contexts": {"prod": {"store": "/data", "tz": "B"}}}
-    assert parse(without_context(new, ".yaml", "prod"), ".yaml") == {"tz": "UTC", "contexts": {}}
-    assert parse(with_context("", ".yaml", "x"), ".yaml") == {"contexts": {"x": {}}}
+    assert parse_settings(new, ".yaml") == {
+        "tz": "UTC",
+        "contexts": {"prod": {"store": "/data", "tz": "B"}},
+    }
+    assert parse_settings(without_context(new, ".yaml", "prod"), ".yaml") == {
+        "tz": "UTC",
+        "contexts": {},
+    }
+    assert parse_settings(with_context("", ".yaml", "x"), ".yaml") == {"contexts": {"x": {}}}
     with pytest.raises(Refused, match="comments"):
         with_context(YAML, ".yaml", "x")
 
