@@ -4,11 +4,16 @@ bit   0    1           2-3              4          5            6-7             
     +----+-----------+----------------+----------+------------+---------------+------------------+
     | zip| multi-tag | transaction    | born v6  | store v6   | batch (5.x)   | compression type |
     +----+-----------+----------------+----------+------------+---------------+------------------+
+
+Bit 30 is rmqctl's: a replaced record (storage.format.replaced).
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+REPLACED_FLAG: Final = 1 << 30
+"""rmqctl's mark of a record that stands where a damaged one was; no RocketMQ release uses it."""
 
 
 class MessageSysFlag:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from storage.format.compress import decompress
 from storage.format.crc import CRC_MASK, bulk_crc32
 from storage.format.layout import HEADS, MESSAGE_MAGIC_V1
-from storage.format.sys_flag import MessageSysFlag
+from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
 from storage.results import GetMessageStatus
 
 from .messages import status_outside
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _HEAD_SIZE: Final = HEADS[0].size
 _FEW: Final = 16
+_UNUSUAL: Final = 0x30 | REPLACED_FLAG
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ class ColumnReader:
             & (heads["queue_id"] == queue.key.queue_id)
             & (heads["queue_offset"] == numbers)
             & (own_places == positions)
-            & (heads["sys_flag"] & 0x30 == 0)
+            & (heads["sys_flag"] & _UNUSUAL == 0)
             & (lengths >= 0)
             & (lengths <= sizes - smallest)
         )

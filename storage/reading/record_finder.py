@@ -21,6 +21,7 @@ from storage.format.layout import (
     TWO_INTS,
 )
 from storage.format.record import CheckKind, check_record, decode_record
+from storage.format.replaced import is_replaced
 
 from .log_walk import LogWalk, Stretch, StretchKind
 
@@ -146,9 +147,10 @@ class RecordFinder:
             return None
         message = decode_record(file.map[position : position + check.size])
         start = first + position
-        return (
-            FoundRecord(start, check.size, message) if message.commitlog_offset == start else None
-        )
+        if message.commitlog_offset != start:
+            return None
+        replaced = is_replaced(message.sys_flag, message.stored_body)
+        return FoundRecord(start, check.size, None if replaced else message)
 
     # -- by walking ---------------------------------------------------------------------------
 
@@ -191,7 +193,9 @@ class RecordFinder:
             message = None
             if stretch.kind is StretchKind.RECORDS and file is not None:
                 message = decode_record(file.map[position : position + size])
-                if message.commitlog_offset != start:
+                if message.commitlog_offset != start or is_replaced(
+                    message.sys_flag, message.stored_body
+                ):
                     message = None
             yield FoundRecord(start, size, message)
             start += size

@@ -21,6 +21,8 @@ from storage.format.layout import (
     store_timestamp_position,
 )
 from storage.format.record import CheckKind, RecordError, check_record, decode_record, read_head
+from storage.format.replaced import is_replaced
+from storage.format.sys_flag import REPLACED_FLAG
 from storage.model import (
     LMQ_PREFIX,
     PROPERTY_INNER_MULTI_DISPATCH,
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
 _HEAD: Final = HEADS[0]
 _HEAD_SIZE: Final = _HEAD.size
 _LONG: Final = Struct(">q")
-_IPV6: Final = 0x30
+_UNUSUAL: Final = 0x30 | REPLACED_FLAG
+"""Bits of sysFlag of records that are looked at one by one: IPv6 hosts, and replaced ones."""
 _MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
 _SYS_FLAG_POSITION: Final = 36
 _USUAL_SIZE: Final = (4 << 20) + (64 << 10)
@@ -146,7 +149,7 @@ class RecordReader:
                 or own_queue_offset != queue_offset
                 or physical_offset != offset
                 or queue_id != wanted_queue_id
-                or sys_flag & _IPV6
+                or sys_flag & _UNUSUAL
                 or body_length < 0
                 or properties > end
             ):
@@ -197,7 +200,9 @@ class RecordReader:
         if found.kind is not CheckKind.MESSAGE:
             return None
         message = decode_record(file.map[position : position + found.size])
-        return message if message.commitlog_offset == offset else None
+        if message.commitlog_offset != offset:
+            return None
+        return None if is_replaced(message.sys_flag, message.stored_body) else message
 
     def store_timestamp(self, offset: int, size: int) -> int | None:
         """Store time (ms) of a record that a unit points to, without reading the rest of it.
@@ -232,6 +237,8 @@ class RecordReader:
         if message.commitlog_offset != offset:
             return None
         if self._crc_of(message.stored_body) & CRC_MASK != message.body_crc:
+            return None
+        if is_replaced(message.sys_flag, message.stored_body):
             return None
         own = (message.topic, message.queue_id, message.queue_offset)
         if own == (key.topic, key.queue_id, queue_offset):

@@ -18,7 +18,7 @@ from storage.format.index import (
     entry_position,
 )
 from storage.format.names import INDEX, file_name, is_index_file_name
-from storage.format.sys_flag import MessageSysFlag
+from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
 
 from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns
@@ -230,7 +230,12 @@ class IndexCheck:
     def compare(self, block: RecordBlock) -> None:
         """Look for the keys of a block's records, and for entries that no record has."""
         indexed = block.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-        rows = np.flatnonzero(indexed != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE)
+        # A replaced record may have its keys or not: nobody knows any more which they were.
+        replaced = block.offset[block.sys_flag & REPLACED_FLAG != 0]
+        rows = np.flatnonzero(
+            (indexed != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE)
+            & (block.sys_flag & REPLACED_FLAG == 0)
+        )
         owners, hashes = block.index_keys(rows, self._topics)
         start = int(block.offset[0])
         end = int(block.offset[-1] + block.size[-1])
@@ -241,6 +246,9 @@ class IndexCheck:
         found: list[Longs] = []
         for file in self._files:
             numbers, entries = file.between(start, end)
+            if len(replaced):
+                kept = ~np.isin(entries["offset"], replaced)
+                numbers, entries = numbers[kept], entries[kept]
             if len(numbers):
                 keys = (entries["offset"].astype(np.int64) - start) << _HASH_BITS
                 keys |= entries["key_hash"].astype(np.int64) & 0x7FFFFFFF

@@ -1,0 +1,90 @@
+"""Records that stand where a damaged one was (FORMAT.md, "Replaced records").
+
+``store repair`` puts a record of the same length there, with the same topic, queue and queue
+offset, a body of zeros and the right CRC: so the log goes on for every reader, a Java broker too.
+A bit of sysFlag that RocketMQ does not use marks it, so the mark goes wherever the bytes go.
+rmqctl hands out no such record; a Java broker delivers the zeros.
+
+Bytes that no unit tells anything about become records without a queue: of transaction type
+rollback, which nobody dispatches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from .layout import HEAD_SIZES, MIN_RECORD_SIZE
+from .record import encode_record
+from .sys_flag import REPLACED_FLAG as REPLACED_FLAG, MessageSysFlag
+
+NOBODY: Final = "RMQCTL_REPLACED"
+"""Topic of records that fill bytes of which nobody knows what they were."""
+LEAST_FILLER: Final = MIN_RECORD_SIZE + 1
+_MOST_FILLER: Final = 4 << 20
+_NO_HOST: Final = bytes(8)
+
+
+class Replaced(NamedTuple):
+    """What the new record is to say; ``size`` and ``commitlog_offset`` are those of the old one."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    commitlog_offset: int
+    size: int
+    store_timestamp: int
+    properties: bytes = b""
+    sys_flag: int = 0
+    born_timestamp: int = 0
+    prepared_transaction_offset: int = 0
+
+    def fits(self) -> bool:
+        """Whether a record with this topic has so few bytes."""
+        return len(self.topic.encode()) + MIN_RECORD_SIZE <= self.size
+
+    def encode(self) -> bytes:
+        """Make the record's bytes; properties that do not fit are left out.
+
+        Raises ValueError if it does not fit.
+        """
+        topic = self.topic.encode()
+        version = 1 if len(topic) < 128 else 2
+        fixed = HEAD_SIZES[0] + 2 + version + len(topic)
+        properties = self.properties
+        if fixed + len(properties) > self.size:
+            properties = b""
+        if fixed > self.size:
+            raise ValueError(f"a record of topic {self.topic} does not fit into {self.size} bytes")
+        return encode_record(
+            topic=self.topic,
+            queue_id=self.queue_id,
+            body=bytes(self.size - fixed - len(properties)),
+            properties=properties,
+            queue_offset=self.queue_offset,
+            physical_offset=self.commitlog_offset,
+            store_timestamp=self.store_timestamp,
+            born_timestamp=self.born_timestamp or self.store_timestamp,
+            born_host=_NO_HOST,
+            store_host=_NO_HOST,
+            sys_flag=self.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE | REPLACED_FLAG,
+            prepared_transaction_offset=self.prepared_transaction_offset,
+            version=version,
+        )
+
+
+def is_replaced(sys_flag: int, body: bytes | memoryview) -> bool:
+    """Tell whether a record stands for a damaged one; ``body`` as stored."""
+    return bool(sys_flag & REPLACED_FLAG) and not any(body)
+
+
+def fillers(start: int, end: int, store_timestamp: int) -> Iterator[Replaced]:
+    """Give records without a queue for [start, end) of the log, at least LEAST_FILLER bytes."""
+    while start < end:
+        size = min(end - start, _MOST_FILLER)
+        if 0 < end - start - size < LEAST_FILLER + len(NOBODY):
+            size -= LEAST_FILLER + len(NOBODY)
+        name = NOBODY if size >= MIN_RECORD_SIZE + len(NOBODY) else NOBODY[: size - MIN_RECORD_SIZE]
+        rollback = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+        yield Replaced(name, 0, 0, start, size, store_timestamp, sys_flag=rollback)
+        start += size
