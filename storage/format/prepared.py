@@ -42,6 +42,11 @@ class PreparedRecords:
     Not safe to share among threads: ``place`` changes ``image``.
     """
 
+    store_timestamps: Ints | None = None
+    """Store times that the records bring with them (ms), None = they get the appender's."""
+    may_go_back: bool = False
+    """Whether such times may be older than the log's newest."""
+
     __slots__ = (
         "delays_ms",
         "has_unit",

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 Longs = NDArray[np.int64]
 
-_PLACE: Final = np.dtype([("queue_offset", ">i8"), ("physical_offset", ">i8")])
+PLACE: Final = np.dtype([("queue_offset", ">i8"), ("physical_offset", ">i8")])
+"""Two fields of a record that lie side by side, and are known last."""
 _UNIT: Final = np.dtype([("commitlog_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _BORN_V6: Final = 0x10
 
 
-def _at_any_byte(image: bytearray, item: np.dtype[Any]) -> NDArray[Any]:
+def at_any_byte(image: bytearray, item: np.dtype[Any]) -> NDArray[Any]:
     """View a buffer as items that begin at each of its bytes: scatter without byte indexes."""
     count = max(0, len(image) - item.itemsize + 1)
     return np.ndarray((count,), item, image, 0, (1,))
@@ -94,11 +95,11 @@ class PreparedColumns(PreparedRecords):
     ) -> Ints:
         """Write queue offsets, commit log offsets and the store timestamp (ms) into ``image``."""
         starts = self.starts
-        place = np.empty(len(starts), _PLACE)
+        place = np.empty(len(starts), PLACE)
         own_offsets = self.record_queue_offsets(queue_offsets)
         place["queue_offset"] = own_offsets
         place["physical_offset"] = starts + commitlog_offset
-        _at_any_byte(self.image, np.dtype("V16"))[starts + QUEUE_OFFSET_POSITION] = place.view(
+        at_any_byte(self.image, np.dtype("V16"))[starts + QUEUE_OFFSET_POSITION] = place.view(
             "V16"
         )
         sys_flags = np.frombuffer(self.image, np.uint8)[starts + SYS_FLAG_POSITION + 3]
@@ -106,7 +107,7 @@ class PreparedColumns(PreparedRecords):
         if (sys_flags & _BORN_V6).any():
             positions += np.where(sys_flags & _BORN_V6, 12, 0)
         timestamp = np.frombuffer(store_timestamp.to_bytes(8, "big"), "V8")
-        _at_any_byte(self.image, np.dtype("V8"))[positions] = timestamp
+        at_any_byte(self.image, np.dtype("V8"))[positions] = timestamp
         return own_offsets
 
     def units(self, commitlog_offset: int, store_timestamp: int) -> list[tuple[int, int, bytes]]:

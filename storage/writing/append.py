@@ -100,6 +100,10 @@ class Appender:
         if refusal is not None:
             return refusal
         timestamp = max(now_ms, words[Word.LAST_STORE_TIMESTAMP])
+        if records.store_timestamps is not None:
+            refusal = self._refusal_of_times(records)
+            if refusal is not None:
+                return refusal
         places: list[Ints] = []
         queue_offsets: list[Ints] = []
         rest: PreparedRecords | None = records
@@ -159,6 +163,9 @@ class Appender:
         """
         page = self._page
         size = len(part.image)
+        if part.store_timestamps is not None:
+            newest = int(max(part.store_timestamps))
+            timestamp = max(newest, page.words[Word.LAST_STORE_TIMESTAMP])
         position = end % self._file_size
         file = self._file_of(end)
         if file is not None:
@@ -213,7 +220,10 @@ class Appender:
             places: Ints = [part.starts[0] + end] * len(part.key_hashes)
         else:
             places = _repeated(_shifted(part.starts, end), counts)
-        self.keys.put_now(end + len(part.image), part.key_hashes, places, timestamp)
+        times: Ints | int = timestamp
+        if part.store_timestamps is not None:
+            times = _repeated(part.store_timestamps, counts)
+        self.keys.put_now(end + len(part.image), part.key_hashes, places, times)
 
     def _roll(self, end: int) -> None:
         """End the file with the blank record; the next append makes the next file."""
@@ -275,6 +285,17 @@ class Appender:
             )
         self.one.checked_space_to = end + size + LOG_WINDOW
         return None
+
+    def _refusal_of_times(self, records: PreparedRecords) -> PutMessageResult | None:
+        """Refuse records that bring older times than the log has."""
+        newest = self._page.words[Word.LAST_STORE_TIMESTAMP]
+        times = records.store_timestamps
+        if times is None or records.may_go_back or not len(times) or int(times[0]) >= newest:
+            return None
+        return PutMessageResult(
+            PutMessageStatus.MESSAGE_ILLEGAL,
+            reason=f"it was stored at {times[0]}, and the log has messages of {newest} already",
+        )
 
     # -- resolving ----------------------------------------------------------------------------
 

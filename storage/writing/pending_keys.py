@@ -137,10 +137,10 @@ class PendingKeys:
         self._gaps.clear()
         self._start = self.end = end
 
-    def put_now(self, end: int, hashes: Ints, offsets: Ints, timestamp: int) -> None:
+    def put_now(self, end: int, hashes: Ints, offsets: Ints, timestamps: Ints | int) -> None:
         """Put the keys of a batch that is in the log up to ``end``; all before it have theirs."""
         if len(hashes) and self._enabled:
-            self._put(end, hashes, offsets, timestamp)
+            self._put(end, hashes, offsets, timestamps)
         self._page.words[Word.KEYS_FROM] = end
         self._forget(end)
 
