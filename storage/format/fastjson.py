@@ -96,7 +96,7 @@ def loads(text: str) -> JsonValue:
     ``+1``, ``1L``, ``\\x41``, control bytes in strings, comments. Numbers in quotes stay strings. A
     later duplicate member wins. Nesting beyond ``MAX_DEPTH`` is an error.
     """
-    return _Reader(text).read()
+    return JsonReader(text).read()
 
 
 # Blanks and comments, then one token. A bare word is a Java identifier.
@@ -134,8 +134,8 @@ def _pairs(text: str) -> JsonObject | None:
     return None
 
 
-class _Reader:
-    """Recursive descent over one text."""
+class JsonReader:
+    """Recursive descent over one text; torn_json goes on from here."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -146,6 +146,7 @@ class _Reader:
         self._suffix = ""
 
     def read(self) -> JsonValue:
+        """Read the text as one value; JsonError."""
         self._next()
         value = self._value(0)
         if self._kind != "end":
@@ -191,11 +192,10 @@ class _Reader:
 
     def _object(self, depth: int) -> JsonObject:
         members: JsonObject = {}
-        numbers = _NUMBERS.match(self._text, self._at) if depth < MAX_DEPTH else None
-        if numbers is not None and (found := _pairs(numbers[1])) is not None:
-            self._at = numbers.end()
+        numbers = self._plain_numbers(depth)
+        if numbers is not None:
             self._next()
-            return found
+            return numbers
         self._next()
         while True:
             while self._is(","):
@@ -211,6 +211,14 @@ class _Reader:
             members[key] = self._value(depth + 1)
             if not (self._is(",") or self._is("}")):
                 self._fail("',' or '}' is missing behind a member")
+
+    def _plain_numbers(self, depth: int) -> JsonObject | None:
+        """Read the rest of an object of numbers at once; None if it is none."""
+        numbers = _NUMBERS.match(self._text, self._at) if depth < MAX_DEPTH else None
+        if numbers is None or (found := _pairs(numbers[1])) is None:
+            return None
+        self._at = numbers.end()
+        return found
 
     def _key(self) -> JsonKey:
         if self._kind in ("double", "single"):
