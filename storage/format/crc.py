@@ -28,3 +28,12 @@ def bulk_crc32() -> Callable[[bytes | bytearray | memoryview], int]:
     except ImportError:
         return zlib.crc32
     return fast_crc32
+
+
+def bulk_crc32_from() -> Callable[[bytes | bytearray | memoryview, int], int]:
+    """The same for data that comes in parts: the second argument is the sum so far."""
+    try:
+        from isal.isal_zlib import crc32 as fast_crc32
+    except ImportError:
+        return zlib.crc32
+    return fast_crc32

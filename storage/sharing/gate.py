@@ -42,7 +42,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.errors import GateTimeoutError, StoreClosedError, StoreInUseError
+from storage.errors import (
+    GateTimeoutError,
+    StoreClosedError,
+    StoreInUseError,
+    StoreNotWritableError,
+)
+from storage.format.names import SNAPSHOT_MANIFEST
 
 from .gate_watch import IdleWatch, ask_unmapped
 from .locks import Holder, LockFile
@@ -77,6 +83,10 @@ class Gate:
     """Both locks of one store through one descriptor, and a lock for the threads that share it."""
 
     def __init__(self, root: Path, lock_path: Path, *, timeout_ms: int) -> None:
+        if (root / SNAPSHOT_MANIFEST).exists():
+            raise StoreNotWritableError(
+                root, "it is a snapshot; make it a store with 'store restore'"
+            )
         self._root = root
         self._timeout_ms = timeout_ms
         self._file = LockFile(lock_path)

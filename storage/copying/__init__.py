@@ -1,0 +1,1 @@
+"""Copies of whole stores: taken while writers run, checked, and made stores again."""

@@ -1,0 +1,173 @@
+"""Bringing a file into a copy of its store: cloned, linked, or copied with its holes.
+
+*Clone* (FICLONE, on btrfs, XFS and others): a file of its own that shares blocks until one of both
+is written. *Link*: the same file under one more name, for files that nobody writes any more:
+
+* a commit log file that the log has left: records are appended behind the end only, and whoever
+  deletes it (retention, a Java broker) takes away a name;
+* a consume queue file with all its units, and an index file with all its keys, for the same reason.
+
+What could write to such a file is mending after damage (recovery, ``store repair``): then the check
+sum of the snapshot is wrong, and it says so. ``--copy`` excludes that.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from storage.files.fs import FileSystem
+from storage.format.crc import bulk_crc32_from
+
+_FICLONE: Final = 0x40049409
+_CHUNK: Final = 1 << 20
+_ZEROS: Final = bytes(_CHUNK)
+_NOT_HERE: Final = frozenset(
+    {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS}
+    | {errno.ENOTTY, errno.EINVAL, errno.ETXTBSY}
+)
+
+Tick = Callable[[int], None]
+"""Called with the bytes that were done since the last call."""
+
+
+def no_tick(_: int) -> None:
+    """Nobody watches."""
+
+
+class Placed(StrEnum):
+    """How a file came into the copy."""
+
+    CLONED = "CLONED"
+    LINKED = "LINKED"
+    COPIED = "COPIED"
+
+
+class Placer:
+    """Places files; ``copies_only`` never shares blocks with the source. Counts what it did."""
+
+    def __init__(self, fs: FileSystem, *, copies_only: bool = False) -> None:
+        self._fs = fs
+        self._clones = self._links = not copies_only
+        self.counts: Counter[Placed] = Counter()
+
+    def whole(self, source: Path, target: Path, tick: Tick = no_tick) -> Placed:
+        """Bring in a file that nobody writes any more, by the cheapest way there is.
+
+        Raises FileNotFoundError if it is gone, and OSError.
+        """
+        if self._clones:
+            if self._clone(source, target):
+                return self._note(Placed.CLONED)
+            self._clones = False
+        if self._links:
+            try:
+                self._fs.link(source, target)
+            except OSError as error:
+                if error.errno not in _NOT_HERE:
+                    raise
+                self._links = False
+            else:
+                return self._note(Placed.LINKED)
+        return self.part(source, target, tick=tick)
+
+    def part(
+        self, source: Path, target: Path, end: int | None = None, tick: Tick = no_tick
+    ) -> Placed:
+        """Copy a file that others may write: its bytes before ``end``, holes as holes.
+
+        Length and modification time are those of the source. Not synced.
+        """
+        fs = self._fs
+        fd = fs.open(source, writable=False)
+        try:
+            info = os.fstat(fd)
+            behind = info.st_size if end is None else min(end, info.st_size)
+            out = fs.open(target, writable=True, create=True)
+            try:
+                for start, stop in fs.data_ranges(fd, 0, behind):
+                    for at in range(start, stop, _CHUNK):
+                        data = fs.read(fd, min(_CHUNK, stop - at), at)
+                        fs.write(out, data, at)
+                        tick(len(data))
+                fs.set_length(out, info.st_size)
+                set_times(out, info.st_mtime_ns)
+            finally:
+                fs.close(out)
+        finally:
+            fs.close(fd)
+        return self._note(Placed.COPIED)
+
+    def _note(self, placed: Placed) -> Placed:
+        self.counts[placed] += 1
+        return placed
+
+    def _clone(self, source: Path, target: Path) -> bool:
+        fs = self._fs
+        fd = fs.open(source, writable=False)
+        try:
+            out = fs.open(target, writable=True, create=True)
+            try:
+                fcntl.ioctl(out, _FICLONE, fd)
+                set_times(out, os.fstat(fd).st_mtime_ns)
+            except OSError as error:
+                if error.errno not in _NOT_HERE:
+                    raise
+                fs.unlink(target)
+                return False
+            finally:
+                fs.close(out)
+        finally:
+            fs.close(fd)
+        return True
+
+
+def set_times(fd: int, modified_ns: int) -> None:
+    """Set the modification time of an open file, to the nanosecond."""
+    os.utime(fd, ns=(modified_ns, modified_ns))
+
+
+class Checksum:
+    """CRC-32 (zlib's polynomial, by isal where there is one) of a file that comes in parts."""
+
+    def __init__(self) -> None:
+        self._crc32 = bulk_crc32_from()
+        self.value = 0
+        self.length = 0
+
+    def add(self, data: bytes | memoryview) -> None:
+        """Take in the next bytes."""
+        self.value = self._crc32(data, self.value)
+        self.length += len(data)
+
+    def add_zeros(self, count: int) -> None:
+        """Take in a hole."""
+        for _ in range(count // _CHUNK):
+            self.add(_ZEROS)
+        self.add(_ZEROS[: count % _CHUNK])
+
+
+def checksum_of(fs: FileSystem, path: Path, tick: Tick = no_tick) -> Checksum:
+    """Read a file; holes are not read. Raises OSError. Memory: a MiB."""
+    found = Checksum()
+    fd = fs.open(path, writable=False)
+    try:
+        size = fs.size(fd)
+        for start, end in fs.data_ranges(fd, 0, size):
+            tick(start - found.length)
+            found.add_zeros(start - found.length)
+            for at in range(start, end, _CHUNK):
+                data = fs.read(fd, min(_CHUNK, end - at), at)
+                found.add(data)
+                tick(len(data))
+        tick(size - found.length)
+        found.add_zeros(size - found.length)
+    finally:
+        fs.close(fd)
+    return found

@@ -1,0 +1,134 @@
+"""Making a store of a snapshot again.
+
+Everything happens in a folder beside the target: each file is written while its check sum is
+compared, then the log's end is settled as after a crash, then the folder gets the target's name. So
+the target is the old store, or none, or the restored one, whenever somebody looks or dies. What was
+there before is moved aside, never deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from storage.config import FIXED_FIELDS, StoreConfig
+from storage.errors import CorruptFileError, StoreBrokenError, StoreNotWritableError
+from storage.files.fs import FileSystem
+from storage.sharing.alone import alone
+from storage.store import MessageStore
+
+from .manifest import Manifest
+from .placing import Checksum, Tick, no_tick, set_times
+from .snapshot_source import SnapshotSource
+from .staging import staging, sync_tree
+
+ASIDE: Final = ".before-restore-"
+
+
+class Restored(NamedTuple):
+    """A snapshot that is a store again."""
+
+    aside: Path | None
+    """Where the target's old content is now."""
+    settled: bool
+    """Whether the log was walked up to its end; False for a copy of a damaged store."""
+
+
+def restore_snapshot(
+    source: SnapshotSource,
+    target: Path,
+    *,
+    run: str,
+    before_swap: Callable[[Path], None] = lambda _: None,
+    fs: FileSystem | None = None,
+    tick: Tick = no_tick,
+) -> Restored:
+    """Make ``target`` the store that the snapshot holds; on the device when this returns.
+
+    What ``target`` holds is moved to ``<target>.before-restore-<run>``. ``before_swap`` is called
+    with the folder of the restored store, right before it takes the place. Raises CorruptFileError
+    for a damaged snapshot, StoreInUseError if somebody has the target open or restores to it,
+    and StoreNotWritableError; the target is as it was then.
+    """
+    fs = fs or FileSystem()
+    try:
+        with staging(target) as folder:
+            stage = folder / "store"
+            settled = _fill(source, stage, fs, tick)
+            before_swap(stage)
+            sync_tree(fs, stage)
+            return Restored(_swap(fs, stage, target, run), settled)
+    except OSError as error:
+        where = Path(error.filename) if error.filename else target
+        raise StoreNotWritableError(where, error.strerror or str(error)) from error
+
+
+def _fill(source: SnapshotSource, stage: Path, fs: FileSystem, tick: Tick) -> bool:
+    manifest = source.manifest
+    if manifest.whole:
+        _write_files(source, stage, fs, tick)
+        if _settle(stage, manifest, fs):
+            return True
+        stage.rename(stage.with_name("given-up"))
+    _write_files(source, stage, fs, no_tick)
+    return False
+
+
+def _settle(stage: Path, manifest: Manifest, fs: FileSystem) -> bool:
+    """Have recovery finish what the cut left: units, keys, the checkpoint; then close cleanly.
+
+    False if that ended somewhere else than at the cut.
+    """
+    sizes = {name: manifest.sizes[name] for name in FIXED_FIELDS}
+    try:
+        with MessageStore.open(stage, StoreConfig(**sizes), fs=fs, exclusive=True) as store:
+            return store.log_end == manifest.log_end
+    except (CorruptFileError, StoreBrokenError):
+        return False
+
+
+def _write_files(source: SnapshotSource, stage: Path, fs: FileSystem, tick: Tick) -> None:
+    stage.mkdir(parents=True)
+    folders = {stage}
+    for file, parts in source.files():
+        path = stage / file.path
+        if path.parent not in folders:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            folders.add(path.parent)
+        found = Checksum()
+        fd = fs.open(path, writable=True, create=True)
+        try:
+            for data in parts:
+                if isinstance(data, int):
+                    found.add_zeros(data)
+                    tick(data)
+                else:
+                    fs.write(fd, data, found.length)
+                    found.add(data)
+                    tick(len(data))
+            fs.set_length(fd, found.length)
+            source.check(file, found)
+            fs.sync(fd)
+            set_times(fd, file.modified_ns)
+        finally:
+            fs.close(fd)
+    for name in ("commitlog", "consumequeue", "index", "config"):
+        fs.make_dirs(stage / name)
+
+
+def _swap(fs: FileSystem, stage: Path, target: Path, run: str) -> Path | None:
+    parent = target.parent
+    if not target.exists() or not any(target.iterdir()):
+        fs.rename(stage, target)
+        fs.sync_dir(parent)
+        return None
+    aside = parent / f"{target.name}{ASIDE}{run}"
+    if aside.exists():
+        raise StoreNotWritableError(aside, "it exists already")
+    with alone(target):
+        fs.rename(target, aside)
+        fs.sync_dir(parent)
+        fs.rename(stage, target)
+        fs.sync_dir(parent)
+    return aside

@@ -1,0 +1,213 @@
+"""The small files of a store in a snapshot: which of them, in which order, and whole.
+
+What says "done so far" is read before the cut is taken, and what messages are looked at with after
+it. So nothing in the snapshot speaks of a message that is not in it, and no message is of a topic
+that is not there: progress lies at most a moment before the cut, and what was consumed in that
+moment comes again, as after the death of a consumer.
+
+    before    samples/, handled.json, redrives/, delays-ended.json, config/delayOffset.json,
+              checkpoint, progress in members/*.notes, offsets.json, config/consumerOffset.json
+    after     all other config/*, journal/, created, store.json, settings.json, deleted.json, lock
+    never     what belongs to the processes that have the store open, or to this machine
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from storage.configs.consumer_offsets import CONSUMER_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE
+from storage.configs.delay_offsets import DELAY_OFFSET_FILE
+from storage.configs.progress import OFFSETS_FILE, ProgressFile, ProgressKey
+from storage.configs.progress_notes import notes_in, read_notes
+from storage.configs.progress_table import QueueProgress
+from storage.files.fs import FileSystem
+from storage.format.fastjson import loads
+from storage.format.names import (
+    ABORT,
+    BATCHCONSUMEQUEUE,
+    CHECKPOINT,
+    COMMITLOG,
+    CONFIG,
+    CONSUMEQUEUE,
+    INDEX,
+    LOCK,
+    MEMBERS_FOLDER,
+    OURS,
+    SNAPSHOT_MANIFEST,
+)
+
+from .placing import Placer, set_times
+
+_BAK: Final = ".bak"
+_BEFORE_OURS: Final = ("samples", "handled.json", "redrives", "delays-ended.json")
+_BEFORE_CONFIG: Final = (DELAY_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE, CONSUMER_OFFSET_FILE)
+_NOT_OURS: Final = frozenset(
+    {"shared", "queues", "bells", "members", "locks", "kept", "set-aside", "quarantine", "lock"}
+)
+_STAGED: Final = (".new", ".tmp", ".lock")
+_ELSEWHERE: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS, CHECKPOINT, ABORT})
+_NOT_OF_A_STORE: Final = frozenset({SNAPSHOT_MANIFEST, LOCK})
+_WHOLE_WITHIN_S: Final = 2.0
+_PAUSE_S: Final = 0.02
+
+Notes = dict[ProgressKey, QueueProgress]
+
+
+def place_before(root: Path, stage: Path, placer: Placer) -> tuple[Notes, list[str]]:
+    """Bring in what is read before the cut.
+
+    Gives progress that is in no file yet, and sentences about files that are not whole.
+    """
+    ours, notes = root / OURS, []
+    for name in _BEFORE_OURS:
+        _place_ours(ours / name, stage / OURS / name)
+    for name in _with_bak(_BEFORE_CONFIG[:1]):
+        notes += _place_json(root / CONFIG / name, stage / CONFIG / name)
+    for path in (root / CHECKPOINT,):
+        if path.is_file():
+            placer.part(path, stage / CHECKPOINT)
+    shown = _notes(ours / MEMBERS_FOLDER)
+    _place_ours(ours / OFFSETS_FILE, stage / OURS / OFFSETS_FILE)
+    for name in _with_bak(_BEFORE_CONFIG[1:]):
+        notes += _place_json(root / CONFIG / name, stage / CONFIG / name)
+    return shown, notes
+
+
+def place_after(root: Path, stage: Path, placer: Placer) -> list[str]:
+    """Bring in all other small files; gives sentences about those that are not whole."""
+    notes = []
+    early = {*_with_bak(_BEFORE_CONFIG)}
+    (stage / CONFIG).mkdir(parents=True, exist_ok=True)
+    for path in _entries(root / CONFIG):
+        if path.is_dir():
+            _place_tree(path, stage / CONFIG / path.name, placer)
+        elif path.name not in early and not path.name.endswith(_STAGED):
+            notes += _place_json(path, stage / CONFIG / path.name)
+    for path in _entries(root / OURS):
+        if path.name not in (*_BEFORE_OURS, OFFSETS_FILE):
+            _place_ours(path, stage / OURS / path.name)
+    for path in _entries(root):
+        if path.name in _ELSEWHERE or path.name in _NOT_OF_A_STORE:
+            continue
+        if path.is_dir():
+            _place_tree(path, stage / path.name, placer)
+        elif path.is_file() and not path.name.endswith(_STAGED):
+            placer.part(path, stage / path.name)
+    if (root / LOCK).is_file():
+        placer.part(root / LOCK, stage / LOCK)
+    if (root / BATCHCONSUMEQUEUE).is_dir():
+        notes.append("batch consume queues of 5.x are copied as they are, without a cut")
+    return notes
+
+
+def merge_notes(stage: Path, notes: Notes, fs: FileSystem) -> None:
+    """Put progress that was in no file into the copy's files, Java's too."""
+    progress = ProgressFile(stage, fs)
+    if notes:
+        progress.commit(notes)
+    if (stage / OURS / OFFSETS_FILE).exists():
+        progress.export()
+    for path in _entries(stage / OURS):
+        if path.name.endswith(_STAGED):
+            path.unlink()
+
+
+def _notes(folder: Path) -> Notes:
+    found: Notes = {}
+    for path in notes_in(folder):
+        for key, progress in read_notes(path):
+            if progress > found.get(key, QueueProgress(-1)):
+                found[key] = progress
+    return found
+
+
+def _with_bak(names: tuple[str, ...]) -> list[str]:
+    return [name + suffix for name in names for suffix in ("", _BAK)]
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    try:
+        yield from sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+
+
+def _place_ours(source: Path, target: Path) -> None:
+    """A file of our own, which is replaced as a whole, or lines that are only added to."""
+    name = source.name
+    if name in _NOT_OURS or name.endswith(_STAGED) or name.startswith("new-"):
+        return
+    if source.is_dir():
+        for path in _entries(source):
+            _place_ours(path, target / path.name)
+        return
+    read = _read(source)
+    if read is not None:
+        data, modified_ns = read
+        if name.endswith(".jsonl"):
+            data = data[: data.rfind(b"\n") + 1]  # others are writing the next line
+        _write(target, data, modified_ns)
+
+
+def _place_json(source: Path, target: Path) -> list[str]:
+    """A settings file. Java deletes it before it renames the new one, and writes .bak in place."""
+    read = _read(source)
+    until = time.monotonic() + _WHOLE_WITHIN_S
+    waits_for = source.with_name(source.name + ".tmp")
+    while not _is_whole(read) if read is not None else waits_for.exists():
+        if time.monotonic() >= until:
+            break
+        time.sleep(_PAUSE_S)
+        read = _read(source)
+    if read is None:
+        return []
+    _write(target, *read)
+    return [] if _is_whole(read) else [f"{source} is not whole JSON; copied as it is"]
+
+
+def _is_whole(read: tuple[bytes, int] | None) -> bool:
+    if read is None:
+        return False
+    text = read[0].decode("utf-8", "surrogateescape")
+    try:
+        loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _read(path: Path) -> tuple[bytes, int] | None:
+    """Bytes and modification time of a regular file; None if there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        if path.is_socket():
+            return None
+        raise
+    with os.fdopen(fd, "rb") as file:
+        modified_ns = os.fstat(file.fileno()).st_mtime_ns
+        return file.read(), modified_ns
+
+
+def _write(target: Path, data: bytes, modified_ns: int) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("xb") as file:
+        file.write(data)
+        file.flush()
+        set_times(file.fileno(), modified_ns)
+
+
+def _place_tree(source: Path, target: Path, placer: Placer) -> None:
+    """Something that this version does not know, as it is."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in _entries(source):
+        if path.is_dir():
+            _place_tree(path, target / path.name, placer)
+        elif path.is_file():
+            placer.part(path, target / path.name)

@@ -1,0 +1,104 @@
+"""Reading a snapshot, a folder or an archive, file by file, with its check sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Protocol
+
+from storage.errors import CorruptFileError, StoreNotFoundError
+from storage.files.fs import FileSystem
+from storage.format.names import SNAPSHOT_MANIFEST
+
+from .manifest import Manifest, SnapshotFile
+from .placing import Checksum, Tick, no_tick
+
+_CHUNK: Final = 1 << 20
+
+Parts = Iterator[bytes | int]
+"""A file from its begin to its end: bytes, and the lengths of holes."""
+
+
+class SnapshotSource(Protocol):
+    """A snapshot that can be read from begin to end."""
+
+    path: Path
+    manifest: Manifest
+
+    def files(self) -> Iterator[tuple[SnapshotFile, Parts]]:
+        """All files, each to be read before the next one. Raises CorruptFileError."""
+        ...
+
+    def check(self, file: SnapshotFile, found: Checksum) -> None:
+        """Raise CorruptFileError if a file is not what the manifest says."""
+        ...
+
+
+class SnapshotFolder:
+    """A snapshot that is a folder. Implements :class:`SnapshotSource`."""
+
+    def __init__(self, path: Path, fs: FileSystem | None = None) -> None:
+        """Read the manifest. Raises StoreNotFoundError, CorruptFileError, StoreVersionError."""
+        self.path = path
+        self._fs = fs or FileSystem()
+        try:
+            data = (path / SNAPSHOT_MANIFEST).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            raise StoreNotFoundError(path, f"no snapshot: it has no {SNAPSHOT_MANIFEST}") from None
+        self.manifest = Manifest.unpack(data, path / SNAPSHOT_MANIFEST)
+
+    def files(self) -> Iterator[tuple[SnapshotFile, Parts]]:
+        """All files in the manifest's order."""
+        for file in self.manifest.files:
+            yield file, self._parts(file)
+
+    def check(self, file: SnapshotFile, found: Checksum) -> None:
+        """Raise CorruptFileError if a file is not what the manifest says."""
+        check(self.path / file.path, file, found)
+
+    def _parts(self, file: SnapshotFile) -> Parts:
+        fs = self._fs
+        try:
+            fd = fs.open(self.path / file.path, writable=False)
+        except (FileNotFoundError, NotADirectoryError):
+            raise CorruptFileError(self.path / file.path, 0, "the file is missing") from None
+        try:
+            size, done = fs.size(fd), 0
+            for start, end in fs.data_ranges(fd, 0, size):
+                if start > done:
+                    yield start - done
+                for at in range(start, end, _CHUNK):
+                    yield fs.read(fd, min(_CHUNK, end - at), at)
+                done = end
+            if size > done:
+                yield size - done
+        finally:
+            fs.close(fd)
+
+
+def check(path: Path, file: SnapshotFile, found: Checksum) -> None:
+    """Raise CorruptFileError if what was read is not what the manifest says."""
+    if found.length != file.length:
+        reason = f"it has {found.length} bytes, the manifest says {file.length}"
+        raise CorruptFileError(path, min(found.length, file.length), reason)
+    if found.value != file.crc32:
+        raise CorruptFileError(path, 0, "its check sum is not that of the manifest")
+
+
+def verify(source: SnapshotSource, tick: Tick = no_tick) -> list[CorruptFileError]:
+    """Read the whole snapshot; gives an error for each file that is not as it was taken."""
+    damage = []
+    for file, parts in source.files():
+        found = Checksum()
+        try:
+            for data in parts:
+                if isinstance(data, int):
+                    found.add_zeros(data)
+                    tick(data)
+                else:
+                    found.add(data)
+                    tick(len(data))
+            source.check(file, found)
+        except CorruptFileError as error:
+            damage.append(error)
+    return damage
