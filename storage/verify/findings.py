@@ -45,12 +45,20 @@ class Code(StrEnum):
     broker ends the log here.
     """
     LOG_FILE_MISSING = "LOG_FILE_MISSING"
-    """Error. A file of the log is missing between others: its messages are lost, and a Java broker
-    ends the log here.
+    """Error, a warning at the end of a store that was not closed cleanly. A file of the log is
+    missing: its messages are lost, and a Java broker ends the log here.
     """
     LOG_FILE_LENGTH = "LOG_FILE_LENGTH"
-    """Warning. A file of the log has not the length that this store's files have: brokers refuse to
-    open it.
+    """Warning, an error if messages are lost with it. A file of the log has not the length that
+    this store's files have: brokers refuse to open it.
+    """
+    LOG_FILE_FOREIGN = "LOG_FILE_FOREIGN"
+    """Error. No queue knows a record of this file, and queues know others that should be in it: it
+    is a file of another log. Its records are not handed out.
+    """
+    LOG_TAIL_LOST = "LOG_TAIL_LOST"
+    """Warning, an error in a store that was closed cleanly. Queues, index or checkpoint know of
+    messages behind the log's last record: the log has lost its end.
     """
     LOG_TORN_TAIL = "LOG_TORN_TAIL"
     """Warning, an error in a store that was closed cleanly. Behind the last whole record lie bytes
@@ -148,6 +156,10 @@ class Code(StrEnum):
     """Info, a warning where it holds a negative time. The checkpoint vouches for newer records than
     there are: they were cut off, or recovery may start too late.
     """
+    CHECKPOINT_BEHIND = "CHECKPOINT_BEHIND"
+    """Info. The checkpoint is older than the newest message although the store was closed cleanly:
+    a recovery reads more of the log.
+    """
     NOT_CLOSED = "NOT_CLOSED"
     """Info. The store is open, or was not closed cleanly: then the next opening for writing runs
     recovery.
@@ -169,6 +181,10 @@ class Code(StrEnum):
     CONFIG_FROM_BAK = "CONFIG_FROM_BAK"
     """Warning. A file of settings is missing or can not be read, its .bak can: the last change of
     it is lost. The next change writes the file again.
+    """
+    CONFIG_EMPTY = "CONFIG_EMPTY"
+    """Warning. A file of settings or progress holds nothing, and its .bak holds something, or a
+    broker would have written braces at least: what was in it is lost.
     """
     TOPIC_UNKNOWN = "TOPIC_UNKNOWN"
     """Info. A topic has queues but does not stand in topics.json: clients of a Java broker can not
