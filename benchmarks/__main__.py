@@ -28,6 +28,7 @@ _NAMES = (
     "memory",
     "desk",
     "report",
+    "growth",
 )
 
 
