@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from analytics.engines.local import LocalEngine
@@ -49,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"analytics: {error}\n")
         return 1
     elapsed_ms = round((time.monotonic() - began) * 1000)
-    fields = asdict(made.report)
+    fields = made.report.document()
     document = {"as_of": fields.pop("as_of"), "engine": name, **fields, "elapsed_ms": elapsed_ms}
     json.dump(document, sys.stdout, ensure_ascii=False, indent=2)
     sys.stdout.write("\n")

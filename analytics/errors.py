@@ -3,6 +3,8 @@
 AnalyticsError
   NoSuchStoreError      nothing matches what was named
   ManifestError         a list of stores is malformed
+  KeptError             a folder holds no kept reports
+  NoArrowError          the [spark] extra's pyarrow is not installed
   JavaNotFoundError     no Java that Spark runs on
   SparkNotFoundError    the [spark] extra is not installed
   SparkFailedError      Spark did not start, or a job of it failed
@@ -29,6 +31,27 @@ class ManifestError(AnalyticsError):
 
     def __init__(self, path: Path, line: int, reason: str) -> None:
         super().__init__(f"{path}, line {line}: {reason}")
+
+
+class KeptError(AnalyticsError):
+    """A folder holds no kept reports, or none as old as was asked for."""
+
+    def __init__(self, folder: str, *, as_old: bool = False) -> None:
+        super().__init__(
+            f"{folder} holds no kept reports that are as old as --as-of"
+            if as_old
+            else f"{folder} holds no kept reports; make some with "
+            f"'rmqctl lag report -o parquet --save {folder}'"
+        )
+
+
+class NoArrowError(AnalyticsError):
+    """Parquet can be neither written nor read."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Parquet needs the Python package pyarrow; install rmqctl[spark], or use -o json"
+        )
 
 
 class JavaNotFoundError(AnalyticsError):

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from storage.errors import RocketMQError
 
 from .engines.local import LocalEngine
 from .engines.work import do, forget, together
-from .plan import first_numbers, plan
+from .plan import plan
 from .report import Report, make_report
+from .share import Share, share_of
 from .survey import Choice, Survey, survey
 
 if TYPE_CHECKING:
     from .engines import Engine
     from .kernels.partials import Partials
     from .stores import StoreRef
+
+S = TypeVar("S", Survey, Share)
 
 
 class Unreadable(NamedTuple):
@@ -33,8 +36,8 @@ class Made(NamedTuple):
 
     report: Report
     unreadable: tuple[Unreadable, ...]
-    by_broker: Mapping[str, Sequence[Report]] = {}
-    """A report of each store alone, by the broker's name, where that was asked for."""
+    shares: Sequence[Share]
+    """What each store adds to the report."""
 
 
 def lag_report(
@@ -44,20 +47,19 @@ def lag_report(
     choice: Choice,
     *,
     exact: bool = False,
-    by_broker: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Made:
     """Report on some stores, as of a time (ms) that ages are counted from.
 
     A store that can not be read is left out, and named in the warnings. Copies of one log count
     once: the one that goes furthest. ``exact`` looks at every unread record instead of relying on
-    the order of store times. ``by_broker`` makes a report of each store, too, of the same counts.
+    the order of store times.
     ``progress`` is told how many messages of how many are counted.
     """
     who = LocalEngine() if engine.is_here else engine
     looked = who.map(partial(try_survey, as_of=as_of, choice=choice), refs)
     failed = tuple(one for one in looked if isinstance(one, Unreadable))
-    surveys, told = _without_copies([one for one in looked if isinstance(one, Survey)])
+    surveys, told = without_copies([one for one in looked if isinstance(one, Survey)])
     works = plan(surveys, engine.cores, exact=exact)
     sizes = [sum(task.behind - task.first for task in work.tasks) for work in works]
 
@@ -65,21 +67,15 @@ def lag_report(
         if progress is not None:
             progress(sum(sizes[:done]), sum(sizes))
 
+    by_store: dict[str, list[Partials]] = defaultdict(list)
     try:
-        counted = together(engine.map(do, works, tell))
+        for work, found in zip(works, engine.map(do, works, tell), strict=True):
+            by_store[work.root].append(found)
     finally:
         forget()
+    shares = [share_of(one, together(by_store[one.ref.path])) for one in surveys]
     warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *told]
-    whole = make_report(surveys, counted, as_of, warnings)
-    return Made(whole, failed, _alone(surveys, counted, as_of) if by_broker else {})
-
-
-def _alone(surveys: Sequence[Survey], counted: Partials, as_of: int) -> dict[str, Sequence[Report]]:
-    found: dict[str, list[Report]] = defaultdict(list)
-    for one, first in zip(surveys, first_numbers(surveys), strict=True):
-        here = counted.of_queues(first, first + len(one.queues))
-        found[one.ref.broker].append(make_report([one], here, as_of))
-    return dict(found)
+    return Made(make_report(shares, as_of, warnings), failed, shares)
 
 
 def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey | Unreadable:
@@ -90,9 +86,9 @@ def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey | Unreadable
         return Unreadable(ref, str(error))
 
 
-def _without_copies(surveys: Sequence[Survey]) -> tuple[list[Survey], list[str]]:
+def without_copies(surveys: Sequence[S]) -> tuple[list[S], list[str]]:
     """Leave out stores whose log is the beginning of another one's: slaves, and copies."""
-    kept: list[Survey] = []
+    kept: list[S] = []
     told = []
     for one in sorted(surveys, key=lambda survey: -survey.log[1]):
         master = next((other for other in kept if other.marks & one.marks), None)

@@ -81,11 +81,14 @@ def look_at(
     as_of: int,
     history: SampleHistory | None = None,
     rules: Rules | None = None,
+    *,
+    sizes: bool = True,
 ) -> StoreLook:
     """Look at a store whose progress was read before: so no lag is negative.
 
     ``history`` is what earlier looks told; None: the samples that the store keeps. ``rules`` is
-    how files are deleted; None: as the store's settings say.
+    how files are deleted; None: as the store's settings say. ``sizes``: read the units of what is
+    unread, which ``lag_bytes`` takes; without it that is None where something is unread.
     """
     if history is None:
         history = ProgressSamples(view.root).read(as_of - TREND_WINDOW_MS)
@@ -94,7 +97,8 @@ def look_at(
         for (group, topic), offsets in chosen.offsets.items()
     }
     trend = Trend(history.watched, as_of)
-    queues = _Queues(view, as_of, rules or rules_of(view), history, trend).read(chosen, read_by)
+    reader = _Queues(view, as_of, rules or rules_of(view), history, trend, sizes=sizes)
+    queues = reader.read(chosen, read_by)
     depths = _Depths(view, chosen.all_offsets)
     standings = []
     for (group, topic), offsets in chosen.offsets.items():
@@ -167,9 +171,17 @@ class _Queues:
     """Reads queues, each once however many groups read it."""
 
     def __init__(
-        self, view: StoreView, as_of: int, rules: Rules, history: SampleHistory, trend: Trend
+        self,
+        view: StoreView,
+        as_of: int,
+        rules: Rules,
+        history: SampleHistory,
+        trend: Trend,
+        *,
+        sizes: bool,
     ) -> None:
         self._view = view
+        self._sizes = sizes
         self._history = history
         self._trend = trend
         self._since = StoredSince(view, as_of - RATE_WINDOW_MS)
@@ -194,13 +206,13 @@ class _Queues:
         low, high = view.queue_bounds(topic, queue_id)
         ends = self._history.ends(topic, queue_id)
         first = {max(offset, low) for offset in committed if 0 <= offset < high and low < high}
-        behind = bytes_behind(view, topic, queue_id, first, high)
+        behind = bytes_behind(view, topic, queue_id, first, high) if self._sizes else {}
         places = view.places(topic, queue_id, first)
         heads: dict[int, tuple[int | None, int | None, int | None]] = {}
-        for offset, total in behind.items():
+        for offset in first:
             place, stored = places.get(offset, (None, None))
             due = None if place is None else due_of(self._files, place)
-            heads[offset] = total, stored, due
+            heads[offset] = behind.get(offset), stored, due
         rate = self._trend.rate_in(ends, high)
         if rate is None:
             count = self._since.count(topic, queue_id, low, high)

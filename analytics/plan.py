@@ -16,18 +16,17 @@ _PER_CORE: Final = 3
 def plan(surveys: Sequence[Survey], cores: int, *, exact: bool = False) -> list[Work]:
     """Pack all that is to be counted into works for ``cores`` processes, the largest first.
 
-    Queues get the numbers that :func:`first_numbers` says. A work has tasks of one store; none is
-    smaller than a million messages for being many.
+    A work has tasks of one store; none is smaller than a million messages for being many.
     """
     job = str(uuid4())
     total = sum(survey.backlog for survey in surveys)
     each = max(CHUNK, -(-total // (cores * _PER_CORE)))
     works: list[tuple[int, Work]] = []
-    for survey, number in zip(surveys, first_numbers(surveys), strict=True):
+    for survey in surveys:
         tasks: list[QueueTask] = []
         size = 0
         for queue in survey.queues:
-            for task in tasks_of(queue._replace(number=number + queue.number), each):
+            for task in tasks_of(queue, each):
                 tasks.append(task)
                 size += task.behind - task.first
                 if size >= each:
@@ -36,16 +35,6 @@ def plan(surveys: Sequence[Survey], cores: int, *, exact: bool = False) -> list[
         if tasks:
             works.append((size, _work(job, survey, tasks, exact=exact)))
     return [work for _, work in sorted(works, key=lambda sized: -sized[0])]
-
-
-def first_numbers(surveys: Sequence[Survey]) -> list[int]:
-    """The number of each store's first queue: queues are numbered through all stores."""
-    numbers = []
-    number = 0
-    for survey in surveys:
-        numbers.append(number)
-        number += len(survey.queues)
-    return numbers
 
 
 def _work(job: str, survey: Survey, tasks: Sequence[QueueTask], *, exact: bool) -> Work:

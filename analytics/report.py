@@ -6,176 +6,125 @@ whose keys are the fields of the command line; unknown is None and enters no sum
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from .amounts import Amounts, Row, Rows, added_up
 from .health import worst
-from .kernels.partials import MINUTE_MS, UNKNOWN_MINUTE, Cells, Partials
-from .plan import first_numbers
+from .kernels.partials import MINUTE_MS, UNKNOWN_MINUTE
 from .totals import QueueLag, Totals, add_up, sum_of_all
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from .looking import Standing
-    from .survey import Survey
-
-Row = dict[str, Any]
+    from .share import Place, Share, Tags
 
 AGES_MS: Final = tuple(
     minutes * MINUTE_MS for minutes in (0, 1, 5, 15, 60, 360, 1_440, 4_320, 10_080)
 )
 """Where the classes of ages begin: now, 1, 5, 15 min, 1, 6 h, 1, 3, 7 days."""
-_HOUR_MS: Final = 3_600_000
+_MINUTES_PER_HOUR: Final = 60
+_NOTHING: Final = Amounts(*np.zeros((3, 0), np.int64))
 
 
 @dataclass(frozen=True)
 class Report:
-    """How late everybody is. Times are epoch ms, rates messages a second."""
+    """How late everybody is. Times are epoch ms, rates messages a second.
+
+    What may have many rows makes them while somebody goes through them.
+    """
 
     as_of: int
-    stores: list[Row]
+    stores: Sequence[Row]
     """broker, path, log_min_offset, log_max_offset"""
     totals: Row
-    groups: list[Row]
+    groups: Sequence[Row]
     """A row for each group and topic, over all stores: the fields of ``lag show``."""
-    queues: list[Row]
+    queues: Collection[Row]
     """A row for each group, topic, broker and queue."""
-    tags: list[Row]
+    tags: Collection[Row]
     """group, topic, tag (null: none), messages, bytes"""
-    minutes: list[Row]
+    minutes: Collection[Row]
     """group, topic, minute_timestamp (null: store time unreadable), messages, bytes"""
-    hours: list[Row]
+    hours: Collection[Row]
     """The same with hour_timestamp."""
-    ages: list[Row]
+    ages: Collection[Row]
     """group, topic, from_age_ms, to_age_ms (null: any older), messages, bytes; by whole minutes"""
-    agenda: list[Row]
+    agenda: Sequence[Row]
     """broker, level, messages: delayed messages that wait"""
-    orphans: list[Row]
+    orphans: Sequence[Row]
     """broker, group, topic: progress in topics that do not exist"""
-    warnings: list[str]
+    warnings: Sequence[str]
+
+    def document(self) -> dict[str, Any]:
+        """Everything, with all rows made."""
+        return {
+            name: value if isinstance(value, dict | int) else list(value)
+            for name, value in vars(self).items()
+        }
 
 
-def make_report(
-    surveys: Sequence[Survey], counted: Partials, as_of: int, warnings: Iterable[str] = ()
-) -> Report:
-    """Put together what was found out."""
-    backlogs = _Backlogs(surveys, counted)
-    groups: list[Row] = []
-    queues: list[Row] = []
-    tags: list[Row] = []
-    minutes: list[Row] = []
-    hours: list[Row] = []
-    ages: list[Row] = []
-    for (group, topic), standings in _by_group(surveys).items():
-        groups.append(_group_row(group, topic, standings, as_of))
-        queues += _queue_rows(group, topic, standings, as_of)
-        place = {"group": group, "topic": topic}
-        by_minute = backlogs.of(group, topic, counted.minutes)
-        minutes += _keyed(place, "minute_timestamp", by_minute, MINUTE_MS)
-        hours += _keyed(place, "hour_timestamp", _merged(by_minute, 60), _HOUR_MS)
-        ages += _ages(place, by_minute, as_of)
-        tags += _tags(place, backlogs.of(group, topic, counted.tags), counted.texts)
-    told = [*warnings, *_warnings(surveys, counted)]
+def make_report(shares: Sequence[Share], as_of: int, warnings: Iterable[str] = ()) -> Report:
+    """Put the shares of all stores together."""
+    by_group = _by_group(shares)
+    minutes = {place: _minutes(place, shares) for place in by_group}
+    groups = [_group_row(place, standings, as_of) for place, standings in by_group.items()]
+    told = [*warnings, *(warning for share in shares for warning in share.warnings)]
     return Report(
         as_of,
         [
             {
-                "broker": survey.ref.broker,
-                "path": survey.ref.path,
-                "log_min_offset": survey.log[0],
-                "log_max_offset": survey.log[1],
+                "broker": share.ref.broker,
+                "path": share.ref.path,
+                "log_min_offset": share.log[0],
+                "log_max_offset": share.log[1],
             }
-            for survey in surveys
+            for share in shares
         ],
-        _totals(groups, surveys, as_of, len(told)),
+        _totals(groups, shares, as_of, len(told)),
         groups,
-        queues,
-        tags,
-        minutes,
-        hours,
-        ages,
+        Rows(lambda: _queue_rows(by_group, as_of)),
+        Rows(lambda: _tags(by_group, shares)),
+        Rows(lambda: _timed(minutes, "minute_timestamp")),
+        Rows(lambda: _timed(minutes, "hour_timestamp", _MINUTES_PER_HOUR)),
+        Rows(lambda: _ages(minutes, as_of)),
         [
-            {"broker": survey.ref.broker, "level": one.level, "messages": one.messages}
-            for survey in surveys
-            for one in survey.agenda
+            {"broker": share.ref.broker, "level": one.level, "messages": one.messages}
+            for share in shares
+            for one in share.agenda
         ],
         [
-            {"broker": survey.ref.broker, "group": one.group, "topic": one.topic}
-            for survey in surveys
-            for one in survey.orphans
+            {"broker": share.ref.broker, "group": one.group, "topic": one.topic}
+            for share in shares
+            for one in share.orphans
         ],
         told,
     )
 
 
-Backlog = list[tuple[int, int, int]]
-"""(key, messages, bytes), sorted by key."""
-
-
-class _Backlogs:
-    """What each group has not read, by summing up the segments behind where it is."""
-
-    def __init__(self, surveys: Sequence[Survey], counted: Partials) -> None:
-        self._segments: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-        for survey, base in zip(surveys, first_numbers(surveys), strict=True):
-            plan = {(queue.topic, queue.queue_id): queue for queue in survey.queues}
-            for standing in survey.look.standings:
-                for queue in standing.queues:
-                    first = queue.unread.first_unread
-                    if first is not None:
-                        known = plan[standing.topic, queue.queue_id]
-                        segment = known.cuts.index(first)
-                        place = (standing.group, standing.topic)
-                        self._segments[place].append((base + known.number, segment))
-        self._starts: dict[int, NDArray[np.int64]] = {}
-
-    def of(self, group: str, topic: str, cells: Cells) -> Backlog:
-        """What a group has not read of a topic, by the key of the cells."""
-        found: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
-        for queue, segment in self._segments.get((group, topic), ()):
-            low, high = np.searchsorted(cells.queue, (queue, queue + 1))
-            low += np.searchsorted(cells.segment[low:high], segment)
-            here = slice(int(low), int(high))
-            found.append((cells.key[here], cells.messages[here], cells.bytes[here]))
-        if not found:
-            return []
-        keys = np.concatenate([part[0] for part in found])
-        names, codes = np.unique(keys, return_inverse=True)
-        messages, sizes = (
-            np.zeros(len(names), np.int64),
-            np.zeros(len(names), np.int64),
-        )
-        np.add.at(messages, codes, np.concatenate([part[1] for part in found]))
-        np.add.at(sizes, codes, np.concatenate([part[2] for part in found]))
-        return list(zip(names.tolist(), messages.tolist(), sizes.tolist(), strict=True))
-
-
-def _by_group(
-    surveys: Sequence[Survey],
-) -> dict[tuple[str, str], list[tuple[str, Standing]]]:
-    found: dict[tuple[str, str], list[tuple[str, Standing]]] = defaultdict(list)
-    for survey in surveys:
-        for standing in survey.look.standings:
-            found[standing.group, standing.topic].append((survey.ref.broker, standing))
+def _by_group(shares: Sequence[Share]) -> dict[Place, list[tuple[str, Standing]]]:
+    found: dict[Place, list[tuple[str, Standing]]] = defaultdict(list)
+    for share in shares:
+        for standing in share.standings:
+            found[standing.group, standing.topic].append((share.ref.broker, standing))
     return dict(sorted(found.items()))
 
 
-def _group_row(
-    group: str, topic: str, standings: Sequence[tuple[str, Standing]], as_of: int
-) -> Row:
+def _minutes(place: Place, shares: Sequence[Share]) -> Amounts:
+    parts = [share.minutes[place] for share in shares if place in share.minutes]
+    return added_up(parts) if parts else _NOTHING
+
+
+def _group_row(place: Place, standings: Sequence[tuple[str, Standing]], as_of: int) -> Row:
     # Queues of several brokers have the same ids: number them through, and name the worst after.
     together = [queue for _, standing in standings for queue in standing.queues]
     total = add_up([queue._replace(queue_id=at) for at, queue in enumerate(together)])
     at = total.worst_queue_id
     return {
-        "group": group,
-        "topic": topic,
+        **_named(place),
         **_figures(total, as_of),
         "status": str(total.status),
         "retry": sum_of_all(standing.retry for _, standing in standings),
@@ -203,20 +152,20 @@ def _figures(total: Totals, as_of: int) -> Row:
 
 
 def _queue_rows(
-    group: str, topic: str, standings: Sequence[tuple[str, Standing]], as_of: int
+    by_group: Mapping[Place, Sequence[tuple[str, Standing]]], as_of: int
 ) -> Iterator[Row]:
-    for broker, standing in standings:
-        for queue in standing.queues:
-            yield {
-                "group": group,
-                "topic": topic,
-                "broker": broker,
-                "queue_id": queue.queue_id,
-                "min_offset": queue.unread.min_offset,
-                "committed_offset": queue.unread.committed_offset,
-                "max_offset": queue.unread.max_offset,
-                **_queue_figures(queue, as_of),
-            }
+    for place, standings in by_group.items():
+        for broker, standing in standings:
+            for queue in standing.queues:
+                yield {
+                    **_named(place),
+                    "broker": broker,
+                    "queue_id": queue.queue_id,
+                    "min_offset": queue.unread.min_offset,
+                    "committed_offset": queue.unread.committed_offset,
+                    "max_offset": queue.unread.max_offset,
+                    **_queue_figures(queue, as_of),
+                }
 
 
 def _queue_figures(queue: QueueLag, as_of: int) -> Row:
@@ -243,71 +192,77 @@ def _age(timestamp: int | None, as_of: int) -> int | None:
     return None if timestamp is None else max(0, as_of - timestamp)
 
 
-def _keyed(place: Row, name: str, backlog: Backlog, unit_ms: int) -> Iterator[Row]:
-    for key, messages, size in backlog:
-        moment = None if key == UNKNOWN_MINUTE else key * unit_ms
-        yield {**place, name: moment, "messages": messages, "bytes": size}
+def _named(place: Place) -> Row:
+    return {"group": place[0], "topic": place[1]}
 
 
-def _merged(backlog: Backlog, by: int) -> Backlog:
-    total: dict[int, tuple[int, int]] = {}
-    for key, messages, size in backlog:
-        name = key if key == UNKNOWN_MINUTE else key // by
-        before = total.get(name, (0, 0))
-        total[name] = (before[0] + messages, before[1] + size)
-    return [(key, *sums) for key, sums in total.items()]
+def _timed(minutes: Mapping[Place, Amounts], name: str, by: int = 1) -> Iterator[Row]:
+    for place, amounts in minutes.items():
+        keys = amounts.keys
+        found = (
+            amounts.by(np.where(keys == UNKNOWN_MINUTE, keys, keys // by)) if by > 1 else amounts
+        )
+        group, topic = place
+        for key, messages, size in zip(*(column.tolist() for column in found), strict=True):
+            moment = None if key == UNKNOWN_MINUTE else key * by * MINUTE_MS
+            yield {
+                "group": group,
+                "topic": topic,
+                name: moment,
+                "messages": messages,
+                "bytes": size,
+            }
 
 
-def _ages(place: Row, by_minute: Backlog, as_of: int) -> Iterator[Row]:
+def _ages(minutes: Mapping[Place, Amounts], as_of: int) -> Iterator[Row]:
     """By classes; a message is as old as its minute's begin, but never younger than nothing."""
-    total: dict[int, tuple[int, int]] = {}
-    for minute, messages, size in by_minute:
-        if minute == UNKNOWN_MINUTE:
-            continue
-        age = max(0, as_of - minute * MINUTE_MS)
-        number = bisect_right(AGES_MS, age) - 1
-        before = total.get(number, (0, 0))
-        total[number] = (before[0] + messages, before[1] + size)
-    for number, (messages, size) in sorted(total.items()):
-        last = number + 1 == len(AGES_MS)
-        yield {
-            **place,
-            "from_age_ms": AGES_MS[number],
-            "to_age_ms": None if last else AGES_MS[number + 1],
-            "messages": messages,
-            "bytes": size,
-        }
+    for place, amounts in minutes.items():
+        known = Amounts(*(column[amounts.keys != UNKNOWN_MINUTE] for column in amounts))
+        old = np.maximum(as_of - known.keys * MINUTE_MS, 0)
+        classes = known.by(np.searchsorted(AGES_MS, old, "right") - 1)
+        for number, messages, size in zip(*(column.tolist() for column in classes), strict=True):
+            last = number + 1 == len(AGES_MS)
+            yield {
+                **_named(place),
+                "from_age_ms": AGES_MS[number],
+                "to_age_ms": None if last else AGES_MS[number + 1],
+                "messages": messages,
+                "bytes": size,
+            }
 
 
-def _tags(place: Row, backlog: Backlog, texts: Mapping[int, str | None]) -> Iterator[Row]:
+def _tags(by_group: Iterable[Place], shares: Sequence[Share]) -> Iterator[Row]:
     """The largest first. Numbers that are no hash of a tag are told together."""
-    total: dict[str | None, tuple[int, int]] = {}
-    for key, messages, size in backlog:
-        text = texts.get(key)
-        before = total.get(text, (0, 0))
-        total[text] = (before[0] + messages, before[1] + size)
-    for text, (messages, size) in sorted(total.items(), key=lambda item: (-item[1][0], str(item))):
-        yield {**place, "tag": text, "messages": messages, "bytes": size}
+    for place in by_group:
+        total: Tags = {}
+        for share in shares:
+            for text, (messages, size) in share.tags.get(place, {}).items():
+                before = total.get(text, (0, 0))
+                total[text] = (before[0] + messages, before[1] + size)
+        for text, (messages, size) in sorted(
+            total.items(), key=lambda item: (-item[1][0], str(item))
+        ):
+            yield {**_named(place), "tag": text, "messages": messages, "bytes": size}
 
 
-def _totals(groups: Sequence[Row], surveys: Sequence[Survey], as_of: int, warnings: int) -> Row:
+def _totals(groups: Sequence[Row], shares: Sequence[Share], as_of: int, warnings: int) -> Row:
     def known(name: str) -> list[Any]:
         return [row[name] for row in groups if row[name] is not None]
 
     oldest = min(known("oldest_unread_timestamp"), default=None)
     depths = {
-        (survey.ref.path, standing.group): (standing.retry, standing.dlq)
-        for survey in surveys
-        for standing in survey.look.standings
+        (number, standing.group): (standing.retry, standing.dlq)
+        for number, share in enumerate(shares)
+        for standing in share.standings
     }
     statuses = {
         queue.status
-        for survey in surveys
-        for standing in survey.look.standings
+        for share in shares
+        for standing in share.standings
         for queue in standing.queues
     }
     return {
-        "stores": len(surveys),
+        "stores": len(shares),
         "groups": len({row["group"] for row in groups}),
         "topics": len({row["topic"] for row in groups}),
         "queues": sum(row["queues"] for row in groups),
@@ -322,27 +277,3 @@ def _totals(groups: Sequence[Row], surveys: Sequence[Survey], as_of: int, warnin
         "unknown_queues": sum(row["unknown_queues"] for row in groups),
         "warnings": warnings,
     }
-
-
-def _warnings(surveys: Sequence[Survey], counted: Partials) -> Iterator[str]:
-    for survey in surveys:
-        for sentence in survey.warnings:
-            yield f"{survey.ref.broker}: {sentence}"
-        lost: dict[str, list[str]] = defaultdict(list)
-        for orphan in survey.orphans:
-            lost[orphan.topic].append(orphan.group)
-        for topic, groups in lost.items():
-            who = "group" if len(groups) == 1 else "groups"
-            yield (
-                f"{survey.ref.broker}: {who} {', '.join(groups)}: progress in {topic}, "
-                "which does not exist"
-            )
-    if counted.unreadable:
-        yield (
-            f"{counted.unreadable} messages have no unit in their queue: they are counted without "
-            "bytes, time and tag"
-        )
-    if counted.disorder:
-        yield (
-            "store times go back in the log, or some could not be read: every record was looked at"
-        )

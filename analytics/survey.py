@@ -52,7 +52,7 @@ class Orphan(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A queue of which something is to be counted; ``number`` is its place in the plan."""
+    """A queue of which something is to be counted; ``number`` is its place among the store's."""
 
     number: int
     topic: str
@@ -67,6 +67,7 @@ class Survey:
 
     ref: StoreRef
     look: StoreLook
+    """Without the bytes of what is unread: they come with the counts."""
     queues: tuple[Counted, ...]
     minutes: tuple[int, int]
     """First and last minute (since 1970) in which something unread was stored."""
@@ -102,9 +103,9 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
         chosen = {
             (group, topic): table[group, topic]
             for group, topic in sorted(table)
-            if _is_wanted(group, topic, choice)
+            if is_wanted(group, topic, choice)
         }
-        seen = look_at(view, topics, Readers(chosen, {}, table), as_of)
+        seen = look_at(view, topics, Readers(chosen, {}, table), as_of, sizes=False)
         queues = tuple(_counted(seen))
         minutes, unreadable = _minutes(view, queues)
         warnings = [*_unread_parts(view), *_odd(seen)]
@@ -144,7 +145,8 @@ def _table(view: StoreView) -> dict[tuple[str, str], Offsets]:
     return table
 
 
-def _is_wanted(group: str, topic: str, choice: Choice) -> bool:
+def is_wanted(group: str, topic: str, choice: Choice) -> bool:
+    """Whether a group's progress in a topic is of the choice."""
     if choice.groups:
         if group not in choice.groups:
             return False

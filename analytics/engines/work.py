@@ -50,8 +50,8 @@ def together(parts: Sequence[Partials]) -> Partials:
     return Partials(
         add_up([part.minutes for part in parts]),
         add_up([part.tags for part in parts]),
+        add_up([part.missing for part in parts]),
         {tag: text for part in parts for tag, text in part.texts.items()},
-        sum(part.unreadable for part in parts),
         any(part.disorder for part in parts),
     )
 

@@ -9,7 +9,6 @@ so the cost does not depend on how many groups there are.
 from __future__ import annotations
 
 from hashlib import blake2b
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -64,18 +63,6 @@ class Cells(NamedTuple):
         """How many rows there are (not columns)."""
         return len(self.key)
 
-    def of_queues(self, first: int, behind: int) -> Cells:
-        """The rows of the queues [first, behind), which are numbered from 0 on in them."""
-        low, high = np.searchsorted(self.queue, (first, behind))
-        here = slice(int(low), int(high))
-        return Cells(
-            self.queue[here] - np.int32(first),
-            self.segment[here],
-            self.key[here],
-            self.messages[here],
-            self.bytes[here],
-        )
-
 
 NO_CELLS: Final = Cells(
     np.zeros(0, np.int32),
@@ -91,21 +78,13 @@ class Partials(NamedTuple):
 
     minutes: Cells
     tags: Cells
+    missing: Cells
+    """Messages whose units are missing (all of key 0): they are in the counts of the other two, but
+    have no bytes and no time."""
     texts: dict[int, str | None]
     """Tags by their numbers: what the queue keeps, a hash, or one of our own; None where that is no
     hash of the message's tag."""
-    unreadable: int
-    """Messages whose units are missing: they are in the counts, but have no bytes and no time."""
     disorder: bool
-
-    def of_queues(self, first: int, behind: int) -> Partials:
-        """What was found in the queues [first, behind), which are numbered from 0 on in it.
-
-        ``unreadable`` and ``disorder`` stay those of all queues.
-        """
-        minutes = self.minutes.of_queues(first, behind)
-        tags = self.tags.of_queues(first, behind)
-        return self._replace(minutes=minutes, tags=tags)
 
 
 def count_unread(
@@ -125,14 +104,14 @@ def count_unread(
     """
     minutes: list[Cells] = []
     tags: list[Cells] = []
+    missing: list[Cells] = []
     texts: dict[int, str | None] = {0: None}
-    unreadable = 0
     disorder = False
     for first in range(task.first, task.behind, CHUNK):
         behind = min(first + CHUNK, task.behind)
         units = read_units(view, task.topic, task.queue_id, first, behind)
-        unreadable += int((units.sizes == 0).sum())
         segments = _segments(task.cuts, first, behind)
+        missing.append(_missing(task.queue, units, segments))
         found: Cells | None = None
         if not each_time:
             try:
@@ -150,7 +129,7 @@ def count_unread(
             texts[tag] = _text(view, task, units.first + example, tag)
         tags.append(by_tag)
     del texts[0]
-    return Partials(add_up(minutes), add_up(tags), texts, unreadable, disorder)
+    return Partials(add_up(minutes), add_up(tags), add_up(missing), texts, disorder)
 
 
 def add_up(parts: Sequence[Cells]) -> Cells:
@@ -195,6 +174,15 @@ def _cells(
         messages[some],
         sizes[some],
     )
+
+
+def _missing(queue: int, units: Units, segments: NDArray[np.int64]) -> Cells:
+    gone = np.flatnonzero(units.sizes == 0)
+    if not len(gone):
+        return NO_CELLS
+    count = np.bincount(np.searchsorted(segments, gone, "right") - 1, minlength=len(segments))
+    nothing = np.zeros(len(segments), np.int64)
+    return _cells(queue, np.arange(len(segments)), nothing, count, nothing)
 
 
 def _by_edges(
@@ -275,38 +263,29 @@ def _by_key(
 ) -> Cells:
     """Count by segment and by a key of each unit."""
     names, codes = _encoded(keys)
-    bounds = [*segments.tolist(), len(units)]
-    found = []
-    for number, (start, end) in enumerate(pairwise(bounds)):
-        if start == end:
-            continue
-        here = slice(start, end)
-        if len(names) > end - start:
-            found.append(_by_sorting(queue, number, keys[here], units.sizes[here]))
-            continue
-        messages = np.bincount(codes[here], minlength=len(names))
-        sizes = np.bincount(codes[here], units.sizes[here], minlength=len(names))
-        segment = np.full(len(names), number)
-        found.append(_cells(queue, segment, names, messages, sizes.astype(np.int64)))
-    return add_up(found)
+    lengths = np.diff(segments, append=len(units))
+    bins = len(names) * len(lengths)
+    if bins > max(len(units), _SAMPLE):
+        return _by_sorting(queue, np.repeat(np.arange(len(lengths)), lengths), keys, units.sizes)
+    if len(lengths) > 1:
+        codes += np.repeat(np.arange(len(lengths)) * len(names), lengths)
+    return _cells(
+        queue,
+        np.repeat(np.arange(len(lengths)), len(names)),
+        np.tile(names, len(lengths)),
+        np.bincount(codes, minlength=bins),
+        np.bincount(codes, units.sizes, minlength=bins).astype(np.int64),
+    )
 
 
 def _by_sorting(
-    queue: int, segment: int, keys: NDArray[np.int64], sizes: NDArray[np.int64]
+    queue: int,
+    segment: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    sizes: NDArray[np.int64],
 ) -> Cells:
     """Count by key where hardly two messages have the same one."""
-    count = len(keys)
-    return add_up(
-        [
-            Cells(
-                np.full(count, queue, np.int32),
-                np.full(count, segment, np.int32),
-                keys,
-                np.ones(count, np.int64),
-                sizes,
-            )
-        ]
-    )
+    return add_up([_cells(queue, segment, keys, np.ones(len(keys), np.int64), sizes)])
 
 
 def _encoded(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:

@@ -1,9 +1,8 @@
 """``rmqctl lag report``: how late everybody is, over one or many stores, and why."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
@@ -28,6 +27,7 @@ from rmqctl.rows.lag_report import (
 
 if TYPE_CHECKING:
     from analytics.report import Report
+    from analytics.share import Share
 
 
 class EngineName(StrEnum):
@@ -110,6 +110,10 @@ def report(
     exact: Annotated[
         bool, typer.Option("--exact", help="Look at each record: for odd clocks, tags of one hash")
     ] = False,
+    from_partials: Annotated[
+        list[str] | None,
+        typer.Option("--from-partials", metavar="DIR", help="Not stores, but what -o parquet kept"),
+    ] = None,
     include_retry: IncludeRetry = False,
 ) -> None:
     """Report how late groups are: by group, topic, queue, tag, minute and hour, over many stores.
@@ -123,6 +127,7 @@ def report(
     What has changed since:    rmqctl lag report --compare now.json
     As a page with charts:     rmqctl lag report -o html --save lag.html
     To look back later:        rmqctl lag report -o parquet --save history
+    What brokers have kept:    rmqctl lag report --from-partials history
     Why it is late:            rmqctl lag report readers --by tag
     """
     cli = context_of(ctx)
@@ -131,45 +136,65 @@ def report(
     if form is ReportFormat.HELP:
         cli.explain_fields(ctx.command)
     _check_options(cli, form, save, compare)
+    _check_gathering(cli, from_partials, exact=exact)
+    from analytics.history.gathering import find_kept
+    from analytics.survey import Choice
+    from rmqctl.bulk import no_search_for_cycles
     from rmqctl.lag import reporting
     from rmqctl.text.durations import parse_duration
 
-    moment = reporting.now_ms() if as_of is None else cli.time("--as-of", as_of)
+    until = None if as_of is None else cli.time("--as-of", as_of)
+    kept = find_kept(from_partials, until) if from_partials else None
+    moment = reporting.moment_of(kept) if until is None else until
+    if form is ReportFormat.PARQUET:
+        _check_date(moment)
     begin = None if since is None else cli.time("--since", since)
     if window is not None:
         begin = max(begin or 0, moment - cli.parsed("--window", parse_duration, window))
     previous = None if compare is None else reporting.read_previous(compare)
-    from analytics.survey import Choice
-
-    refs = reporting.stores_of(cli)
+    refs = reporting.stores_of(cli) if kept is None else ()
+    number = len(refs) if kept is None else len(kept)
     choice = Choice(named(groups, group) or None, topic, include_retry)
-    asked = reporting.Asked(refs, choice, moment, exact, form is ReportFormat.PARQUET)
-    with reporting.engine_of(cli, engine, master, len(refs)) as who:
-        made = reporting.made_report(cli, who, asked)
-        name = who.name
-    found = made.report
-    shown = reporting.largest(reporting.compared(found.groups, previous), top)
-    elapsed_ms = round((time.monotonic() - began) * 1000)
-    for warning in found.warnings:
-        cli.warn(warning)
-    cli.say(reporting.summary(found, name, elapsed_ms))
-    if form is ReportFormat.PARQUET:
-        assert save is not None
-        from rmqctl.lag.history import keep
-
-        files = keep(made.by_broker, Path(save), shown, begin)
-        cli.say(f"wrote {files} {'file' if files == 1 else 'files'} below {save}")
-    else:
-        with _output(cli, save):
-            if form is ReportFormat.HTML:
-                whole = _whole(found, name, elapsed_ms, shown, begin)
-                cli.out.write(reporting.page_of(cli, whole, previous, begin=begin, top=top))
-            elif cli.view.format in _WHOLE:
-                cli.one(_whole(found, name, elapsed_ms, shown, begin))
-            else:
-                _print_rows(cli, found, by, shown, begin)
+    asked = reporting.Asked(refs, choice, moment, exact, kept)
+    with no_search_for_cycles():
+        with reporting.engine_of(cli, engine, master, number) as who:
+            made = reporting.made_report(cli, who, asked)
+            name = who.name
+        gone = reporting.gone(previous, made.report.groups, choice, compare)
+        found = reporting.with_warnings(made.report, gone)
+        shown = reporting.largest(reporting.compared(found.groups, previous), top)
+        elapsed_ms = round((time.monotonic() - began) * 1000)
+        for warning in found.warnings:
+            cli.warn(warning)
+        cli.say(reporting.summary(found, name, elapsed_ms))
+        if form is ReportFormat.PARQUET:
+            _keep(cli, made.shares, moment, Path(save or ""), shown, begin)
+        else:
+            with _output(cli, save):
+                if form is ReportFormat.HTML:
+                    whole = _whole(found, name, elapsed_ms, shown, begin)
+                    cli.out.write(reporting.page_of(cli, whole, previous, begin=begin, top=top))
+                elif cli.view.format in _WHOLE:
+                    cli.one(_whole(found, name, elapsed_ms, shown, begin))
+                else:
+                    _print_rows(cli, found, by, shown, begin)
     if made.unreadable:
-        raise PartlyDone(f"{len(made.unreadable)} of {len(refs)} stores could not be read")
+        raise PartlyDone(f"{len(made.unreadable)} of {number} stores could not be read")
+
+
+def _keep(
+    cli: Cli,
+    shares: "Sequence[Share]",
+    as_of: int,
+    folder: Path,
+    shown: list[dict[str, Any]],
+    begin: int | None,
+) -> None:
+    from analytics.history.keeping import keep
+
+    places = [(row["group"], row["topic"]) for row in shown]
+    files = keep(shares, as_of, folder, places, begin)
+    cli.say(f"wrote {files} {'file' if files == 1 else 'files'} below {folder}")
 
 
 def _format(cli: Cli, given: ReportFormat | None) -> ReportFormat:
@@ -193,9 +218,27 @@ def _check_options(cli: Cli, form: ReportFormat, save: str | None, compare: str 
             raise UsageProblem("--compare: Parquet holds what is; compare in a query over the runs")
         if save is None:
             raise UsageProblem("-o parquet writes files: name a folder with --save")
-        from rmqctl.lag.history import check_folder
+        from analytics.history.tables import arrow
 
-        check_folder(save)
+        arrow()  # so that it is known to be there before anything is counted
+        if Path(save).exists() and not Path(save).is_dir():
+            raise UsageProblem(f"--save: {save} is a file; Parquet goes into a folder")
+
+
+def _check_date(moment: int) -> None:
+    from analytics.history.keeping import can_be_kept
+
+    if not can_be_kept(moment):
+        raise UsageProblem(f"--as-of: {moment} ms is no date of a calendar")
+
+
+def _check_gathering(cli: Cli, from_partials: list[str] | None, *, exact: bool) -> None:
+    if not from_partials:
+        return
+    if exact:
+        raise UsageProblem("--exact is for stores; --from-partials has what was counted there")
+    if cli.given.get("store") is not None:
+        raise UsageProblem("--from-partials goes without --store: give one of them")
 
 
 @contextmanager
@@ -225,7 +268,7 @@ def _whole(
 ) -> LagReport:
     from rmqctl.lag.reporting import only, since
 
-    fields = asdict(found)
+    fields = dict(vars(found))
     minutes = since(found.minutes, "minute_timestamp", begin)
     hours = since(found.hours, "hour_timestamp", begin)
     fields.update(

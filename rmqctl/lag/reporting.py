@@ -5,18 +5,22 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analytics.health import Health, worst
+from analytics.history.gathering import gathered_report
 from analytics.lag_report import Made, lag_report
 from analytics.stores import StoreRef, find_stores
 from broker.validation import check_group
 from rmqctl.errors import CliError, NotFound, UsageProblem
 
 if TYPE_CHECKING:
+    from analytics.amounts import Row
     from analytics.engines import Engine
-    from analytics.report import Report, Row
+    from analytics.history.tables import Kept
+    from analytics.report import Report
     from analytics.survey import Choice
     from rmqctl.context import Cli
     from rmqctl.rows.lag_report import LagReport
@@ -28,9 +32,9 @@ class Asked(NamedTuple):
     refs: Sequence[StoreRef]
     choice: "Choice"
     as_of: int
-    exact: bool
-    by_broker: bool = False
-    """Whether there is to be a report of each broker, too."""
+    exact: bool = False
+    kept: "Sequence[Kept] | None" = None
+    """What was kept of the stores, where that is to be gathered instead of reading them."""
 
 
 def stores_of(cli: "Cli") -> list[StoreRef]:
@@ -67,6 +71,14 @@ def engine_of(cli: "Cli", name: str, master: str | None, stores: int) -> "Iterat
 
 def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> Made:
     """Make the report. Raises what opening it raises if no store can be read."""
+    if asked.kept is not None:
+        made = gathered_report(engine, asked.kept, asked.choice, asked.as_of)
+        if len(made.unreadable) == len(asked.kept):
+            first = made.unreadable[0]
+            raise CliError(f"{first.ref.path}: {first.reason}")
+        if not made.unreadable:
+            _check_known(made.report, asked.choice)
+        return made
     with cli.progress("counting", "messages", 1) as bar:
         done = 0
 
@@ -82,7 +94,6 @@ def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> Made:
             asked.as_of,
             asked.choice,
             exact=asked.exact,
-            by_broker=asked.by_broker,
             progress=tell,
         )
     if len(made.unreadable) == len(asked.refs):
@@ -124,6 +135,29 @@ def read_previous(path: str) -> Previous:
         raise UsageProblem(
             f"--compare: {path} is no report; make one with 'rmqctl lag report -o json --save FILE'"
         ) from error
+
+
+def gone(
+    previous: Previous | None, groups: Iterable["Row"], choice: "Choice", path: str | None
+) -> list[str]:
+    """A sentence for each group and topic that the earlier report had and this one has not."""
+    if previous is None:
+        return []
+    from analytics.survey import is_wanted
+
+    now = {(row["group"], row["topic"]) for row in groups}
+    return [
+        f"group {group} in {topic} is in {path} and has no progress now"
+        for group, topic in previous.lags
+        if (group, topic) not in now and is_wanted(group, topic, choice)
+    ]
+
+
+def with_warnings(report: "Report", more: Sequence[str]) -> "Report":
+    """The report with more warnings."""
+    warnings = [*report.warnings, *more]
+    totals = {**report.totals, "warnings": len(warnings)}
+    return replace(report, totals=totals, warnings=warnings)
 
 
 def compared(groups: Iterable["Row"], previous: Previous | None) -> list["Row"]:
@@ -202,9 +236,11 @@ def page_of(
     )
 
 
-def now_ms() -> int:
-    """The time."""
-    return time.time_ns() // 1_000_000
+def moment_of(kept: "Sequence[Kept] | None") -> int:
+    """The moment (ms) of a report that was given none: now, or that of what was kept last."""
+    if kept is None:
+        return time.time_ns() // 1_000_000
+    return max(one.as_of for one in kept)
 
 
 def summary(report: "Report", engine: str, elapsed_ms: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -81,7 +80,7 @@ def test_spark_says_the_same_byte_for_byte(name: str, session: SparkSession) -> 
     refs = [StoreRef("a", str(golden.store(name))), StoreRef("b", str(golden.store("time-4.9")))]
     here = lag_report(LocalEngine(), refs, NOW, ALL)
     there = lag_report(SparkEngine(session.context), refs, NOW, ALL)
-    assert json.dumps(asdict(here.report)) == json.dumps(asdict(there.report))
+    assert json.dumps(here.report.document()) == json.dumps(there.report.document())
 
 
 QUEUES = st.lists(

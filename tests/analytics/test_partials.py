@@ -97,7 +97,7 @@ def test_segments_minutes_and_tags(
                     QueueTask(7, "T", queue_id, known, middle, len(mine)),
                 )
             ]
-            assert not any(part.unreadable or part.disorder for part in parts)
+            assert not any(len(part.missing) or part.disorder for part in parts)
             minutes = add_up([part.minutes for part in parts])
             tags = add_up([part.tags for part in parts])
             assert counted(minutes) == by_hand(mine, known, known[0], "minute")
@@ -138,7 +138,7 @@ def test_units_whose_file_is_missing_are_counted_without_bytes_and_time(tmp_path
     with StoreView.open(tmp_path) as view:
         found = count(view, store)
     gone = store.messages[7:14]
-    assert found.unreadable == 7
+    assert found.missing.messages.tolist() == [7]
     expected = by_hand([m for m in store.messages if m not in gone], (0,), 0, "minute")
     assert counted(found.minutes) == {**expected, (0, UNKNOWN_MINUTE): (7, 0)}
 

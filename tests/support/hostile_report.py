@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -63,5 +62,5 @@ def document(root: Path) -> dict[str, Any]:
     refs = [StoreRef(BROKER, str(root))]
     made = lag_report(LocalEngine(), refs, NOW, Choice())
     assert not made.unreadable
-    fields = json.loads(json.dumps(asdict(made.report)))
+    fields = json.loads(json.dumps(made.report.document()))
     return {"as_of": fields.pop("as_of"), "engine": "local", **fields, "elapsed_ms": 1}

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.dataset as dataset
 import pytest
 
-from rmqctl.lag.history import TABLES
+from analytics.history.tables import TABLES
 from tests.support.aged_store import fill
 from tests.support.cli import run
 from tests.support.hostile_report import hostile_store
@@ -99,12 +99,14 @@ def test_parquet_is_the_report_of_each_broker(stores: Path, tmp_path: Path) -> N
     assert (done.code, done.out) == (0, "")
     for broker, store in (("a", stores / "a" / "store"), ("odd", odd)):
         alone = run(*LOCAL, "-S", store, *AS_OF, "-o", "json").json()
+        alone["warnings"] = [{"warning": sentence} for sentence in alone["warnings"]]
         for table in TABLES:
             wanted = [{**row, "broker": broker} for row in alone[table]]
             found = [row for row in rows(tmp_path / "history", table) if row["broker"] == broker]
             assert {(row.pop("as_of"), row.pop("date")) for row in found} == (
                 {(1_893_456_000_000, DATE)} if wanted else set()
             )
+            assert [bool(row.pop("marks", True)) for row in found] == [True] * len(found)
             assert comparable(found) == comparable(wanted), table
     assert {path.name for path in (tmp_path / "history").iterdir()} == set(TABLES)
 
@@ -184,7 +186,7 @@ def test_without_pyarrow_one_sentence(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     done = run(*LOCAL, *where(stores), "-o", "parquet", "--save", tmp_path / "history")
     assert done.code == 2
-    assert done.err.startswith("rmqctl: -o parquet needs the Python package pyarrow; install ")
+    assert done.err.startswith("rmqctl: Parquet needs the Python package pyarrow; install ")
 
 
 @pytest.mark.slow

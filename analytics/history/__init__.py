@@ -1,0 +1,1 @@
+"""Reports as Parquet: a folder a table, a file a store and run; kept here, gathered elsewhere."""

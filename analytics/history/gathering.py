@@ -1,0 +1,166 @@
+"""Shares that were kept where the stores are, brought together: a report without the stores."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from analytics.amounts import Amounts, Row, added_up
+from analytics.errors import KeptError
+from analytics.health import Health
+from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE
+from analytics.lag_report import Made, Unreadable, without_copies
+from analytics.looking import Standing
+from analytics.report import make_report
+from analytics.share import Place, Share, Tags
+from analytics.stores import StoreRef
+from analytics.survey import Choice, Orphan, Waiting, is_wanted
+from analytics.totals import QueueLag
+from analytics.unread import Unread
+
+from .tables import Kept, arrow, newest
+
+if TYPE_CHECKING:
+    from analytics.engines import Engine
+
+_PER_CORE: Final = 3
+_OLD_MS: Final = 600_000
+"""Shares of brokers that are older than the report by more than this are told of."""
+
+
+def find_kept(folders: Sequence[str], until: int | None) -> list[Kept]:
+    """The newest shares of all brokers, not after ``until`` (ms), by name. Raises KeptError."""
+    found: dict[str, list[Kept]] = {}
+    for folder in folders:
+        here: dict[str, list[Kept]] = defaultdict(list)
+        for kept in newest(folder, until):
+            here[kept.broker].append(kept)
+        for broker, shares in here.items():
+            if broker not in found or found[broker][0].as_of < shares[0].as_of:
+                found[broker] = shares
+    if not found:
+        raise KeptError(", ".join(folders), as_old=True)
+    return [kept for _, shares in sorted(found.items()) for kept in shares]
+
+
+def gathered_report(
+    engine: Engine, found: Sequence[Kept], choice: Choice, as_of: int | None = None
+) -> Made:
+    """Report on what was kept, as of a time (ms) that ages count from: None is the newest share's.
+
+    Rates, health and dates of deletion are those of each share's own moment. Shares of one moment
+    give the report that their stores would have given then, number for number.
+    """
+    moment = as_of if as_of is not None else max((kept.as_of for kept in found), default=0)
+    each = -(-len(found) // (engine.cores * _PER_CORE)) or 1
+    bins = [found[first : first + each] for first in range(0, len(found), each)]
+    looked = [one for read in engine.map(_try_all, bins) for one in read]
+    failed = tuple(one for one in looked if isinstance(one, Unreadable))
+    shares, told = without_copies([one for one in looked if isinstance(one, Share)])
+    shares = [_chosen(share, choice) for share in shares]
+    warnings = [
+        *(f"{one.ref.broker}: not read: {one.reason}" for one in failed),
+        *told,
+        *(
+            f"{kept.broker}: what was kept of it is {(moment - kept.as_of) // 1000} s old"
+            for kept in found
+            if moment - kept.as_of > _OLD_MS and not kept.number
+        ),
+    ]
+    return Made(make_report(shares, moment, warnings), failed, shares)
+
+
+def _try_all(found: Sequence[Kept]) -> list[Share | Unreadable]:
+    return [_try(kept) for kept in found]
+
+
+def _try(kept: Kept) -> Share | Unreadable:
+    """Read a share, or say in a sentence why that can not be done."""
+    try:
+        return read_share(kept)
+    except (OSError, ValueError, KeyError, IndexError) as error:  # ArrowInvalid is a ValueError
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return Unreadable(StoreRef(kept.broker, str(kept.path("stores"))), reason)
+
+
+def read_share(kept: Kept) -> Share:
+    """Read what was kept of a store. Raises NoArrowError, OSError, and ValueError or KeyError if
+    that is something else."""
+    (store,) = _rows(kept, "stores")
+    queues: dict[Place, list[QueueLag]] = defaultdict(list)
+    for row in _rows(kept, "queues"):
+        queues[row["group"], row["topic"]].append(_queue(row))
+    tags: dict[Place, Tags] = defaultdict(dict)
+    for row in _rows(kept, "tags"):
+        tags[row["group"], row["topic"]][row["tag"]] = row["messages"], row["bytes"]
+    return Share(
+        StoreRef(kept.broker, store["path"]),
+        (store["log_min_offset"], store["log_max_offset"]),
+        frozenset(store["marks"]),
+        [
+            Standing(group, topic, queues[group, topic], row["retry"], row["dlq"], members=0)
+            for row in _rows(kept, "groups")
+            for group, topic in [(row["group"], row["topic"])]
+        ],
+        dict(_minutes(kept)),
+        dict(tags),
+        [Waiting(row["level"], row["messages"]) for row in _rows(kept, "agenda")],
+        [Orphan(row["group"], row["topic"]) for row in _rows(kept, "orphans")],
+        [row["warning"] for row in _rows(kept, "warnings")],
+    )
+
+
+def _queue(row: Row) -> QueueLag:
+    return QueueLag(
+        row["queue_id"],
+        Unread(row["min_offset"], row["committed_offset"], row["max_offset"]),
+        row["lag_bytes"],
+        row["oldest_unread_timestamp"],
+        row["rate_in"],
+        row["rate_out"],
+        Health(row["status"]),
+        row["risk_timestamp"],
+    )
+
+
+def _minutes(kept: Kept) -> Iterator[tuple[Place, Amounts]]:
+    """Amounts by place; there may be millions of rows, those of a place one after the other."""
+    table = _table(kept, "minutes")
+    if table is None:
+        return
+    times = table.column("minute_timestamp").fill_null(UNKNOWN_MINUTE * MINUTE_MS).to_numpy()
+    messages, sizes = (table.column(name).to_numpy() for name in ("messages", "bytes"))
+    groups, topics = (
+        table.column(name).combine_chunks().dictionary_encode() for name in ("group", "topic")
+    )
+    codes = [column.indices.to_numpy() for column in (groups, topics)]
+    changes = (np.diff(codes[0]) != 0) | (np.diff(codes[1]) != 0)
+    bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), len(times)]
+    for low, high in pairwise(bounds):
+        here = slice(low, high)
+        place = (groups[low].as_py(), topics[low].as_py())
+        yield place, added_up([Amounts(times[here] // MINUTE_MS, messages[here], sizes[here])])
+
+
+def _chosen(share: Share, choice: Choice) -> Share:
+    standings = [one for one in share.standings if is_wanted(one.group, one.topic, choice)]
+    return share._replace(standings=standings)
+
+
+def _rows(kept: Kept, name: str) -> list[Row]:
+    table = _table(kept, name)
+    rows: list[Row] = [] if table is None else table.to_pylist()
+    return rows
+
+
+def _table(kept: Kept, name: str) -> Any:
+    """A table of a share; None without rows."""
+    path = kept.path(name)
+    if not path.exists() and name != "stores":
+        return None
+    with path.open("rb") as file:
+        return arrow().parquet.ParquetFile(file).read()

@@ -1,0 +1,225 @@
+"""Twenty brokers keep their own shares; a central run puts them together to the same report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from analytics.engines.local import LocalEngine
+from analytics.engines.spark import SparkEngine
+from analytics.errors import KeptError
+from analytics.history.gathering import find_kept, gathered_report
+from analytics.history.keeping import keep
+from analytics.history.tables import TABLES
+from analytics.lag_report import Made, lag_report
+from analytics.spark.session import SparkSession
+from analytics.stores import StoreRef
+from analytics.survey import Choice
+from storage.configs.consumer_offsets import topic_at_group
+from storage.configs.progress_samples import ProgressSamples
+from tests.support.cli import run
+from tests.support.hand_made import START_MS, TINY, HandMade
+
+BROKERS = 20
+MESSAGES = 120
+SECOND = 1000
+NOW = START_MS + 2 * MESSAGES * SECOND
+CONFIG = TINY.with_(mapped_file_size_commit_log=1 << 14)
+
+
+def made(folder: Path, number: int) -> StoreRef:
+    """A store of its own kind: deleted heads, odd progress, missing units, delays, odd clocks."""
+    chance = Random(number)
+    store = HandMade(CONFIG)
+    step_ms = 600 + number * 77
+    for message in range(MESSAGES):
+        topic = "SCHEDULE_TOPIC_XXXX" if chance.random() < 0.05 else chance.choice("TU")
+        back = number == 7 and message % 40 == 39
+        store.put(
+            topic,
+            chance.randrange(3),
+            b"x" * chance.randrange(40),
+            tags=chance.choice((None, "a", "b", "caf\u00e9")),
+            step_ms=-90_000 if back else step_ms,
+        )
+    root = folder / f"broker-{number:02}" / "store"
+    root.mkdir(parents=True)
+    store.write(root)
+    table: dict[str, dict[str, int]] = {}
+    for group in ("late", "shop", "<b>"):
+        for topic in ("T", "U", *(["gone"] if number == 3 else [])):
+            queues = {str(queue): chance.randrange(25) for queue in range(3)}
+            if number == 5:
+                queues["1"] = 999
+            table[topic_at_group(topic, group)] = queues
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config" / "consumerOffset.json").write_text(json.dumps({"offsetTable": table}))
+    samples = ProgressSamples(root)
+    for age, before in ((170, 0), (100, 3)):
+        moved = {
+            key: {int(queue): max(0, at - 7 - before) for queue, at in of.items()}
+            for key, of in table.items()
+        }
+        ends = {topic: dict.fromkeys(range(3), 9 - before) for topic in "TU"}
+        samples.append(moved, ends, NOW - age * SECOND)
+    if number == 9:
+        next((root / "consumequeue" / "T" / "0").iterdir()).unlink()
+    if number == 11:
+        (root / "commitlog" / f"{0:020}").unlink(missing_ok=True)
+    return StoreRef(f"broker-{number:02}", str(root))
+
+
+@pytest.fixture(scope="module")
+def refs(tmp_path_factory: pytest.TempPathFactory) -> list[StoreRef]:
+    folder = tmp_path_factory.mktemp("brokers")
+    return [made(folder, number) for number in range(BROKERS)]
+
+
+def kept(refs: list[StoreRef], folder: Path, as_of: int = NOW) -> Path:
+    """Each broker's own run, in a folder of its own moment."""
+    for ref in refs:
+        alone = report([ref], as_of)
+        places = [(row["group"], row["topic"]) for row in alone.report.groups]
+        keep(alone.shares, as_of, folder, places, None)
+    return folder
+
+
+def report(refs: list[StoreRef], as_of: int = NOW, choice: Choice = Choice()) -> Made:  # noqa: B008
+    return lag_report(LocalEngine(), refs, as_of, choice)
+
+
+def gathered(*folders: Path, as_of: int | None = NOW, choice: Choice = Choice()) -> Made:  # noqa: B008
+    found = find_kept([str(folder) for folder in folders], as_of)
+    return gathered_report(LocalEngine(), found, choice, as_of)
+
+
+def text(found: Made) -> str:
+    return json.dumps(found.report.document())
+
+
+def test_shares_of_twenty_brokers_give_the_report_of_their_stores(
+    refs: list[StoreRef], tmp_path: Path
+) -> None:
+    whole = report(refs)
+    assert len(whole.report.warnings) > 5
+    assert any(row["rate_out"] for row in whole.report.queues)
+    assert any(row["rate_in"] for row in whole.report.groups)
+    assert len(whole.report.agenda) > 20
+    assert whole.report.orphans
+    assert text(gathered(kept(refs, tmp_path))) == text(whole)
+
+
+def test_the_same_groups_and_topics_can_be_chosen(refs: list[StoreRef], tmp_path: Path) -> None:
+    kept(refs, tmp_path)
+    for choice in (Choice(["shop"]), Choice(None, ["U"]), Choice(["<b>"], ["T"])):
+        some, other = report(refs, choice=choice).report, gathered(tmp_path, choice=choice).report
+        assert some.groups
+        for name in ("groups", "queues", "tags", "minutes", "hours", "ages"):
+            assert list(getattr(some, name)) == list(getattr(other, name)), name
+
+
+def test_the_newest_counts_or_what_was_kept_last_at_a_time(
+    refs: list[StoreRef], tmp_path: Path
+) -> None:
+    later = NOW + 86_400_000
+    kept(refs[:2], tmp_path)
+    kept(refs[:1], tmp_path, later)
+    then = report(refs[:2])
+    assert text(gathered(tmp_path, as_of=NOW)) == text(then)
+    newest = gathered(tmp_path, as_of=None).report
+    assert newest.as_of == later
+    assert newest.warnings[0] == "broker-01: what was kept of it is 86400 s old"
+    assert [row["lag"] for row in newest.groups] == [row["lag"] for row in then.report.groups]
+    with pytest.raises(KeptError, match="holds no kept reports"):
+        gathered(tmp_path / "nowhere")
+
+
+def test_folders_of_several_brokers_are_one(refs: list[StoreRef], tmp_path: Path) -> None:
+    folders = [kept([ref], tmp_path / ref.broker) for ref in refs[:3]]
+    assert text(gathered(*folders)) == text(report(refs[:3]))
+
+
+def test_two_stores_of_one_broker_and_copies(refs: list[StoreRef], tmp_path: Path) -> None:
+    same = [refs[0], refs[1]._replace(broker=refs[0].broker)]
+    whole = report(same)
+    places = [(row["group"], row["topic"]) for row in whole.report.groups]
+    keep(whole.shares, NOW, tmp_path, places, None)
+    assert text(gathered(tmp_path)) == text(whole)
+    keep(whole.shares[:1], NOW, tmp_path, places, None)
+    assert text(gathered(tmp_path)) == text(report(same[:1]))
+    kept([same[0]._replace(broker="slave")], tmp_path)
+    copies = gathered(tmp_path)
+    assert [row["broker"] for row in copies.report.stores] == ["broker-00"]
+    assert copies.report.warnings[0].startswith("slave: left out, it is a copy of broker-00")
+
+
+def test_a_file_that_is_no_table_is_named_and_the_rest_is_reported(
+    refs: list[StoreRef], tmp_path: Path
+) -> None:
+    kept(refs[:2], tmp_path)
+    (path,) = (tmp_path / "queues" / "broker=broker-00").rglob("*.parquet")
+    path.write_bytes(b"PAR1 nothing")
+    found = gathered(tmp_path)
+    assert [one.ref.broker for one in found.unreadable] == ["broker-00"]
+    assert found.report.warnings[0].startswith("broker-00: not read: ")
+    rest = report(refs[1:2]).report
+    assert list(found.report.queues) == list(rest.queues)
+
+
+def document(words: list[Any]) -> dict[str, Any]:
+    done = run("lag", "report", "--as-of", NOW, "-o", "json", "-q", *words)
+    assert done.code == 0, done.err
+    found: dict[str, Any] = done.json()
+    del found["elapsed_ms"], found["engine"]
+    return found
+
+
+def test_from_the_command_line(refs: list[StoreRef], tmp_path: Path) -> None:
+    local = ["--engine", "local"]
+    for ref in refs[:3]:
+        words = ("-S", ref.path, "-o", "parquet", "--save", tmp_path, "--as-of", NOW)
+        assert run("lag", "report", *local, *words, "-q").code == 0
+    assert {path.name for path in tmp_path.iterdir()} == set(TABLES)
+    stores = [word for ref in refs[:3] for word in ("-S", ref.path)]
+    assert document([*local, "--from-partials", tmp_path]) == document([*local, *stores])
+    without = ("lag", "report", *local, "--from-partials", tmp_path)
+    rows = run(*without, "-g", "shop", "-t", "T", "-o", "csv", "--columns", "group,topic,queues")
+    assert rows.lines == ["group,topic,queues", "shop,T,9"]
+    wrong: list[tuple[list[Any], int, str]] = [
+        (["--exact"], 2, "--exact is for stores"),
+        (["-S", refs[0].path], 2, "--from-partials goes without --store"),
+        (["-g", "nobody"], 3, "group nobody has no progress"),
+        (["--from-partials", tmp_path / "none"], 3, "holds no kept reports"),
+        (["--as-of", "1970-01-02"], 3, "holds no kept reports that are as old"),
+    ]
+    for more, code, said in wrong:
+        done = run(*without, *more)
+        assert (done.code, done.out) == (code, ""), more
+        assert said in done.err
+    (path,) = (tmp_path / "stores" / "broker=broker-00").rglob("*.parquet")
+    path.write_bytes(b"")
+    done = run(*without, "-o", "json")
+    assert done.code == 8
+    assert [one["broker"] for one in done.json()["stores"]] == ["broker-01", "broker-02"]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    with SparkSession("local[2]") as running:
+        yield running
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_puts_the_same_together(
+    refs: list[StoreRef], tmp_path: Path, session: SparkSession
+) -> None:
+    kept(refs, tmp_path)
+    engine = SparkEngine(session.context)
+    found = gathered_report(engine, find_kept([str(tmp_path)], NOW), Choice(), NOW)
+    assert text(found) == text(report(refs))
