@@ -139,6 +139,8 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "info": Leaf("store", "info", "Show what a store is and holds"),
             "fsck": Leaf("store", "fsck", "Check everything against everything"),
             "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
+            "snapshot": Leaf("store_snapshot", "snapshot", "Copy a store while it runs"),
+            "restore": Leaf("store_snapshot", "restore", "Make a store of a snapshot"),
         },
     ),
     "config": Noun(

@@ -76,6 +76,11 @@ class SnapshotFolder:
             fs.close(fd)
 
 
+def open_snapshot(path: Path) -> SnapshotSource:
+    """Open a snapshot. Raises StoreNotFoundError, CorruptFileError and StoreVersionError."""
+    return SnapshotFolder(path)
+
+
 def check(path: Path, file: SnapshotFile, found: Checksum) -> None:
     """Raise CorruptFileError if what was read is not what the manifest says."""
     if found.length != file.length:

@@ -48,6 +48,9 @@ def rich(tmp_path_factory):
     (place / "now" / "settings.toml").write_text(SETTINGS)
     exported = run("consume", TOPIC, "-e", "-o", "jsonl", "-S", made.root)
     (place / "now" / "exported.jsonl").write_bytes(exported.raw)
+    snapshot = place / "now" / "snapshot"
+    assert run("store", "snapshot", "--save", snapshot, "--copy", "-S", made.root).code == 0
+    made.words["snapshot"] = str(snapshot)
     shutil.copytree(place / "now", place / "kept")
     made.words["new"] = str(place / "now" / "new")
     return made

@@ -1,0 +1,1 @@
+"""Snapshots of stores, and stores of snapshots."""

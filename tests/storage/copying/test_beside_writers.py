@@ -1,0 +1,90 @@
+"""A snapshot while four processes write: what it holds, and what becomes of it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from storage.config import StoreConfig
+from storage.configs.progress import ProgressFile
+from storage.copying.restore import restore_snapshot
+from storage.copying.snapshot_source import open_snapshot, verify
+from storage.readonly import StoreView
+from storage.store import MessageStore
+from storage.verify.fsck import fsck
+from tests.support.busy_writer import KEY, TOPIC, busy_writers, told, wait_for_more
+from tests.support.cli import run
+from tests.support.crash import inspect
+
+SIZES = StoreConfig(
+    mapped_file_size_commit_log=64 << 10,
+    mapped_file_size_consume_queue=200 * 20,
+    max_hash_slot_num=100,
+    max_index_num=1_000,
+    min_free_bytes=0,
+)
+WRITERS = 4
+SNAPSHOTS = 2
+
+
+@pytest.mark.slow
+@pytest.mark.crash
+@pytest.mark.parametrize("form", ["folder", "copies"])
+def test_a_snapshot_holds_what_was_acknowledged_and_ends_at_one_place(tmp_path, form):
+    root = tmp_path / "store"
+    MessageStore.create(root, SIZES)
+    options = ["--copy"] if form == "copies" else []
+    times = []
+    with busy_writers(root, tmp_path, WRITERS) as journals:
+        for number in range(SNAPSHOTS):
+            wait_for_more(journals, 200)
+            started = time.monotonic_ns()
+            result = run(
+                "store", "snapshot", "-S", root, "--save", tmp_path / f"{number}", *options
+            )
+            assert result.code == 0, result.err
+            assert result.err == ""
+            times.append((started, time.monotonic_ns()))
+        wait_for_more(journals, 50)
+    writers = [told(journal) for journal in journals]
+    MessageStore.open(root).close()
+    sent = inspect(root, SIZES)
+    assert sent.problems == []
+    for number, (started, ended) in enumerate(times):
+        source = open_snapshot(tmp_path / f"{number}")
+        assert verify(source) == []
+        target = tmp_path / f"restored-{number}"
+        assert restore_snapshot(source, target, run="x").settled
+        found = inspect(target, SIZES)
+        assert found.problems == []
+        cut = source.manifest.log_end
+        assert found.records == [record for record in sent.records if record.offset < cut]
+        there = {record.id for record in found.records}
+        acked = {one.id for writer in writers for one in writer.acked if one.at < started}
+        assert acked <= there
+        assert any(started < one.at < ended for writer in writers for one in writer.acked)
+        assert source.manifest.messages == len(found.records)
+        progress = ProgressFile(target).read().offsets()[KEY]
+        with StoreView.open(target) as view:
+            for queue_id, offset in progress.items():
+                known = [one.offset for one in writers[queue_id].committed if one.at < started]
+                assert max(known) <= offset <= view.max_offset_in_queue(TOPIC, queue_id)
+            assert len(view.key_offsets(TOPIC, "all")) == len(found.records)
+
+
+def test_a_group_goes_on_in_a_restored_store_where_it_was(tmp_path):
+    root, target = tmp_path / "store", tmp_path / "again"
+    MessageStore.create(root, SIZES)
+    run("produce", "t", "-Q", 0, "-S", root, stdin=b"a\nb\nc\nd\n")
+    assert run("consume", "t", "-g", "g", "--from-where", "first", "-c", 2, "-S", root).lines == [
+        "a",
+        "b",
+    ]
+    assert run("store", "snapshot", "--save", tmp_path / "snap", "-S", root).code == 0
+    assert run("consume", "t", "-g", "g", "-c", 1, "-S", root).lines == ["c"]
+    restored = run("store", "restore", tmp_path / "snap", "-S", target, "--execute", "--yes")
+    assert restored.code == 0, restored.err
+    assert run("consume", "t", "-g", "g", "-e", "-S", target).lines == ["c", "d"]
+    with StoreView.open(target) as view:
+        assert fsck(view).findings == []
