@@ -20,6 +20,7 @@ from storage.reading.queue_ext import ConsumeQueueExt
 from storage.reading.queue_tail import written_units
 
 from .columns import QueueNames
+from .ends import is_zero
 from .log_units import LogRuns, Progress, units_by_queue
 from .queue_build import OldUnits, QueueBuild, Units
 from .queue_files import ComparedUnits, WrittenUnits
@@ -218,14 +219,7 @@ class _Rebuild:
         if path.stat().st_size != row.file_size:
             return True
         end = build.next_offset * CQ_STORE_UNIT_SIZE - file
-        if end >= row.file_size:
-            return False
-        fd = self._fs.open(path, writable=False)
-        try:
-            ranges = self._fs.data_ranges(fd, end, row.file_size)
-            return any(any(self._fs.read(fd, stop - at, at)) for at, stop in ranges)
-        finally:
-            self._fs.close(fd)
+        return not is_zero(self._fs, path, end, row.file_size)
 
 
 def _names(files: set[int]) -> tuple[str, ...]:

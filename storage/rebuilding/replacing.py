@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
-from storage.format.names import ABORT, OURS
+from storage.format.names import ABORT, INDEX, OURS
 from storage.repairing.quarantine import Quarantine
 from storage.sharing.alone import distrust_page
 
+from .index import RebuiltIndexFile
 from .queue import RebuiltQueue, folder_of
 
 if TYPE_CHECKING:
@@ -87,6 +88,38 @@ def put_queues_in_place(
                 quarantine.keep_copy(f"{folder}/{name}", why)
             _rename_all(fs, made / queue.topic / str(queue.queue_id), root / folder, queue)
             yield queue
+    except OSError as error:
+        where = Path(error.filename) if error.filename else root
+        raise StoreNotWritableError(where, error.strerror or str(error)) from error
+
+
+def put_index_in_place(
+    view: StoreView,
+    made: Path,
+    files: Iterable[RebuiltIndexFile],
+    quarantine: Quarantine,
+    *,
+    why: str = WHY,
+    fs: FileSystem | None = None,
+) -> Iterator[RebuiltIndexFile]:
+    """The same for what ``rebuild_index`` made in the folder ``made``."""
+    fs = fs or FileSystem()
+    root = view.root
+    folder = root / INDEX
+    try:
+        for file in files:
+            if file.is_same:
+                continue
+            path = f"{INDEX}/{file.name}"
+            if file.keys_after is None:
+                quarantine.move(path, why)
+            else:
+                if file.keys_before is not None:
+                    quarantine.keep_copy(path, why)
+                fs.make_dirs(folder)
+                fs.rename(made / file.name, folder / file.name)
+                fs.sync_dir(folder)
+            yield file
     except OSError as error:
         where = Path(error.filename) if error.filename else root
         raise StoreNotWritableError(where, error.strerror or str(error)) from error

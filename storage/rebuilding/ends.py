@@ -1,0 +1,24 @@
+"""What lies behind the end of what a file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from storage.files.fs import FileSystem
+
+_STEP: Final = 1 << 20
+
+
+def is_zero(fs: FileSystem, path: Path, start: int, end: int) -> bool:
+    """Whether a part of a file holds nothing but zeros; holes are not read."""
+    fd = fs.open(path, writable=False)
+    try:
+        for first, behind in fs.data_ranges(fd, start, end):
+            for at in range(first, behind, _STEP):
+                if any(fs.read(fd, min(_STEP, behind - at), at)):
+                    return False
+    finally:
+        fs.close(fd)
+    return True
