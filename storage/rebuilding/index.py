@@ -46,13 +46,16 @@ class RebuiltIndexFile(NamedTuple):
     """Whether it holds what it should, byte for byte."""
 
 
-def plan_index(view: StoreView, *, progress: Progress | None = None) -> list[RebuiltIndexFile]:
+def plan_index(
+    view: StoreView, *, beside_writers: bool = False, progress: Progress | None = None
+) -> list[RebuiltIndexFile]:
     """Compare the index with the log and say what rebuilding would change. Writes nothing.
 
-    Rows by name. ``progress`` is called with bytes done and bytes in all. Reads the whole log;
-    raises OSError.
+    Rows by name. ``beside_writers`` leaves the newest file out: it changes. ``progress`` is called
+    with bytes done and bytes in all. Reads the whole log; raises OSError.
     """
-    return _rebuild(view, FileSystem(), None, progress)
+    rows = _rebuild(view, FileSystem(), None, progress)
+    return rows[:-1] if beside_writers else rows
 
 
 def rebuild_index(

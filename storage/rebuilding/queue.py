@@ -71,15 +71,19 @@ def plan_queues(
     wanted: Collection[QueueKey] | None = None,
     *,
     topics: Collection[str] | None = None,
+    beside_writers: bool = False,
     progress: Progress | None = None,
 ) -> list[RebuiltQueue]:
     """Compare queues with the log and say what rebuilding would change. Writes nothing.
 
     ``wanted`` names queues, ``topics`` all queues of some topics; None of both means all, those
-    that lack their folder too. Sorted by name. ``progress`` is called with bytes done and bytes in
-    all. Reads the whole log; raises OSError, CorruptFileError (rmqctl's own files).
+    that lack their folder too. Sorted by name. ``beside_writers`` passes over what lies behind a
+    queue's last unit: it may have come meanwhile. ``progress`` is called with bytes done and bytes
+    in all. Reads the whole log; raises OSError, CorruptFileError (rmqctl's own files).
     """
-    return _Rebuild(view, wanted, topics, None, None).run(progress)
+    rebuild = _Rebuild(view, wanted, topics, None, None)
+    rebuild.beside_writers = beside_writers
+    return rebuild.run(progress)
 
 
 def rebuild_queues(
@@ -140,6 +144,7 @@ class _Rebuild:
         if (view.root / CONSUMEQUEUE_EXT).is_dir():
             self._ext = ConsumeQueueExt(view.root)
         self._builds: dict[QueueKey, tuple[QueueBuild, _Tee, FileRow]] = {}
+        self.beside_writers = False
 
     def run(self, progress: Progress | None) -> list[RebuiltQueue]:
         view = self._view
@@ -189,15 +194,18 @@ class _Rebuild:
         build.finish(lost)
         compared = tee.compared
         present = set(row.relist())
+        surplus = present.difference(compared.files, build.kept_files)
+        end = build.next_offset * CQ_STORE_UNIT_SIZE
+        if self.beside_writers:
+            surplus = {file for file in surplus if file < end}
         differing = compared.differing | {
-            file for file in compared.files & present if self._has_more(row, file, build)
+            file for file in compared.files & present if self._has_more(row, file, end)
         }
         if tee.written is not None:
             tee.written.finish(differing)
         before = written_units(row)
         oldest = row.offsets()[0] // CQ_STORE_UNIT_SIZE if present else before
         first = build.kept_files[0] // CQ_STORE_UNIT_SIZE if build.kept_files else build.first
-        expected = compared.files.union(build.kept_files)
         return RebuiltQueue(
             *key,
             units_before=max(0, before - oldest),
@@ -210,16 +218,17 @@ class _Rebuild:
             log_to=build.log_to,
             replaced=_names(differing & present),
             made=_names(compared.files - present),
-            taken_away=_names(present - expected),
+            taken_away=_names(surplus),
         )
 
-    def _has_more(self, row: FileRow, file: int, build: QueueBuild) -> bool:
+    def _has_more(self, row: FileRow, file: int, end: int) -> bool:
         """Whether a file has another length, or holds anything behind the queue's last unit."""
         path = Path(row.path(file))
         if path.stat().st_size != row.file_size:
             return True
-        end = build.next_offset * CQ_STORE_UNIT_SIZE - file
-        return not is_zero(self._fs, path, end, row.file_size)
+        if self.beside_writers:
+            return False
+        return not is_zero(self._fs, path, max(0, end - file), row.file_size)
 
 
 def _names(files: set[int]) -> tuple[str, ...]:
