@@ -9,13 +9,19 @@ import tempfile
 import time
 from pathlib import Path
 
-from .report import Row, table, write_json
+from .report import Missing, Row, table, write_json
 from .run import NotMeasurableError, Run, clear_progress, progress, warm_machine
 
 _NAMES = (
     "batch",
     "single",
     "pull",
+    "durable",
+    "java_store",
+    "java_reading",
+    "java_broker",
+    "java_latency",
+    "mqadmin",
     "push",
     "sharing",
     "wakeup",
@@ -46,7 +52,11 @@ def main() -> int:
         for name in options.only or _NAMES:
             try:
                 module = importlib.import_module(f"benchmarks.measures.{name}")
-                rows += module.measure(run)
+                for found in module.measure(run):
+                    if isinstance(found, Missing):
+                        skipped[found.what] = found.reason
+                    else:
+                        rows.append(found)
             except NotMeasurableError as error:
                 skipped[name] = str(error)
             except ImportError as error:

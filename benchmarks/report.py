@@ -19,14 +19,31 @@ class Goal:
     value: float
     at_most: bool = False
     percent: bool = False
+    stretch: float | None = None
+    """What would be better still; shown, not judged."""
 
     def met_by(self, ratio: float) -> bool:
         """Whether the ratio is on the right side."""
         return ratio <= self.value if self.at_most else ratio >= self.value
 
+    def distance(self, ratio: float) -> float:
+        """How many times better than the goal; below 1 it is missed."""
+        return self.value / ratio if self.at_most else ratio / self.value
+
     def __str__(self) -> str:
         sign = "<=" if self.at_most else ">="
-        return f"{sign} {self.value:.0%}" if self.percent else f"{sign} {self.value:g}"
+        if self.percent:
+            return f"{sign} {self.value:.0%}"
+        more = "" if self.stretch is None else f" ({self.stretch:g})"
+        return f"{sign} {self.value:g}{more}"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What could not be compared, and why: a peer that is not installed."""
+
+    what: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,8 @@ class Row:
     goal: Goal | None = None
     unit: str = "x"
     samples: dict[str, list[float]] = field(default_factory=dict)
+    key: str = ""
+    """The line of ``benchmarks.goals`` that it answers, if one."""
 
     @property
     def ratio(self) -> float:

@@ -17,14 +17,20 @@ HOST = pack_host("127.0.0.1:10911")
 IDS = UniqueIds(bytes((127, 0, 0, 1)), 4711, 0x5A5A5A5A)
 
 
+def _bodies(size: int) -> list[bytes]:
+    body = bytes(i % 251 for i in range(size))
+    return [body[turn:] + body[:turn] for turn in range(100)]
+
+
 def messages(count: int, body_size: int, *, first: int = 0) -> list[MessageInner]:
     """Messages as a client sends them: unique id, WAIT, one tag, one key; four queues in turn.
 
-    Keys rise, which is kind to peers that keep them in a tree.
+    Keys rise, which is kind to peers that keep them in a tree. Bodies are a hundred objects,
+    so that a million messages fit into memory.
     """
     made = []
     now = now_ms()
-    body = bytes(i % 251 for i in range(body_size))
+    bodies = _bodies(body_size)
     for number in range(first, first + count):
         unique_id, key = IDS.next(now), f"order-{number}"
         properties = {"UNIQ_KEY": unique_id, "WAIT": "true", "TAGS": TAG, "KEYS": key}
@@ -32,7 +38,7 @@ def messages(count: int, body_size: int, *, first: int = 0) -> list[MessageInner
             MessageInner(
                 TOPIC,
                 number % QUEUES,
-                body[number % 100 :] + body[: number % 100],
+                bodies[number % len(bodies)],
                 encode_properties(properties),
                 now,
                 HOST,
@@ -55,11 +61,10 @@ class Column:
 
 def columns(count: int, batch: int, body_size: int) -> list[Column]:
     """``count`` batches of ``batch`` messages."""
-    body = bytes(i % 251 for i in range(body_size))
-    turned = [body[turn:] + body[:turn] for turn in range(100)]
+    bodies = _bodies(body_size)
     return [
         Column(
-            [turned[i % 100] for i in range(batch)],
+            [bodies[i % len(bodies)] for i in range(batch)],
             [i % QUEUES for i in range(batch)],
             [f"order-{number * batch + i}" for i in range(batch)],
         )

@@ -41,8 +41,8 @@ def measure(run: Run) -> Iterator[Row]:
     beside: list[_Latencies] = []
     for number in range(run.rounds):
         note(f"round {number + 1} of {run.rounds}")
-        alone.append(_round(run, count, idle_seconds if number == 0 else 0, beside=False))
-        beside.append(_round(run, count, 0, beside=True))
+        alone.append(round_of(run, count, idle_seconds if number == 0 else 0, beside=False))
+        beside.append(round_of(run, count, 0, beside=True))
     clear_progress()
     what = f"from send to a listener in another process, {_PER_SECOND} a second"
     yield _row(f"{what}, p50", alone, [one.p50 for one in alone], _P50_MS)
@@ -69,7 +69,8 @@ def _row(what: str, rounds: list[_Latencies], figures: list[float], limit_ms: fl
     )
 
 
-def _round(run: Run, count: int, idle_seconds: float, *, beside: bool) -> _Latencies:
+def round_of(run: Run, count: int, idle_seconds: float, *, beside: bool) -> _Latencies:
+    """Latencies of ``count`` messages from a process to another, both new, in ms."""
     with run.folder() as folder, ExitStack() as stack:
         root = folder / "store"
         create_store(root)

@@ -1,4 +1,7 @@
-"""One message a call: our put (exclusive and shared) against one transaction a message."""
+"""One message a call: our put (exclusive and shared) against one transaction a message.
+
+Peers that are slow take as many messages as a round can bear; time is per message.
+"""
 
 from __future__ import annotations
 
@@ -6,45 +9,55 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 
 from benchmarks.contest import Contestant
+from benchmarks.goals import BY_KEY, row
 from benchmarks.ours import new_store
-from benchmarks.peers.lmdb_log import LmdbLog
-from benchmarks.peers.sqlite_log import SqliteLog
-from benchmarks.report import Goal, Row
+from benchmarks.peers.known import PEERS, missing, open_peer
+from benchmarks.report import Missing, Row
 from benchmarks.run import Run
 from benchmarks.workload import messages
 from storage.format.encode import MessageInner
 
 NAME = "single"
 _BODY = 1024
+_SHARES = {
+    "SQLite": 10,
+    "Redis": 10,
+    "persist-queue": 400,
+    "litequeue": 20,
+    "diskcache": 40,
+}
+"""What part of our number of messages a peer is given, if not all."""
 
 
-def measure(run: Run) -> Iterator[Row]:
-    count = run.sized(100_000, 10_000)
-    few = count // 10  # SQLite is slow enough to be timed with fewer
+def measure(run: Run) -> Iterator[Row | Missing]:
+    count = run.sized(1_000_000, 40_000)
     sent = messages(count, _BODY)
     contestants: dict[str, Contestant] = {
         "exclusive": lambda: _ours(run, sent, exclusive=True),
         "shared": lambda: _ours(run, sent, exclusive=False),
-        "lmdb": lambda: _lmdb(run, sent, shared=False),
-        "shared lmdb": lambda: _lmdb(run, sent, shared=True),
-        "sqlite": lambda: _sqlite(run, sent[:few]) * (count / few),
     }
+    for name in PEERS:
+        with run.folder() as folder:
+            if reason := missing(name, folder):
+                yield Missing(f"single append vs {name}", reason)
+                continue
+        few = sent[: max(1, count // _SHARES.get(name, 1))]
+        contestants[name] = _scaled(run, name, few, count / len(few))
+    if "lmdb" in contestants:
+        contestants["shared lmdb"] = lambda: _shared_lmdb(run, sent)
     times = run.take_turns("single append", contestants)
-    per_message = {name: f"{times.median(name) / count * 1e6:.2f} us" for name in contestants}
-    for mode, peer, goal in (
-        ("exclusive", "lmdb", 1.2),
-        ("exclusive", "sqlite", 6),
-        ("shared", "shared lmdb", 0.8),
-        ("shared", "sqlite", 4),
-    ):
-        yield Row(
-            f"single append of 1 KiB, {mode}, vs {peer.removeprefix('shared ')}",
-            per_message[mode],
-            per_message[peer],
-            times.ratios(peer, mode),
-            Goal(goal),
-            samples=times.of,
-        )
+    us = {name: f"{times.median(name) / count * 1e6:.2f} us" for name in contestants}
+    for mode in ("exclusive", "shared"):
+        for name in PEERS:
+            peer = "shared lmdb" if (mode, name) == ("shared", "lmdb") else name
+            if peer not in contestants:
+                continue
+            ratios = times.ratios(peer, mode)
+            if (key := f"{mode}/{name}") in BY_KEY:
+                sides = (us[mode], us[peer])
+                yield row(key, sides, ratios, detail="1 KiB", samples=times.of)
+            else:
+                yield Row(f"single append, {mode}, vs {name}, 1 KiB", us[mode], us[peer], ratios)
 
 
 def _timed(put: Callable[[MessageInner], object], sent: list[MessageInner]) -> float:
@@ -59,18 +72,25 @@ def _ours(run: Run, sent: list[MessageInner], *, exclusive: bool) -> float:
         return _timed(store.put_message, sent)
 
 
-def _lmdb(run: Run, sent: list[MessageInner], *, shared: bool) -> float:
-    with run.folder() as folder:
-        log = LmdbLog(folder, shared=shared)
-        log.put(sent[0])
-        seconds = _timed(log.put, sent)
-        log.close()
-    return seconds
+def _scaled(run: Run, name: str, sent: list[MessageInner], factor: float) -> Contestant:
+    return lambda: _peer(run, name, sent) * factor
 
 
-def _sqlite(run: Run, sent: list[MessageInner]) -> float:
+def _peer(run: Run, name: str, sent: list[MessageInner]) -> float:
     with run.folder() as folder:
-        log = SqliteLog(folder)
+        log = open_peer(name, folder)
+        try:
+            log.put(sent[0])
+            return _timed(log.put, sent)
+        finally:
+            log.close()
+
+
+def _shared_lmdb(run: Run, sent: list[MessageInner]) -> float:
+    from benchmarks.peers.lmdb_log import LmdbLog
+
+    with run.folder() as folder:
+        log = LmdbLog(folder, shared=True)
         log.put(sent[0])
         seconds = _timed(log.put, sent)
         log.close()

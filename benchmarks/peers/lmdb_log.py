@@ -11,7 +11,7 @@ a database of its own with ``dupsort``, because the same key may come again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Any
@@ -24,9 +24,8 @@ from storage.format.crc import CRC_MASK
 from storage.format.encode import MessageInner
 from storage.store import now_ms
 
-# crc, flag, sys flag, born, stored, hosts, attempts, prepared offset, tag hash, lengths of
-# topic and properties
-_FIELDS = Struct(">Iiiqq8s8siqqHH")
+from .envelope import FIELDS, body_of, envelope
+
 _PLACE = Struct(">IQ")
 
 
@@ -65,27 +64,7 @@ class LmdbLog:
             self._put(transaction, message, topic, _PLACE.pack(queue_id, queue_offset))
 
     def _put(self, transaction: Any, message: MessageInner, topic: bytes, place: bytes) -> None:
-        body, properties = message.body, message.properties
-        value = b"%b%b%b%b" % (
-            _FIELDS.pack(
-                crc32(body) & CRC_MASK,
-                message.flag,
-                message.sys_flag,
-                message.born_timestamp,
-                now_ms(),
-                message.born_host,
-                message.store_host,
-                message.reconsume_times,
-                message.prepared_transaction_offset,
-                hash(message.tags),
-                len(topic),
-                len(properties),
-            ),
-            topic,
-            properties,
-            body,
-        )
-        transaction.put(topic + place, value, db=self._messages)
+        transaction.put(topic + place, envelope(message), db=self._messages)
         for key in message.keys:
             transaction.put(b"%b#%b" % (topic, key.encode()), place, db=self._keys)
 
@@ -108,7 +87,7 @@ class LmdbLog:
         records: list[tuple[bytes, bytes]] = []
         keys: list[tuple[bytes, bytes]] = []
         ids: Sequence[bytes] = IDS.take(len(column.bodies), now)
-        pack, pack_place, following = _FIELDS.pack, _PLACE.pack, self._next
+        pack, pack_place, following = FIELDS.pack, _PLACE.pack, self._next
         for body, queue_id, key, unique_id in zip(
             column.bodies, column.queue_ids, column.keys, ids, strict=True
         ):
@@ -139,6 +118,12 @@ class LmdbLog:
         with self._env.begin(write=True) as transaction:
             transaction.cursor(self._messages).putmulti(records)
             transaction.cursor(self._keys).putmulti(keys)
+
+    def bodies(self) -> Iterator[bytes]:
+        """Read all queues to their ends, which is the order of the database."""
+        with self._env.begin() as transaction:
+            for _, value in transaction.cursor(self._messages):
+                yield body_of(value)
 
     def close(self) -> None:
         """Close the environment."""

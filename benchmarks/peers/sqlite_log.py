@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from benchmarks.workload import HOST, IDS, TAG, TOPIC, Column
+from benchmarks.workload import HOST, IDS, QUEUES, TAG, TOPIC, Column
 from storage.format.crc import CRC_MASK
 from storage.format.encode import MessageInner
 from storage.store import now_ms
@@ -39,11 +40,11 @@ _SELECT = (
 class SqliteLog:
     """Puts messages one a transaction or many a transaction, and pulls them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, synchronous: str = "normal") -> None:
         self._db = sqlite3.connect(folder / "log.db", isolation_level=None)
         execute = self._execute = self._db.execute
         execute("pragma journal_mode = wal")
-        execute("pragma synchronous = normal")
+        execute(f"pragma synchronous = {synchronous}")
         execute("pragma cache_size = -262144")
         execute("pragma mmap_size = 4294967296")
         execute("pragma temp_store = memory")
@@ -138,6 +139,14 @@ class SqliteLog:
             _SELECT, (TOPIC, queue_id, queue_offset, count)
         ).fetchall()
         return rows
+
+    def bodies(self) -> Iterator[bytes]:
+        """Read all queues to their ends."""
+        for queue_id in range(QUEUES):
+            offset = 0
+            while rows := self.pull(queue_id, offset, 32):
+                yield from (row[-1] for row in rows)
+                offset += len(rows)
 
     def close(self) -> None:
         """Close the database."""

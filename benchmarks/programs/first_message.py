@@ -1,0 +1,14 @@
+"""Makes a store in a folder that is not there yet, sends one message, says what became of it."""
+
+from __future__ import annotations
+
+import sys
+
+from broker.embedded import EmbeddedBroker
+from broker.new_store import create_store
+from client.producing.producer import Producer
+from storage.model import Message
+
+create_store(sys.argv[1])
+with EmbeddedBroker.open(sys.argv[1]) as broker, Producer("first", brokers=[broker]) as producer:
+    print(producer.send(Message("cold", bytes(100))).send_status, flush=True)
