@@ -138,6 +138,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "init": Leaf("store", "init", "Make an empty store"),
             "info": Leaf("store", "info", "Show what a store is and holds"),
             "fsck": Leaf("store", "fsck", "Check everything against everything"),
+            "carve": Leaf("store_carve", "carve", "Make a store of a part of this one"),
             "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
             "snapshot": Leaf("store_snapshot", "snapshot", "Copy a store while it runs"),
             "restore": Leaf("store_snapshot", "restore", "Make a store of a snapshot"),

@@ -109,6 +109,7 @@ def _export(
 ) -> None:
     from rmqctl.exchange.export import ExportRun
     from rmqctl.exchange.forms import RowWriter, saved_to, writer_for, writer_of_file
+    from rmqctl.exchange.masking import unmatched
 
     run = ExportRun(cli, view, query, rules, jobs)
     if form is None:
@@ -122,6 +123,8 @@ def _export(
         with saved_to(path) as file:
             run.run(writer_of_file(form, file, view))
         cli.say(f"exported {run.count:,} messages to {path}")
+    for sentence in unmatched(rules):
+        cli.warn(sentence)
     if run.damaged:
         raise PartlyDone(
             f"exported {run.count:,} messages; {len(run.damaged)} damaged records could not be, "

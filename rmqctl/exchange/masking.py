@@ -24,8 +24,9 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.format.crc import crc32
 from storage.model import (
@@ -46,12 +47,17 @@ _STEP: Final = re.compile(r"\.?(?:\[(\d+|\*)\]|([^.\[\]]+))")
 _KEPT: Final = frozenset({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, PROPERTY_KEYS, PROPERTY_TAGS})
 
 
-class Rule(NamedTuple):
+@dataclass(slots=True)
+class Rule:
     """One rule: ``field`` is body, json, keys, tags or property; ``name`` is behind its dot."""
 
     field: str
     name: str
     change: Change
+    text: str = ""
+    """As it was typed."""
+    matched: bool = False
+    """Whether there was anything to mask in the messages so far."""
 
 
 def parse_rules(text: str, key: str | None) -> list[Rule]:
@@ -77,7 +83,7 @@ def _rule(text: str, secret: bytes) -> Rule:
         )
     if field == "json" and not _steps(name):
         raise ValueError(f"{name!r} is not a path (such as order.email or items[*].name)")
-    return Rule(field, name, _change(action, secret))
+    return Rule(field, name, _change(action, secret), text)
 
 
 def _change(action: str, secret: bytes) -> Change:
@@ -100,17 +106,30 @@ def masked(message: "MessageExt", rules: Iterable[Rule]) -> "MessageExt":
     for rule in rules:
         match rule.field:
             case "body":
+                rule.matched |= bool(message.body)
                 _set_body(message, _text(message.body), rule.change)
             case "json":
                 _mask_json(message, rule)
             case "keys":
-                changed = [_one_word(rule.change(key)) for key in message.keys]
-                _set_property(message, PROPERTY_KEYS, " ".join(key for key in changed if key))
+                rule.matched |= bool(message.keys)
+                _set_property(message, PROPERTY_KEYS, masked_keys(message.keys, rule))
             case "tags":
+                rule.matched |= bool(message.tags)
                 _set_property(message, PROPERTY_TAGS, rule.change(message.tags or ""))
             case _:
                 _mask_property(message, rule)
     return message
+
+
+def unmatched(rules: Iterable[Rule]) -> list[str]:
+    """A sentence for each rule that found nothing to mask: perhaps its name is misspelt."""
+    return [f"--mask: {rule.text} matched nothing" for rule in rules if not rule.matched]
+
+
+def masked_keys(keys: Iterable[str], rule: Rule) -> str:
+    """Keys by a rule, as they are stored."""
+    changed = [_one_word(rule.change(key)) for key in keys]
+    return " ".join(key for key in changed if key)
 
 
 def _text(body: bytes) -> str:
@@ -129,10 +148,12 @@ def _mask_json(message: "MessageExt", rule: Rule) -> None:
 
     try:
         value = json.loads(message.body)
-    except ValueError:
+    except (ValueError, RecursionError):
+        rule.matched |= bool(message.body)
         _set_body(message, _text(message.body), rule.change)
         return
     if _replace(value, _steps(rule.name), rule.change):
+        rule.matched = True
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         _set_body(message, text, lambda text: text)
 
@@ -194,6 +215,7 @@ def _mask_property(message: "MessageExt", rule: Rule) -> None:
     for name in names:
         value = message.get_property(name)
         if value is not None and (name not in _KEPT or rule.name != "*"):
+            rule.matched = True
             _set_property(message, name, rule.change(value))
 
 

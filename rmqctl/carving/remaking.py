@@ -1,0 +1,123 @@
+"""What becomes of a record on its way: left out by a filter, masked, or as it is."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from rmqctl.exchange.masking import Rule, masked, masked_keys
+from storage.errors import InvalidMessageError
+from storage.format.compress import compress
+from storage.format.crc import crc32
+from storage.format.errors import BodyError
+from storage.format.properties import encode_properties
+from storage.format.record import decode_record, encode_record
+from storage.format.sys_flag import MessageSysFlag
+from storage.model import PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_INNER_MULTI_QUEUE_OFFSET
+
+if TYPE_CHECKING:
+    from rmqctl.filtering.options import Predicate
+    from storage.model import MessageExt
+
+_LIGHT: Final = PROPERTY_INNER_MULTI_DISPATCH.encode()
+_OF_BODIES: Final = frozenset({"body", "json"})
+_ZLIB: Final = MessageSysFlag.COMPRESSION_ZLIB_TYPE
+_METHODS: Final = MessageSysFlag.COMPRESSION_TYPE_MASK
+_TRACE: Final = re.compile(b"(Pub|SubBefore|SubAfter|EndTransaction)\x01")
+_TAGS_AT: Final = {"Pub": 6, "EndTransaction": 6}
+_KEYS_AT: Final = {"Pub": 7, "EndTransaction": 7, "SubBefore": 7, "SubAfter": 5}
+
+
+class UnmaskableError(Exception):
+    """A message that can not be masked, and so must not go over."""
+
+
+class Remaker:
+    """Makes the record that goes over."""
+
+    def __init__(self, predicate: "Predicate | None", rules: Sequence[Rule]) -> None:
+        self._predicate = predicate
+        self._rules = rules
+        self._bodies = any(rule.field in _OF_BODIES for rule in rules)
+        self._traced = [rule for rule in rules if rule.field in ("keys", "tags")]
+        self.changes_nothing = predicate is None and not rules
+        """Whether all records but those of light queues go over as they are."""
+
+    def remake(self, record: bytes) -> bytes | None:
+        """The record that goes over for this one, None if a filter leaves it out.
+
+        Raises UnmaskableError.
+        """
+        if self.changes_nothing and _LIGHT not in record:
+            return record
+        message = decode_record(record)
+        if self._predicate is not None and not self._fits(message):
+            return None
+        properties = message.properties
+        if PROPERTY_INNER_MULTI_DISPATCH in properties:
+            # They name places in light queues, which do not go over.
+            dropped = (PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_INNER_MULTI_QUEUE_OFFSET)
+            message.properties = {n: v for n, v in properties.items() if n not in dropped}
+        elif not self._rules:
+            return record
+        try:
+            return self._encoded(message)
+        except (BodyError, InvalidMessageError) as error:
+            raise UnmaskableError(str(error)) from error
+
+    def _fits(self, message: "MessageExt") -> bool:
+        assert self._predicate is not None
+        try:
+            return self._predicate(message)
+        except BodyError:
+            return False
+
+    def _encoded(self, message: "MessageExt") -> bytes:
+        # A trace tells the keys and tags of other messages.
+        is_trace = bool(self._traced) and _TRACE.match(message.body) is not None
+        old = message.body if self._bodies or is_trace else None
+        masked(message, self._rules)
+        if is_trace and message.body is old:
+            message.body = self._masked_trace(message.body)
+        body, sys_flag = message.stored_body, message.sys_flag
+        if old is not None and message.body is not old:
+            body = message.body
+            if sys_flag & MessageSysFlag.COMPRESSED_FLAG:
+                body = compress(body)
+                if sys_flag & _METHODS:
+                    sys_flag = sys_flag & ~_METHODS | _ZLIB
+        # Written anew from what readers see: a property that stands there twice is seen once.
+        properties = encode_properties(message.properties)
+        return encode_record(
+            topic=message.topic,
+            queue_id=message.queue_id,
+            body=body,
+            properties=properties,
+            queue_offset=message.queue_offset,
+            physical_offset=message.commitlog_offset,
+            store_timestamp=message.store_timestamp,
+            born_timestamp=message.born_timestamp,
+            born_host=message.born_host_bytes,
+            store_host=message.store_host_bytes,
+            flag=message.flag,
+            sys_flag=sys_flag,
+            reconsume_times=message.reconsume_times,
+            prepared_transaction_offset=message.prepared_transaction_offset,
+            body_crc=crc32(body),
+            version=message.version,
+        )
+
+    def _masked_trace(self, body: bytes) -> bytes:
+        records = body.decode("utf-8", "surrogateescape").split("\x02")
+        for at, record in enumerate(records):
+            fields = record.split("\x01")
+            for rule in self._traced:
+                places = _KEYS_AT if rule.field == "keys" else _TAGS_AT
+                place = places.get(fields[0], len(fields))
+                if place < len(fields) and fields[place]:
+                    rule.matched = True
+                    if rule.field == "keys":
+                        fields[place] = masked_keys(fields[place].split(" "), rule)
+                    else:
+                        fields[place] = rule.change(fields[place]) or ""
+            records[at] = "\x01".join(fields)
+        return "\x02".join(records).encode("utf-8", "surrogateescape")
