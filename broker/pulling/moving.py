@@ -32,11 +32,14 @@ def move_progress(
     note: Mapping[str, Any],
     now: Callable[[], int],
     check: Callable[[Moves], None] | None = None,
+    *,
+    damaged: bool = False,
 ) -> Moved:
     """Move progress, None forgets it; all or nothing, on the device when this returns.
 
     ``check`` is called under the lock with the values before and after, and may refuse by raising.
-    ``note`` becomes the journal's entry, with ``moves`` and ``previous``. Blocks for others who
+    ``note`` becomes the journal's entry, with ``moves`` and ``previous``. ``damaged`` writes also
+    where a file can not be read: what it says is lost (ProgressFile.recover). Blocks for others who
     commit. Running consumers still have to be told (broker.members.notices.tell_reset). Raises
     StoreNotWritableError, and nothing has changed then.
     """
@@ -50,7 +53,8 @@ def move_progress(
         change_id = journal.append(entry, now())
         return change_id
 
-    moves = file.move(targets, before_write)
+    move = file.recover if damaged else file.move
+    moves = move(targets, before_write)
     return Moved(change_id, moves)
 
 

@@ -129,6 +129,29 @@ class ProgressFile:
             self._write_both(table, moved)
         return moves
 
+    def recover(
+        self,
+        targets: Mapping[ProgressKey, int | None],
+        before_write: Callable[[Moves, int | None], int | None],
+    ) -> Moves:
+        """As ``move``, where a file can not be read: what is damaged counts as no content.
+
+        Java's ``.bak`` counts as none either; whoever calls this has looked into it. The new truth
+        is there in one step, Java's file is written from it behind that.
+        """
+        with self._changing_files():
+            table = self._load_readable()
+            moves: Moves = {}
+            for (key, queue_id), offset in targets.items():
+                old = table.get(key, queue_id)
+                moves[key, queue_id] = (old, table.move(key, queue_id, offset))
+            change_id = before_write(moves, table.change_id)
+            table.change_id = table.change_id if change_id is None else change_id
+            self._put(table.entry())
+            self._write_java(table)
+            self._put(table.entry())
+        return moves
+
     def export(self) -> bool:
         """Bring Java's consumerOffset.json up to date; False if it was.
 
@@ -180,6 +203,20 @@ class ProgressFile:
             table.lock_mtime_ns = lock_mtime_ns
             table.changed = True
         return table
+
+    def _load_readable(self) -> ProgressTable:
+        """Read what can be read as ever, and nothing of files that are damaged."""
+        try:
+            self._entry()
+        except (FileNotFoundError, NotADirectoryError):
+            table = ProgressTable(self._lock_mtime_ns())
+            loaded = self._load_java()
+            if loaded.source is ConfigSource.FILE:
+                table.adopt(decode_offsets(loaded.document))
+            return table
+        except CorruptFileError:
+            return ProgressTable(self._lock_mtime_ns())
+        return self._load()
 
     def _entry(self) -> dict[str, Any]:
         """Read the content of our file: the table that holds, if a move is being done."""

@@ -119,6 +119,8 @@ CALLS: Final = (
     Call("store fsck", rows_at="findings"),
     Call("store carve -- {new} -t orders -g readers"),
     Call("store carve -- {new} -t orders --execute --yes", CHANGES),
+    Call("store recover-offsets"),
+    Call("store recover-offsets -- --overwrite --execute --yes", CHANGES),
     Call("store dump -- {queue}"),
     Call("store dump -- {log}"),
     Call("store snapshot -- --save {new}", CHANGES),

@@ -1,0 +1,1 @@
+"""What messages tell of groups whose progress is lost."""

@@ -1,0 +1,111 @@
+"""What a group is known to be done with in a queue, and how far its progress must be therefore.
+
+A consumer commits the smallest offset that it is not done with. So a message that was given back,
+or consumed by its trace, says nothing of the messages before it: one of them may be in a listener
+still, and then the progress stays there, however far the others are. (Nor does the span that
+clients keep to help: it is measured over what they hold at that moment, so one message that takes
+long lets all others pass.) What may be concluded is this:
+
+    known = an offset that the progress has reached, else the first one of the queue
+    bound = the first offset from there on that the group is not known to be done with
+
+and done with counts only
+
+*   if the group gave a message of this queue back, or consumed one by its trace, at least
+    ``settle_ms`` later: a client commits every 5 s what it is done with, and with its pulls;
+*   if no earlier message came to the group again since: then it began anew there, at what had
+    been committed, and is to finish the later ones once more.
+
+So the bound holds as long as no client dies within 5 s again and again without a commit. Even then
+nothing is lost: each message before the bound was consumed, or waits as a retry or dead letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+SETTLE_MS: Final = 30_000
+"""Twice the time that a new client takes to its first regular commit, and more."""
+
+Place = tuple[str, str, int]
+"""Group, topic, queue id."""
+
+
+class Dealt(NamedTuple):
+    """A group has dealt with a message: begun, or done with it."""
+
+    place: Place
+    offset: int
+    at: int
+    """When that was stored (ms)."""
+    order: int
+    """Commit log offset of the message that tells so."""
+    evidence: str
+    """Id of that message."""
+    source: str
+    done: bool = True
+    """False if all that is known is that it came to the group."""
+    again: bool = False
+    """Whether it surely came once more; otherwise a second telling of the same message says so."""
+    alive: bool = True
+    """Whether a consumer of the queue has told it, and not somebody who mends retries."""
+
+
+class Reached(NamedTuple):
+    """Where the progress must be, and by which message; ``at`` its time."""
+
+    offset: int
+    last: Dealt
+
+
+class Finished:
+    """What groups are done with. Takes events in the order of the log."""
+
+    def __init__(self, events: Iterable[Dealt], since: dict[Place, int]) -> None:
+        """Take events in; of some places only those that were stored after a time (ms)."""
+        self._done: dict[Place, dict[int, Dealt]] = {}
+        self._came: dict[Place, set[int]] = {}
+        self._last: dict[Place, Dealt] = {}
+        self._handed: dict[Place, Dealt] = {}
+        for event in sorted(events, key=lambda event: event.order):
+            if event.at > since.get(event.place, -1):
+                self._take(event)
+
+    def places(self) -> list[Place]:
+        """Wherever a group has dealt with a message."""
+        return list(self._handed)
+
+    def handed(self, place: Place) -> Dealt | None:
+        """The furthest message that a group has surely been given; not what it is done with."""
+        return self._handed.get(place)
+
+    def reached(self, place: Place, known: int, settle_ms: int = SETTLE_MS) -> Reached | None:
+        """Go from an offset on over what is done with; None if that is nothing."""
+        done = self._done.get(place, {})
+        alive = self._last.get(place)
+        if alive is None:
+            return None
+        offset, last = known, None
+        while (event := done.get(offset)) is not None and event.at + settle_ms <= alive.at:
+            offset, last = offset + 1, event
+        return None if last is None else Reached(offset, last)
+
+    def _take(self, event: Dealt) -> None:
+        place, offset = event.place, event.offset
+        done = self._done.setdefault(place, {})
+        came = self._came.setdefault(place, set())
+        told = offset in done if event.done else offset in came
+        if event.again or told:
+            for later in [known for known in done if known >= offset]:
+                del done[later]
+            came.difference_update([known for known in came if known > offset])
+        if event.done:
+            done[offset] = event
+        else:
+            came.add(offset)
+        if event.alive:
+            self._last[place] = event
+        furthest = self._handed.get(place)
+        if furthest is None or furthest.offset <= offset:
+            self._handed[place] = event

@@ -1,0 +1,1 @@
+"""Mending stores: what would be done, doing it, what was done."""

@@ -1,0 +1,1 @@
+"""What damaged files of settings and progress still tell; see recover-offsets, recover-config."""
