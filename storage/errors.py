@@ -12,7 +12,9 @@ RocketMQError                   root of everything that rmqctl raises on purpose
     UnsupportedStoreError       files of a format that rmqctl names but does not read
     StoreVersionError           rmqctl's own files were written by a newer rmqctl
     NotKnownError               what is asked about was deleted with its files
+    StoreChangedError           the store is not any more what a plan was made for
     CorruptFileError            bytes that the format does not allow
+      DamagedSnapshotError      a snapshot is not what its manifest says
     InvalidMessageError         a message breaks a limit of the format (also a ValueError)
 
 Each error says in one sentence what happened, to which thing, and what to do.
@@ -133,6 +135,14 @@ class NotKnownError(StoreError):
         self.oldest = oldest
 
 
+class StoreChangedError(StoreError):
+    """The store is not any more what a plan was made for; nothing else was written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} has changed since the plan was made; make a new one")
+        self.path = path
+
+
 class CorruptFileError(StoreError):
     """A file of the store holds bytes that the format does not allow.
 
@@ -143,6 +153,16 @@ class CorruptFileError(StoreError):
         super().__init__(
             f"{path} is damaged at byte {position}: {reason}; 'rmqctl store fsck' lists all damage"
         )
+        self.path = path
+        self.position = position
+        self.reason = reason
+
+
+class DamagedSnapshotError(CorruptFileError):
+    """A file of a snapshot is not the one that was taken, or is missing."""
+
+    def __init__(self, path: Path, position: int, reason: str) -> None:
+        StoreError.__init__(self, f"{path} is not as the snapshot was taken: {reason}")
         self.path = path
         self.position = position
         self.reason = reason

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple, Self
 
 from storage.configs.sealed_json import seal, unseal
-from storage.errors import CorruptFileError, StoreVersionError
+from storage.errors import DamagedSnapshotError, StoreVersionError
 from storage.format.names import SNAPSHOT_MANIFEST
 
 VERSION: Final = 1
@@ -82,11 +82,11 @@ class Manifest:
     def unpack(cls, data: bytes, path: Path) -> Self:
         """Read what :meth:`pack` wrote; ``path`` is for the sentence of an error.
 
-        Raises CorruptFileError and StoreVersionError.
+        Raises DamagedSnapshotError and StoreVersionError.
         """
         entry = unseal(data)
         if entry is None:
-            raise CorruptFileError(path, 0, "the check sum of the manifest is wrong")
+            raise DamagedSnapshotError(path, 0, "the check sum of the manifest is wrong")
         if entry["version"] > VERSION:
             raise StoreVersionError(path, entry["version"], VERSION)
         files = tuple(SnapshotFile(*file) for file in entry.pop("files"))
@@ -94,7 +94,7 @@ class Manifest:
         for file in files:
             parts = PurePosixPath(file.path).parts
             if not parts or ".." in parts or parts[0] == "/" or "\0" in file.path:
-                raise CorruptFileError(path, 0, f"{file.path!r} is no place within a store")
+                raise DamagedSnapshotError(path, 0, f"{file.path!r} is no place within a store")
         known = {name: entry[name] for name in cls.__slots__ if name in entry}
         return cls(**{**known, "files": files, "queues": queues})
 

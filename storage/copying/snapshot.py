@@ -23,6 +23,7 @@ from storage.files.fs import FileSystem
 from storage.format.names import ABORT, SNAPSHOT_MANIFEST
 from storage.readonly import StoreView
 
+from .archive import is_archive_name, write_archive
 from .index_files import place_index
 from .log_and_queues import place_log, place_queues
 from .manifest import Manifest, SnapshotFile, SnapshotQueue
@@ -71,7 +72,9 @@ def take_snapshot(
     fs: FileSystem | None = None,
     phase: Phase = no_phase,
 ) -> Taken:
-    """Make the folder ``target``, which is missing or empty, a snapshot of the store in ``root``.
+    """Make ``target``, which is missing or an empty folder, a snapshot of the store in ``root``.
+
+    One file if its name says so (archive.py), else a folder.
 
     On the device when this returns; ``target`` is there as a whole or not at all. Raises what
     StoreView.open raises, StoreInUseError (somebody else makes ``target``), and
@@ -83,8 +86,14 @@ def take_snapshot(
         staged = stage_store(root, stage, fs, phase, copies_only=copies_only)
         manifest = describe(root, stage, staged.cut, fs, phase, now_ms)
         write_manifest(fs, stage, manifest)
-        sync_tree(fs, stage)
-        fs.rename(stage, target)
+        made = stage
+        if is_archive_name(target):
+            made = folder / target.name
+            write_archive(stage, made, manifest, fs, phase("packing", manifest.size_bytes))
+            _sync(fs, made)
+        else:
+            sync_tree(fs, stage)
+        fs.rename(made, target)
         fs.sync_dir(target.parent)
     return Taken(manifest, staged.placer.counts, staged.notes + damage_notes(manifest))
 
@@ -159,11 +168,7 @@ def describe(
     files = []
     for path in paths:
         found = checksum_of(fs, path, tick)
-        fd = fs.open(path, writable=False)
-        try:
-            fs.sync(fd)
-        finally:
-            fs.close(fd)
+        _sync(fs, path)
         name = path.relative_to(stage).as_posix()
         files.append(SnapshotFile(name, found.length, found.value, path.stat().st_mtime_ns))
     return Manifest(
@@ -176,6 +181,14 @@ def describe(
         queues=queues,
         files=tuple(files),
     )
+
+
+def _sync(fs: FileSystem, path: Path) -> None:
+    fd = fs.open(path, writable=False)
+    try:
+        fs.sync(fd)
+    finally:
+        fs.close(fd)
 
 
 def write_manifest(fs: FileSystem, folder: Path, manifest: Manifest) -> None:

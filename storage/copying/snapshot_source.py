@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
-from storage.errors import CorruptFileError, StoreNotFoundError
+from storage.errors import DamagedSnapshotError, StoreNotFoundError
 from storage.files.fs import FileSystem
 from storage.format.names import SNAPSHOT_MANIFEST
 
+from .archive import SnapshotArchive
 from .manifest import Manifest, SnapshotFile
 from .placing import Checksum, Tick, no_tick
 
@@ -26,11 +27,11 @@ class SnapshotSource(Protocol):
     manifest: Manifest
 
     def files(self) -> Iterator[tuple[SnapshotFile, Parts]]:
-        """All files, each to be read before the next one. Raises CorruptFileError."""
+        """All files, each to be read before the next one. Raises DamagedSnapshotError."""
         ...
 
     def check(self, file: SnapshotFile, found: Checksum) -> None:
-        """Raise CorruptFileError if a file is not what the manifest says."""
+        """Raise DamagedSnapshotError if a file is not what the manifest says."""
         ...
 
 
@@ -38,7 +39,7 @@ class SnapshotFolder:
     """A snapshot that is a folder. Implements :class:`SnapshotSource`."""
 
     def __init__(self, path: Path, fs: FileSystem | None = None) -> None:
-        """Read the manifest. Raises StoreNotFoundError, CorruptFileError, StoreVersionError."""
+        """Read the manifest. Raises StoreNotFoundError, DamagedSnapshotError, StoreVersionError."""
         self.path = path
         self._fs = fs or FileSystem()
         try:
@@ -53,7 +54,7 @@ class SnapshotFolder:
             yield file, self._parts(file)
 
     def check(self, file: SnapshotFile, found: Checksum) -> None:
-        """Raise CorruptFileError if a file is not what the manifest says."""
+        """Raise DamagedSnapshotError if a file is not what the manifest says."""
         check(self.path / file.path, file, found)
 
     def _parts(self, file: SnapshotFile) -> Parts:
@@ -61,7 +62,7 @@ class SnapshotFolder:
         try:
             fd = fs.open(self.path / file.path, writable=False)
         except (FileNotFoundError, NotADirectoryError):
-            raise CorruptFileError(self.path / file.path, 0, "the file is missing") from None
+            raise DamagedSnapshotError(self.path / file.path, 0, "the file is missing") from None
         try:
             size, done = fs.size(fd), 0
             for start, end in fs.data_ranges(fd, 0, size):
@@ -77,20 +78,22 @@ class SnapshotFolder:
 
 
 def open_snapshot(path: Path) -> SnapshotSource:
-    """Open a snapshot. Raises StoreNotFoundError, CorruptFileError and StoreVersionError."""
+    """Open a snapshot. Raises StoreNotFoundError, DamagedSnapshotError and StoreVersionError."""
+    if path.is_file():
+        return SnapshotArchive(path)
     return SnapshotFolder(path)
 
 
 def check(path: Path, file: SnapshotFile, found: Checksum) -> None:
-    """Raise CorruptFileError if what was read is not what the manifest says."""
+    """Raise DamagedSnapshotError if what was read is not what the manifest says."""
     if found.length != file.length:
         reason = f"it has {found.length} bytes, the manifest says {file.length}"
-        raise CorruptFileError(path, min(found.length, file.length), reason)
+        raise DamagedSnapshotError(path, min(found.length, file.length), reason)
     if found.value != file.crc32:
-        raise CorruptFileError(path, 0, "its check sum is not that of the manifest")
+        raise DamagedSnapshotError(path, 0, "its check sum is not that of the manifest")
 
 
-def verify(source: SnapshotSource, tick: Tick = no_tick) -> list[CorruptFileError]:
+def verify(source: SnapshotSource, tick: Tick = no_tick) -> list[DamagedSnapshotError]:
     """Read the whole snapshot; gives an error for each file that is not as it was taken."""
     damage = []
     for file, parts in source.files():
@@ -104,6 +107,6 @@ def verify(source: SnapshotSource, tick: Tick = no_tick) -> list[CorruptFileErro
                     found.add(data)
                     tick(len(data))
             source.check(file, found)
-        except CorruptFileError as error:
+        except DamagedSnapshotError as error:
             damage.append(error)
     return damage
