@@ -207,7 +207,8 @@ def _marks(view: StoreView, begin: int, end: int) -> Iterator[str]:
     for start in range(begin, end, size)[-_MARKS:]:
         first = view.look_message_by_offset(start)
         if first is not None:
-            yield f"{start} {first.offset_msg_id} {first.store_timestamp} {first.body_crc}"
+            who = f"{first.offset_msg_id} {first.msg_id}"
+            yield f"{start} {who} {first.store_timestamp} {first.body_crc}"
 
 
 def _unread_parts(view: StoreView) -> list[str]:

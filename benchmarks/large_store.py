@@ -24,12 +24,22 @@ _HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
 _UNITS = StoreConfig().mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
 
 
-def make_large_store(root: Path, topic: str, messages: int, queues: int) -> None:
-    """Make a closed store with one topic; ``messages`` is a multiple of ``queues``."""
+def make_large_store(
+    root: Path, topic: str, messages: int, queues: int, *, shared_by: int = 1
+) -> None:
+    """Make a closed store with one topic; ``messages`` is a multiple of ``queues``.
+
+    With ``shared_by`` so many neighbours of a queue point to the record of their first one, which
+    is there: who looks into some records only finds a time wherever he looks.
+    """
     MessageStore.create(root)
+    each = messages // queues
     for queue_id in range(queues):
-        _write_units(root, topic, queue_id, queues, messages // queues)
-        write_records(root, topic, queues, [(queue_id, 0), (queue_id, messages // queues - 1)])
+        _write_units(root, topic, queue_id, queues, each, shared_by)
+    there = range(0, each, shared_by) if shared_by > 1 else (0,)
+    places = [(queue_id, offset) for offset in there for queue_id in range(queues)]
+    write_records(root, topic, queues, places)
+    write_records(root, topic, queues, [(queue_id, each - 1) for queue_id in range(queues)])
     _fill_up(root)
     newest = FIRST_MS + messages
     (root / "checkpoint").write_bytes(CheckpointData(newest, newest).pack())
@@ -68,7 +78,9 @@ def _record(topic: str, queue_id: int, offset: int, number: int) -> bytes:
     return encode(bytes(RECORD - len(encode(b""))))
 
 
-def _write_units(root: Path, topic: str, queue_id: int, queues: int, count: int) -> None:
+def _write_units(
+    root: Path, topic: str, queue_id: int, queues: int, count: int, shared_by: int
+) -> None:
     import numpy as np
 
     folder = root / CONSUMEQUEUE / topic / str(queue_id)
@@ -78,6 +90,7 @@ def _write_units(root: Path, topic: str, queue_id: int, queues: int, count: int)
         units = np.zeros(_UNITS, layout)
         here = min(_UNITS, count - first)
         offsets = np.arange(first, first + here, dtype=np.int64)
+        offsets[offsets < count - 1] -= offsets[offsets < count - 1] % shared_by
         units["place"][:here] = (offsets * queues + queue_id) * RECORD
         units["size"][:here] = RECORD
         (folder / file_name(first * CQ_STORE_UNIT_SIZE)).write_bytes(units.tobytes())

@@ -1,63 +1,61 @@
-"""``lag report``: the kernels beside reading alone, Spark beside this process, cold starts."""
+"""``lag report``: the kernels beside reading alone, Spark beside this process, cold starts, and
+what its cost does and does not grow with."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
 
 from analytics.engines.local import LocalEngine
 from analytics.engines.spark import SparkEngine
-from analytics.kernels.units import read_units
-from analytics.lag_report import lag_report
 from analytics.spark.session import SparkSession
-from analytics.stores import StoreRef
-from analytics.survey import Choice
 from benchmarks.commands import rmqctl, seconds_of
 from benchmarks.report import Goal, Row
+from benchmarks.report_store import (
+    HOURS,
+    SHARES,
+    have_read,
+    make_store,
+    read_all,
+    seconds_of_report,
+)
 from benchmarks.run import Run
-from benchmarks.workload import HOST, IDS
-from storage.configs.consumer_offsets import topic_at_group
-from storage.format.encode_column import prepare_column
-from storage.format.properties import encode_properties
-from storage.readonly import StoreView
-from storage.store import MessageStore
+
+from .report_memory import measure as memory
 
 NAME = "report"
-_START_MS = 1_790_000_000_000
-_HOURS = 6
-_TOPICS = 4
-_QUEUES = 8
-_TAGS = 8
-_BATCH = 500
-_SHARES = (0.0, 0.1, 0.5, 0.9, 0.99, 0.9999)
-_BODY = 220
+_MESSAGES = 4_000_000
+_TENTH = 10
 
 
 def measure(run: Run) -> Iterator[Row]:
+    messages = run.sized(_MESSAGES, _MESSAGES // 10)
     with run.folder() as folder:
         root = folder / "store"
-        _make(root, run.sized(4_000_000, 400_000))
-        _have_read(root, [_SHARES[number % len(_SHARES)] for number in range(6)])
+        make_store(root, messages)
+        have_read(root, SHARES)
         yield from _warm(run, root)
-        yield _groups(run, root)
+        yield from _groups(run, root)
+        yield _backlog(run, root)
+        yield _consumed(run, folder, root, messages)
         yield from _cold(run, folder, root)
+    yield from memory(run)
 
 
 def _warm(run: Run, root: Path) -> Iterator[Row]:
+    local = LocalEngine()
     with SparkSession() as session:
         spark = SparkEngine(session.context)
-        _timed(spark, root)
+        seconds_of_report(spark, root)
         times = run.take_turns(
             "reports",
             {
-                "read": lambda: _read(root),
-                "local": lambda: _timed(LocalEngine(), root),
-                "spark": lambda: _timed(spark, root),
+                "read": lambda: read_all(root),
+                "local": lambda: seconds_of_report(local, root),
+                "spark": lambda: seconds_of_report(spark, root),
             },
         )
     yield Row(
@@ -77,24 +75,68 @@ def _warm(run: Run, root: Path) -> Iterator[Row]:
     )
 
 
-def _groups(run: Run, root: Path) -> Row:
-    def times_with(number: int) -> list[float]:
-        _have_read(root, [index / number for index in range(number)])
-        return run.take_turns(
-            f"{number} groups", {"local": lambda: _timed(LocalEngine(), root)}
-        ).of["local"]
+def _groups(run: Run, root: Path) -> Iterator[Row]:
+    """The same backlog, read by more and more groups, each at a place of its own."""
+    times: dict[int, list[float]] = {1: [], 10: [], 100: []}
+    for _ in range(run.rounds):
+        for number, found in times.items():
+            have_read(root, [index / number for index in range(number)])
+            seconds_of_report(LocalEngine(), root)
+            found.append(seconds_of_report(LocalEngine(), root))
+    have_read(root, SHARES)
+    for number in (10, 100):
+        yield Row(
+            f"lag report of {number} groups vs of 1",
+            f"{sorted(times[number])[run.rounds // 2] * 1e3:.0f} ms",
+            f"{sorted(times[1])[run.rounds // 2] * 1e3:.0f} ms",
+            [many / one for many, one in zip(times[number], times[1], strict=True)],
+            Goal(2, at_most=True),
+            samples={"1": times[1], str(number): times[number]},
+        )
 
-    one, ten, hundred = (times_with(number) for number in (1, 10, 100))
-    _have_read(root, _SHARES)
-    middle = sorted(one)[len(one) // 2]
+
+def _backlog(run: Run, root: Path) -> Row:
+    """Ten times the backlog is at most ten times the work."""
+    whole: list[float] = []
+    tenth: list[float] = []
+    for _ in range(run.rounds):
+        for share, found in ((0.0, whole), (1 - 1 / _TENTH, tenth)):
+            have_read(root, [share])
+            seconds_of_report(LocalEngine(), root)
+            found.append(seconds_of_report(LocalEngine(), root))
+    have_read(root, SHARES)
     return Row(
-        "lag report of 100 groups vs of 1 (10 groups: "
-        f"{sorted(ten)[len(ten) // 2] / middle:.2f} x)",
-        f"{sorted(hundred)[len(hundred) // 2] * 1e3:.0f} ms",
-        f"{middle * 1e3:.0f} ms",
-        [many / middle for many in hundred],
-        Goal(2, at_most=True),
-        samples={"1": one, "10": ten, "100": hundred},
+        "lag report, seconds a message: all unread vs a tenth of it",
+        f"{sorted(whole)[run.rounds // 2] * 1e3:.0f} ms",
+        f"{sorted(tenth)[run.rounds // 2] * 1e3:.0f} ms",
+        [many / few / _TENTH for many, few in zip(whole, tenth, strict=True)],
+        Goal(1, at_most=True),
+        samples={"all": whole, "a tenth": tenth},
+    )
+
+
+def _consumed(run: Run, folder: Path, root: Path, messages: int) -> Row:
+    """The same backlog: in a store of nothing else, and behind nine times as many read messages."""
+    small = folder / "small"
+    make_store(small, messages // _TENTH, HOURS / _TENTH)
+    have_read(small, [0.0])
+    have_read(root, [1 - 1 / _TENTH])
+    local = LocalEngine()
+    times = run.take_turns(
+        "behind read messages",
+        {
+            "behind": lambda: seconds_of_report(local, root),
+            "alone": lambda: seconds_of_report(local, small),
+        },
+    )
+    have_read(root, SHARES)
+    return Row(
+        f"lag report of {messages // _TENTH:,} messages behind nine times as many read ones",
+        f"{times.median('behind') * 1e3:.0f} ms",
+        f"alone: {times.median('alone') * 1e3:.0f} ms",
+        times.ratios("behind", "alone"),
+        Goal(1.25, at_most=True),
+        samples=times.of,
     )
 
 
@@ -124,60 +166,3 @@ def _cold(run: Run, folder: Path, root: Path) -> Iterator[Row]:
             "s",
             samples=times.of,
         )
-
-
-def _read(root: Path) -> float:
-    """What any report has to do: all units that somebody has not read, as arrays."""
-    with StoreView.open(root) as view:
-        start = perf_counter()
-        for topic, queue_id in view.queues():
-            low, high = view.queue_bounds(topic, queue_id)
-            read_units(view, topic, queue_id, low, high)
-        return perf_counter() - start
-
-
-def _timed(engine: LocalEngine | SparkEngine, root: Path) -> float:
-    start = perf_counter()
-    made = lag_report(engine, [StoreRef("b", str(root))], _START_MS + 86_400_000, Choice())
-    seconds = perf_counter() - start
-    assert made.report.totals["lag"]
-    return seconds
-
-
-def _make(root: Path, messages: int) -> None:
-    """Six hours of messages in four topics of eight queues, with eight tags."""
-    MessageStore.create(root)
-    now = [_START_MS]
-    queue_ids = [number % _QUEUES for number in range(_BATCH)]
-    with MessageStore.open(root, exclusive=True, clock=lambda: now[0]) as store:
-        for number in range(messages // _BATCH):
-            now[0] = _START_MS + number * _BATCH * _HOURS * 3_600_000 // messages
-            tag = f"tag-{number % _TAGS}"
-            store.put(
-                prepare_column(
-                    f"topic-{number % _TOPICS}",
-                    queue_ids,
-                    [bytes(_BODY)] * _BATCH,
-                    born_timestamp=now[0],
-                    born_host=HOST,
-                    store_host=HOST,
-                    properties=encode_properties({"WAIT": "true", "TAGS": tag}),
-                    tags=tag,
-                    unique_ids=IDS.take(_BATCH, now[0]),
-                    keys=[f"order-{number}"] * _BATCH,
-                )
-            )
-
-
-def _have_read(root: Path, shares: list[float] | tuple[float, ...]) -> None:
-    """Groups that have read these shares of each queue."""
-    table: dict[str, dict[str, int]] = {}
-    with StoreView.open(root) as view:
-        for topic, queue_id in view.queues():
-            end = view.max_offset_in_queue(topic, queue_id)
-            for number, share in enumerate(shares):
-                key = topic_at_group(topic, f"group-{number}")
-                table.setdefault(key, {})[str(queue_id)] = int(end * share)
-    folder = root / "config"
-    folder.mkdir(exist_ok=True)
-    (folder / "consumerOffset.json").write_text(json.dumps({"offsetTable": table}))
