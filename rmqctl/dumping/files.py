@@ -1,6 +1,7 @@
 """Finding the file that was named, and telling what it is."""
 
 import mmap
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -94,7 +95,8 @@ def map_file(path: Path) -> ReadMap | None:
     with path.open("rb") as opened:
         if not path.stat().st_size:
             return None
-        return ReadMap(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
+        mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        return ReadMap(mapped, os.fstat(opened.fileno()).st_ino)
 
 
 def _root_of(path: Path) -> Path | None:

@@ -30,10 +30,12 @@ class ReadMap:
     ``length`` may be below the row's file size if the file was cut short.
     """
 
-    __slots__ = ("length", "map", "view")
+    __slots__ = ("inode", "length", "map", "view")
 
-    def __init__(self, mapped: mmap.mmap) -> None:
+    def __init__(self, mapped: mmap.mmap, inode: int) -> None:
         self.map = mapped
+        self.inode = inode
+        """Which file it is: another one may get its name."""
         self.view = memoryview(mapped)
         self.length = len(mapped)
 
@@ -85,7 +87,7 @@ class FileRow:
         return self._offsets or self.relist()
 
     def relist(self) -> list[int]:
-        """List the folder anew and drop the maps of files that are gone."""
+        """List the folder anew and drop the maps of files that are gone or were replaced."""
         try:
             with os.scandir(self.directory) as entries:
                 names = [entry.name for entry in entries if entry.is_file()]
@@ -94,8 +96,9 @@ class FileRow:
         found = (parse_file_name(name) for name in names)
         size = self.file_size
         offsets = sorted(offset for offset in found if offset is not None and not offset % size)
-        for gone in set(self.opened).difference(offsets):
-            self.opened.pop(gone, None)
+        for offset, opened in list(self.opened.items()):
+            if self._inode(offset) != opened.inode:
+                self.opened.pop(offset, None)
         self._offsets = offsets
         return offsets
 
@@ -103,6 +106,12 @@ class FileRow:
         """When the file was last modified, by the file system's clock; None if it is missing."""
         try:
             return Path(self.path(file_from_offset)).stat().st_mtime_ns // 1_000_000
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _inode(self, file_from_offset: int) -> int | None:
+        try:
+            return Path(self.path(file_from_offset)).stat().st_ino
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -129,7 +138,7 @@ class FileRow:
                 length = min(info.st_size, self.file_size)
                 if length == 0 or not stat.S_ISREG(info.st_mode):
                     return None
-                found = ReadMap(mmap.mmap(fd, length, access=mmap.ACCESS_READ))
+                found = ReadMap(mmap.mmap(fd, length, access=mmap.ACCESS_READ), info.st_ino)
             finally:
                 os.close(fd)
             if length == self.file_size:  # a shorter one may still grow: look again next time

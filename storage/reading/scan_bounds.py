@@ -82,6 +82,7 @@ class ScanBounds:
         )
         self._keys_end = -1
         self._few_pending = False
+        self._generation = 0
         self.rebuilt = RebuiltUnits()
         """Units that the files lack; complete after the first call of any method."""
 
@@ -140,11 +141,17 @@ class ScanBounds:
             return sorted({*self._files.queue_folders(), *self.rebuilt.queues()})
 
     def files_generation(self) -> int:
-        """Changes whenever a log file is added or deleted."""
+        """Changes whenever a log file is added or deleted, and when files were replaced
+        (storage.rebuilding.replacing)."""
         try:
-            return self._log_folder.stat().st_mtime_ns
+            generation = self._log_folder.stat().st_mtime_ns
         except FileNotFoundError:
             return 0
+        if generation != self._generation:
+            with self._lock:
+                self._files.relist()
+            self._generation = generation
+        return generation
 
     def close(self) -> None:
         """Nothing to do: maps go with the last reader."""

@@ -10,6 +10,7 @@ again what is missing. Rebuilding once more finishes the job.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
-from storage.format.names import ABORT, INDEX, OURS
+from storage.format.names import ABORT, COMMITLOG, INDEX, OURS
 from storage.repairing.quarantine import Quarantine
 from storage.sharing.alone import distrust_page
 
@@ -55,6 +56,8 @@ def unclean(root: Path, fs: FileSystem) -> Iterator[None]:
         fs.sync_dir(root)
     distrust_page(fs, root)
     yield
+    # Readers that have old files mapped look anew (Bounds.files_generation).
+    fs.set_modified(root / COMMITLOG, time.time_ns() // 1_000_000)
     if was_clean:
         fs.unlink(abort)
         fs.sync_dir(root)
