@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.format.index import (
     HASH_SLOT,
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from storage.config import StoreConfig
 
 
+_NO_HEADER: Final = IndexHeader()
+
+
 class QueryOffsetResult(NamedTuple):
     """Commit log offsets, newest first, and where the newest index file ends."""
 
@@ -40,16 +43,18 @@ class IndexReader:
     """All index files of a store. Thread-safe; maps newly made files as they come."""
 
     def __init__(self, root: Path, config: StoreConfig) -> None:
-        self._directory = root / INDEX
+        self._directory = str(root / INDEX)
         self._slots = config.max_hash_slot_num
         self._entries = config.max_index_num
         self._max_hits = config.max_msgs_num_batch
         self._maps: dict[str, mmap.mmap] = {}
+        self._known: list[str] = []
 
     def names(self) -> list[str]:
         """Names of the index files, oldest first."""
         try:
-            names = [path.name for path in self._directory.iterdir() if path.is_file()]
+            with os.scandir(self._directory) as entries:
+                names = [entry.name for entry in entries if entry.is_file()]
         except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted(name for name in names if is_index_file_name(name))
@@ -57,6 +62,7 @@ class IndexReader:
     def relist(self) -> None:
         """Map all files anew, after files were deleted: one may have the name of another now."""
         self._maps = {}
+        self._known = []
 
     def header(self, name: str) -> IndexHeader | None:
         """The header of one file, None if the file is gone or too short for one."""
@@ -88,17 +94,22 @@ class IndexReader:
         """
         if capped:
             max_num = min(max_num, self._max_hits)
-        names = self.names()
-        newest = (self.header(names[-1]) if names else None) or IndexHeader()
+        names = self._known
+        header = self.header(names[-1]) if names and follow_slots else None
+        if header is None or header.index_count >= self._entries:  # else there is no newer file
+            names = self._known = self.names()
+            header = self.header(names[-1]) if names else None
+        newest = header or _NO_HEADER
         phy_offset, timestamp = pending.last
         if not timestamp:
             phy_offset, timestamp = newest.end_phy_offset, newest.end_timestamp
-        hits = _in_time(pending, newest, max_num, begin, end)
+        hits = _in_time(pending, newest, max_num, begin, end) if pending.hits else []
         chain = _Chain(key_hash(topic, key), begin, end, below, follow_slots)
         for name in reversed(names):
             if len(hits) >= max_num:
                 break
-            header = self.header(name)
+            if name is not names[-1]:
+                header = self.header(name)
             if header is None:
                 continue
             if _is_time_matched(header, begin, end):
@@ -148,12 +159,12 @@ class IndexReader:
             entry_hash, offset, seconds, previous = INDEX_ENTRY.unpack_from(mapped, at)
             if seconds < 0:
                 return
-            time = header.begin_timestamp + seconds * 1000
+            when = header.begin_timestamp + seconds * 1000
             counts = chain.below is None or offset < chain.below
-            if entry_hash == chain.wanted and begin <= time <= chain.end and counts:
+            if entry_hash == chain.wanted and begin <= when <= chain.end and counts:
                 hits.append(offset)
             # An entry's predecessor was put before it; anything else is damage, maybe a circle.
-            if not 0 < previous < number or time < begin:
+            if not 0 < previous < number or when < begin:
                 return
             number = previous
 
@@ -161,7 +172,7 @@ class IndexReader:
         found = self._maps.get(name)
         if found is None:
             try:
-                fd = os.open(self._directory / name, os.O_RDONLY | os.O_CLOEXEC)
+                fd = os.open(f"{self._directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
             except (FileNotFoundError, NotADirectoryError):
                 return None
             try:
@@ -193,8 +204,8 @@ def _in_time(
     first = newest.begin_timestamp
     hits: list[int] = []
     for offset, timestamp in reversed(pending.hits):
-        time = timestamp if first <= 0 else timestamp - (timestamp - first) % 1000
-        if begin <= time <= end and len(hits) < max_num:
+        when = timestamp if first <= 0 else timestamp - (timestamp - first) % 1000
+        if begin <= when <= end and len(hits) < max_num:
             hits.append(offset)
     return hits
 

@@ -9,6 +9,8 @@ from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZ
 from .record_reader import QueueKey
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from storage.files.read_files import FileRow
 
     from .bounds import Bounds
@@ -91,9 +93,21 @@ class QueueReader:
             view = view[:-short]
         return view or None
 
+    def segment_view(self, first: int, behind: int) -> memoryview | None:
+        """Units of one file, from ``first`` to before ``behind``, without copying.
+
+        None if some of them are missing, or do not lie in a file.
+        """
+        scan, key = self._scan, self.key
+        if scan is not None and behind > scan.file_units(key.topic, key.queue_id):
+            return None
+        view = self.unit_view(first, behind - first)
+        whole = view is not None and len(view) == (behind - first) * CQ_STORE_UNIT_SIZE
+        return view if whole else None
+
     def unit(self, queue_offset: int) -> tuple[int, int, int] | None:
         """One unit: commit log offset, size and tags code; None if its file is missing."""
-        data = self.units(queue_offset, 1)
+        data = self.unit_view(queue_offset, 1)
         if data is None:
             return None
         unit: tuple[int, int, int] = CQ_STORE_UNIT.unpack(data)
@@ -111,17 +125,23 @@ class QueueReader:
                     return following
         return queue_offset + self._units_per_file - queue_offset % self._units_per_file
 
-    def segments(self) -> list[tuple[int, int]]:
+    def segments(self, max_offset: int) -> Iterable[tuple[int, int]]:
         """Files of the queue for the time search: (first queue offset, mtime in ms), ascending.
 
-        Rebuilt units count as one more file, just written.
+        Rebuilt units count as one more file, just written. Where all units below ``max_offset``
+        lie in one file, nobody needs to know when it was written: 0.
         """
-        found = []
-        for first in self._row.relist():
-            modified = self._row.modified_ms(first)
-            if modified is not None:
-                found.append((first // CQ_STORE_UNIT_SIZE, modified))
         scan = self._scan
+        known = self._row.offsets()
+        if scan is None and len(known) == 1:
+            first = known[0] // CQ_STORE_UNIT_SIZE
+            if max_offset <= first + self._units_per_file:
+                return ((first, 0),)
+        found = []
+        for at in self._row.relist():
+            modified = self._row.modified_ms(at)
+            if modified is not None:
+                found.append((at // CQ_STORE_UNIT_SIZE, modified))
         if scan is not None:
             rebuilt = scan.rebuilt.first_offset(self.key.topic, self.key.queue_id)
             if rebuilt is not None:

@@ -34,15 +34,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from mmap import mmap
 
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import FileRow, ReadMap
 
 _HEAD: Final = HEADS[0]
 _HEAD_SIZE: Final = _HEAD.size
+_INT: Final = Struct(">i")
 _LONG: Final = Struct(">q")
+_TIMES: Final = Struct(">ii28xi16xq")
+"""Size, magic, sysFlag and store time of a record that was born at an IPv4 host."""
+_BORN_V6: Final = 0x10
 _UNUSUAL: Final = 0x30 | REPLACED_FLAG
 """Bits of sysFlag of records that are looked at one by one: IPv6 hosts, and replaced ones."""
 _MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
-_SYS_FLAG_POSITION: Final = 36
 _USUAL_SIZE: Final = (4 << 20) + (64 << 10)
 """Records up to this size (Java's limit) are copied at once; a larger claim is examined first."""
 
@@ -196,11 +199,19 @@ class RecordReader:
         if file is None:
             return None
         limit = min(file.length, log_end - (offset - position))
-        found = check_record(file.view, position, limit, check_crc=True)
-        if found.kind is not CheckKind.MESSAGE:
+        if limit - position < MIN_RECORD_SIZE:
             return None
-        message = decode_record(file.map[position : position + found.size])
-        if message.commitlog_offset != offset:
+        (size,) = _INT.unpack_from(file.view, position)
+        if size > _USUAL_SIZE and not self._is_whole(file, position, limit):
+            return None
+        try:
+            message = decode_record(file.view, position, size)
+        except RecordError:
+            return None
+        body = message.stored_body
+        if position + size > limit or message.commitlog_offset != offset:
+            return None
+        if body and self._crc_of(body) & CRC_MASK != message.body_crc:
             return None
         return None if is_replaced(message.sys_flag, message.stored_body) else message
 
@@ -211,15 +222,22 @@ class RecordReader:
         (CommitLog.pickupStoreTimestamp).
         """
         position = offset % self._file_size
-        file = self._log.at(offset - position)
+        first = offset - position
+        file = self._open_files.get(first) or self._log.at(first)
         if file is None or not MIN_RECORD_SIZE <= size <= file.length - position:
             return None
-        if not self._claims(file.view, position, size):
+        total, magic, sys_flag, timestamp = _TIMES.unpack_from(file.view, position)
+        if total != size or magic not in _MAGICS:
             return None
-        sys_flag = file.map[position + _SYS_FLAG_POSITION + 3]
-        at = position + store_timestamp_position(sys_flag)
-        timestamp: int = _LONG.unpack_from(file.view, at)[0]
-        return timestamp
+        if sys_flag & _BORN_V6:
+            at = position + store_timestamp_position(sys_flag)
+            timestamp = _LONG.unpack_from(file.view, at)[0]
+        found: int = timestamp
+        return found
+
+    def _is_whole(self, file: ReadMap, position: int, limit: int) -> bool:
+        found = check_record(file.view, position, limit, check_crc=False)
+        return found.kind is CheckKind.MESSAGE
 
     def _claims(self, view: memoryview, position: int, size: int) -> bool:
         """Whether a record of ``size`` bytes begins here, by its first two fields."""

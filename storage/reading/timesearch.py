@@ -6,14 +6,17 @@ The store time of a message is read from its record in the log; a queue keeps no
 from __future__ import annotations
 
 from enum import StrEnum
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from storage.format.unit import PRE_BLANK_SIZE
+from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
 if TYPE_CHECKING:
     from .queue_reader import QueueBounds, QueueReader
     from .record_reader import RecordReader
 
+_PLACE_AND_SIZE: Final = Struct(">qi")
+_MISSING: Final = (0, 0, 0)
 _LOOK_ASIDE: Final = 1000
 """Neighbours that are asked when a message's time can not be read."""
 
@@ -60,7 +63,8 @@ class TimeSearch:
     def _nearest(
         self, queue: QueueReader, bounds: QueueBounds, log_min: int, timestamp: int
     ) -> int:
-        segments = [start for start in queue.segments() if start[0] < bounds.max_offset]
+        end = bounds.max_offset
+        segments = [start for start in queue.segments(end) if start[0] < end]
         if not segments:
             return 0
         number = next(
@@ -68,7 +72,7 @@ class TimeSearch:
             len(segments) - 1,
         )
         first = segments[number][0]
-        behind = bounds.max_offset
+        behind = end
         if number + 1 < len(segments):
             behind = min(behind, segments[number + 1][0])
         # Units within the file, as Java counts them; it divides such that -1 becomes 0.
@@ -76,15 +80,19 @@ class TimeSearch:
         high = behind - first - 1
         left = right = -1
         left_time = right_time = -1
+        units = queue.segment_view(first, behind)
+        unit_at, time_of = _PLACE_AND_SIZE.unpack_from, self._records.store_timestamp
         while high >= low:
             middle = (low + high) // 2
-            unit = queue.unit(first + middle)
-            place, size = unit[:2] if unit is not None else (0, 0)
+            if units is not None:
+                place, size = unit_at(units, middle * CQ_STORE_UNIT_SIZE)
+            else:
+                place, size = (queue.unit(first + middle) or _MISSING)[:2]
             if place < log_min:
                 low = middle + 1
                 left = middle
                 continue
-            found = self._records.store_timestamp(place, size)
+            found = time_of(place, size)
             if found is None or found < 0:
                 return 0
             if found == timestamp:
