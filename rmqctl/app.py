@@ -149,6 +149,7 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
         (errors.StoreInUseError, exit_codes.NOT_WRITABLE),
         (errors.StoreNotWritableError, exit_codes.NOT_WRITABLE),
         (errors.GateTimeoutError, exit_codes.NOT_WRITABLE),
+        (errors.StoreChangedError, exit_codes.CHANGED),
         (errors.CorruptFileError, exit_codes.DAMAGED),
         (errors.InvalidMessageError, exit_codes.USAGE),
         (errors.RocketMQError, exit_codes.FAILURE),

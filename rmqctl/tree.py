@@ -138,10 +138,12 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "init": Leaf("store", "init", "Make an empty store"),
             "info": Leaf("store", "info", "Show what a store is and holds"),
             "fsck": Leaf("store", "fsck", "Check everything against everything"),
+            "repair": Leaf("store_repair", "repair", "Mend what the check finds, by a plan"),
             "carve": Leaf("store_carve", "carve", "Make a store of a part of this one"),
             "recover-offsets": Leaf(
                 "store_recover", "recover_offsets", "Bring back progress of groups that was lost"
             ),
+            "rebuild": Leaf("store_rebuild", "rebuild", "Make queues or the index anew"),
             "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
             "snapshot": Leaf("store_snapshot", "snapshot", "Copy a store while it runs"),
             "restore": Leaf("store_snapshot", "restore", "Make a store of a snapshot"),

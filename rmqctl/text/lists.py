@@ -29,6 +29,18 @@ def parse_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def parse_parts(text: str) -> tuple[str, ...]:
+    """Parts of a store that can be checked and mended by themselves: ``log,queue``."""
+    known = ("log", "queue", "index", "offset", "config")
+    names = parse_names(text)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{name!r} is not one of {', '.join(known)}")
+    if not names:
+        raise ValueError("it names nothing")
+    return names
+
+
 def parse_property(text: str) -> tuple[str, str]:
     """Name and value of ``NAME=VALUE``; the value may hold further ``=`` and may be empty."""
     name, equals, value = text.partition("=")

@@ -163,3 +163,20 @@ class Quarantine:
             fs.close(fd)
         if not end:
             fs.sync_dir(self.folder)
+
+
+def read_manifest(folder: Path) -> list[dict[str, object]]:
+    """What a run's folder holds; a line that was not written to its end is left out."""
+    pieces = []
+    try:
+        lines = (folder / MANIFEST).read_bytes().splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    for line in lines:
+        try:
+            piece = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(piece, dict) and {"kept", "why", "kind"} <= piece.keys():
+            pieces.append(piece)
+    return pieces

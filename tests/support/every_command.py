@@ -117,6 +117,8 @@ CALLS: Final = (
     Call("store init -- {new} --small", CHANGES),
     Call("store info"),
     Call("store fsck", rows_at="findings"),
+    Call("store repair"),
+    Call("store repair -- --only queue,index --execute --yes", CHANGES),
     Call("store carve -- {new} -t orders -g readers"),
     Call("store carve -- {new} -t orders --execute --yes", CHANGES),
     Call("store recover-offsets"),

@@ -1,0 +1,137 @@
+"""One run of ``store repair``: check, plan, question, execution, check again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rmqctl.changing.journal import change_note
+from rmqctl.changing.steps import carry_out, will_execute
+from rmqctl.changing.strangers import refuse_beside_java
+from rmqctl.errors import CliError, Refused
+from rmqctl.exit_codes import DAMAGED
+from rmqctl.rows.repairs import RepairRow, repair_row
+from storage.configs.journal import Journal
+from storage.errors import StoreChangedError
+from storage.readonly import StoreView
+from storage.repairing.executing import carry_out_plan
+from storage.repairing.planning import make_plan
+from storage.repairing.quarantine import QUARANTINE
+from storage.repairing.steps import Action, Plan
+from storage.sharing.alone import alone
+from storage.sharing.holders import find_holders
+from storage.verify import Part, Report, fsck
+
+from .repair_plan_files import compare_with, write_plan
+
+if TYPE_CHECKING:
+    from rmqctl.context import Cli
+
+_MAX_FINDINGS = 1_000_000
+
+
+def repair(
+    cli: "Cli",
+    view: StoreView,
+    only: Sequence[str] | None,
+    *,
+    jobs: int,
+    export: Path | None,
+    expect: Path | None,
+) -> None:
+    """Plan and, with ``--execute``, mend. The errors are those of the exit codes 4 to 8."""
+    root = view.root
+    execute = will_execute(cli)
+    check: Callable[[], None] = refuse_beside_java(root) if execute else lambda: None
+    if execute:
+        _refuse_writers(root)
+    parts = None if only is None else [Part(name) for name in only]
+    report = _fsck(cli, view, jobs)
+    plan = make_plan(view, report, parts)
+    rows = [repair_row(number, step) for number, step in enumerate(plan.steps, 1)]
+    if export is not None:
+        write_plan(export, rows)
+    if expect is not None:
+        compare_with(expect, rows)
+    nothing = bool(rows) and not plan.executable
+    carry_out(
+        cli,
+        RepairRow,
+        rows,
+        lambda: _apply(cli, view, plan, check, jobs),
+        question=f"Repair {root} in {len(plan.executable)} steps?",
+        foot=_foot(plan),
+        refusal=CliError("repair can not mend this; the rows say what can", DAMAGED)
+        if nothing and execute
+        else None,
+    )
+
+
+def _refuse_writers(root: Path) -> None:
+    writers = find_holders(root).writers
+    if writers:
+        pids = ", ".join(map(str, writers))
+        raise Refused(
+            f"process {pids} has {root} open for writing; "
+            "end it first (rmqctl broker status shows who it is)"
+        )
+
+
+def _fsck(cli: "Cli", view: StoreView, jobs: int) -> Report:
+    with cli.progress("fsck", "bytes") as progress:
+
+        def note(done: int, total: int) -> None:
+            progress.total = total
+            progress.advance(done - progress.count, done - progress.count)
+
+        return fsck(view, jobs=jobs, progress=note, max_findings=_MAX_FINDINGS)
+
+
+def _foot(plan: Plan) -> list[str]:
+    if not plan.executable:
+        return []
+    known = sum(step.lost or 0 for step in plan.steps)
+    unknown = any(step.lost is None for step in plan.steps)
+    more = ", and some that nobody can count" if unknown else ""
+    lost = f"{known} messages stay unreadable{more}" if known or unknown else ""
+    kept = f"what is written over or taken away goes to rmqctl/{QUARANTINE}/"
+    return [sentence for sentence in (lost, kept) if sentence]
+
+
+def _apply(
+    cli: "Cli", view: StoreView, plan: Plan, check: Callable[[], None], jobs: int
+) -> Iterator[RepairRow]:
+    root, config = view.root, view.config
+    numbers = {id(step): number for number, step in enumerate(plan.steps, 1)}
+    check()
+    with alone(root):
+        with StoreView.open(root, config) as now:
+            if now.log_max_offset() != plan.log_end:
+                raise StoreChangedError(root)
+        entry = change_note(cli, what="repair")
+        entry["old"] = None
+        entry["new"] = _counts(plan)
+        Journal(root).append(entry, cli.now_ms)
+        for step in carry_out_plan(root, config, plan, cli.now_ms):
+            yield repair_row(numbers[id(step)], step, applied=True)
+    for step in plan.steps:
+        if step.action is Action.NONE:
+            yield repair_row(numbers[id(step)], step, applied=False)
+    _look_again(cli, root, jobs)
+
+
+def _counts(plan: Plan) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for step in plan.executable:
+        counts[step.action.value] = counts.get(step.action.value, 0) + 1
+    return counts
+
+
+def _look_again(cli: "Cli", root: Path, jobs: int) -> None:
+    with StoreView.open(root) as view:
+        report = _fsck(cli, view, jobs)
+    if report.errors:
+        raise CliError(f"{report.errors} errors are left; 'rmqctl store fsck' lists them", DAMAGED)
+    if report.warnings:
+        cli.warn(f"{report.warnings} warnings are left; 'rmqctl store fsck' lists them")
+    else:
+        cli.say("checked again: nothing is wrong any more")

@@ -1,0 +1,325 @@
+"""Planning what becomes of the log: its files first, then the bytes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from storage.files.fs import FileSystem
+from storage.format.layout import BLANK_SIZE
+from storage.format.names import COMMITLOG, OURS, file_name
+from storage.format.record import RecordError, blank_record, read_head
+from storage.format.replaced import LEAST_FILLER, Replaced, fillers
+
+from .log_bytes import Region, RegionPlanner, record_time
+from .log_files import Contents, contents
+from .log_order import fitting_records
+from .quarantine import QUARANTINE, read_manifest
+from .steps import Action, Step
+from .units_into import Pointing, units_into
+
+if TYPE_CHECKING:
+    from storage.files.read_files import StoreFiles
+
+_FOREIGN: Final = "LOG_FILE_FOREIGN"
+_MISSING: Final = "LOG_FILE_MISSING"
+_MISPLACED: Final = "RECORD_MISPLACED"
+_TORN: Final = "LOG_TORN_TAIL"
+_TAIL: Final = "LOG_TAIL_LOST"
+_LENGTH: Final = "LOG_FILE_LENGTH"
+_BEHIND: Final = "LOG_BEHIND_END"
+_SUSPECT: Final = (_MISPLACED, "RECORD_REPEATED")
+_STEP: Final = 1 << 20
+
+
+class LogPlanner:
+    """Plans the log of one store. ``found`` are codes by log offset, one list a place.
+
+    ``log_end`` is where the check saw the log end; ``closed``: the store was closed cleanly, so
+    units behind that end tell of messages that were there.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        files: StoreFiles,
+        found: dict[int, list[str]],
+        log_end: int,
+        *,
+        closed: bool,
+    ) -> None:
+        self._root = root
+        self._files = files
+        self._log = files.log
+        self._size = files.log.file_size
+        self._found = found
+        self._log_end = log_end
+        self._closed = closed
+        self.queues: set[tuple[str, int]] = set()
+        """Queues that have units of messages that are gone for good, and so are to be rebuilt."""
+
+    def steps(self) -> Iterator[Step]:
+        """Give all steps, in the order of execution."""
+        present = self._log.relist()
+        damaged = sorted({place - place % self._size for place in self._found})
+        walked = {
+            first: self._contents(first)
+            for first in damaged
+            if first in present and first < self._log_end
+        }
+        gone = {first for first, seen in walked.items() if self._is_foreign(first, seen)}
+        moves = {
+            first: first + seen.shift
+            for first, seen in walked.items()
+            if seen.shift is not None and first not in gone
+        }
+        yield from self._lengths(present)
+        for first in sorted(gone):
+            yield self._away(first, _FOREIGN, "it is of another log")
+        right = set(present) - gone - set(moves)
+        yield from self._moves(moves, right)
+        kept = right | set(moves.values())
+        yield from self._missing(kept)
+        yield from self._regions({first: walked[first] for first in walked.keys() & right})
+        yield from self._behind_end(present)
+
+    # -- whole files --------------------------------------------------------------------------
+
+    def _contents(self, first: int) -> Contents:
+        why = {
+            place: codes[0]
+            for place, codes in self._found.items()
+            if first <= place < first + self._size
+        }
+        suspects = {place for place, code in why.items() if code in _SUSPECT}
+        last = self._log_end <= first + self._size
+        end = min(first + self._size, self._log_end)
+        right = fitting_records(self._log, first, end, suspects)
+        self.queues |= set(right.values())
+        suspects -= right.keys()
+        return contents(self._log, first, end, why, suspects, last=last)
+
+    def _is_foreign(self, first: int, seen: Contents) -> bool:
+        return seen.shift is None and _FOREIGN in self._codes(first)
+
+    def _codes(self, first: int) -> set[str]:
+        return {
+            code
+            for place, codes in self._found.items()
+            if first <= place < first + self._size
+            for code in codes
+        }
+
+    def _lengths(self, present: list[int]) -> Iterator[Step]:
+        for first in present:
+            length = Path(self._log.path(first)).stat().st_size
+            if length == self._size:
+                continue
+            path = _name(first)
+            if length > self._size:
+                what = f"cut to {self._size} bytes, the length of this store's files"
+                cost = ""
+                at, count = self._size, length - self._size
+            else:
+                what = f"lengthened by zeros to {self._size} bytes"
+                cost = "what was in the missing part is lost"
+                at, count = length, self._size - length
+            yield Step(Action.SET_LENGTH, path, at, count, _LENGTH, what, cost, None if cost else 0)
+
+    def _away(self, first: int, why: str, what: str) -> Step:
+        length = Path(self._log.path(first)).stat().st_size
+        return Step(
+            Action.QUARANTINE, _name(first), None, length, why, what, old_crc=self._crc(first)
+        )
+
+    def _moves(self, moves: dict[int, int], right: set[int]) -> Iterator[Step]:
+        """Files whose records say that they lie elsewhere: all are taken away, then put there."""
+        what = "its records say that they lie elsewhere"
+        for first in sorted(moves):
+            yield self._away(first, _MISPLACED, what)
+        for first, target in sorted(moves.items()):
+            if target not in right:
+                yield self._bring_back(target, _name(first), self._crc(first))
+
+    def _bring_back(self, target: int, source: str, crc: int) -> Step:
+        return Step(
+            Action.BRING_BACK,
+            _name(target),
+            None,
+            self._size,
+            _MISPLACED,
+            f"the records of {source} say that they lie here",
+            old_crc=crc,
+            source=source,
+        )
+
+    def _from_quarantine(self, first: int) -> str | None:
+        """A file that an earlier run took away because it lay in a wrong place: this one."""
+        for folder in sorted((self._root / OURS / QUARANTINE).glob("*"), reverse=True):
+            for piece in read_manifest(folder):
+                kept = folder / str(piece["kept"])
+                if (piece["why"], piece["kind"]) != (_MISPLACED, "moved") or not kept.exists():
+                    continue
+                with kept.open("rb") as file:
+                    try:
+                        head = read_head(file.read(128))
+                    except RecordError:
+                        continue
+                if head.physical_offset == first and kept.stat().st_size == self._size:
+                    return str(kept.relative_to(self._root))
+        return None
+
+    def _missing(self, kept: set[int]) -> Iterator[Step]:
+        """Files that are missing between others, and the last one if units tell of it."""
+        if not kept:
+            return
+        wanted = set(range(min(kept), max(kept), self._size)) - kept
+        for first in sorted(wanted):
+            found = self._from_quarantine(first)
+            if found is not None:
+                yield self._bring_back(first, found, 0)
+            else:
+                end = first + self._size
+                yield self._make(first, units_into(self._files, [(first, end)]), last=False)
+        tail = self._tail_units()
+        first = max(kept) + self._size
+        if tail and tail[0].offset >= first:
+            yield self._make(first, tail, last=True)
+
+    def _make(self, first: int, units: list[Pointing], *, last: bool) -> Step:
+        """A file in place of a lost one. The last record of each queue that ended in it is kept:
+        else new messages would get the numbers of lost ones, and be taken for consumed."""
+        time = self._time_near(first)
+        records: list[Replaced] = []
+        at = first
+        for unit in units:
+            wanted = Replaced(*unit[2:5], unit.offset, unit.size, time)
+            gap = unit.offset - at
+            if not unit.is_last or gap < 0 or 0 < gap < LEAST_FILLER or not wanted.fits():
+                continue
+            records += [*fillers(at, unit.offset, time), wanted]
+            at = unit.end
+        places = {record.commitlog_offset for record in records}
+        self.queues |= {(u.topic, u.queue_id) for u in units if u.offset not in places}
+        left = first + self._size - at
+        what = "a file of one blank record, which every reader passes"
+        if records:
+            kept = sum(not record.sys_flag for record in records)
+            what = f"a file of records of zeros that keep the ends of {kept} queues"
+        return Step(
+            Action.MAKE_FILE,
+            _name(first),
+            None,
+            self._size,
+            _MISSING,
+            what,
+            f"{len(units)} messages that were in it are lost",
+            len(units),
+            records=tuple(records),
+            data=b"" if last or left < BLANK_SIZE else blank_record(left),
+        )
+
+    def _time_near(self, first: int) -> int:
+        """Store time of the record that follows a place, or of the file's before."""
+        for place in (first + self._size, first - self._size):
+            file = self._log.at(place) if place >= 0 else None
+            if file is not None and (time := record_time(file.view, 0)):
+                return time
+        return 0
+
+    # -- bytes --------------------------------------------------------------------------------
+
+    def _regions(self, walked: dict[int, Contents]) -> Iterator[Step]:
+        every = [(r.start, r.end) for seen in walked.values() for r in seen.regions]
+        units = units_into(self._files, every)
+        for first, seen in walked.items():
+            yield from self._of_file(first, seen.regions, units)
+
+    def _of_file(self, first: int, regions: list[Region], units: list[Pointing]) -> Iterator[Step]:
+        file = self._log.at(first)
+        assert file is not None
+        planner = RegionPlanner(first, self._size, file.view)
+        for region in regions:
+            inside = [u for u in units if region.start <= u.offset and u.end <= region.end]
+            yield from planner.steps(region, inside)
+        self.queues |= planner.dropped
+
+    def _tail_units(self) -> list[Pointing]:
+        """Units of records one behind the other from the log's end on, after a clean exit."""
+        if not self._closed:
+            return []
+        chain: list[Pointing] = []
+        at = self._log_end
+        for unit in units_into(self._files, [(at, 1 << 62)]):
+            following = at - at % self._size + self._size
+            if unit.end > unit.offset - unit.offset % self._size + self._size:
+                break
+            if unit.offset == at or (unit.offset == following and not chain and at % self._size):
+                chain.append(unit)
+                at = unit.end
+        return chain
+
+    def _behind_end(self, present: list[int]) -> Iterator[Step]:
+        """What lies behind the log's end: records that units tell of, or left-over bytes."""
+        end = self._log_end
+        first = end - end % self._size
+        tail = [unit for unit in self._tail_units() if unit.offset < first + self._size]
+        file = self._log.at(first)
+        if file is not None and tail:
+            time = self._last_time(first)
+            region = Region(end, tail[-1].end, _TAIL, {}, time, 0, ends_file=False)
+            yield from self._of_file(first, [region], tail)
+            end = tail[-1].end
+        codes = self._codes(first)
+        if file is not None and {_TORN, _BEHIND} & codes:
+            position = end - first
+            used = _used(self._log.path(first), position)
+            if used > position:
+                yield Step(
+                    Action.CLEAR,
+                    _name(first),
+                    position,
+                    used - position,
+                    _TORN,
+                    f"{used - position} bytes behind the last whole record become zeros",
+                    "nobody had an acknowledgement for what was being written here",
+                    old_crc=crc32(file.view[position:used]),
+                )
+        for later in present:
+            if later >= end and later != first and _BEHIND in self._codes(later):
+                yield self._away(later, _BEHIND, "it lies behind the log's end")
+
+    def _last_time(self, first: int) -> int:
+        seen = contents(self._log, first, self._log_end, {}, set(), last=True)
+        return seen.last_time
+
+    def _crc(self, first: int) -> int:
+        file = self._log.at(first)
+        crc = 0
+        if file is not None:
+            for start in range(0, file.length, _STEP):
+                crc = crc32(file.view[start : start + _STEP], crc)
+        return crc
+
+
+def _name(first: int) -> str:
+    return f"{COMMITLOG}/{file_name(first)}"
+
+
+def _used(path: str, start: int) -> int:
+    """Position behind the last byte that is not zero, ``start`` if there is none behind it."""
+    fs = FileSystem()
+    fd = fs.open(Path(path), writable=False)
+    try:
+        for first, end in reversed(fs.data_ranges(fd, start, fs.size(fd))):
+            while end > first:
+                begin = max(first, end - _STEP)
+                block = fs.read(fd, end - begin, begin).rstrip(b"\0")
+                if block:
+                    return begin + len(block)
+                end = begin
+    finally:
+        fs.close(fd)
+    return start

@@ -1,0 +1,265 @@
+"""From the findings of a check to a plan: which steps make the store whole again.
+
+A finding says that something is wrong; what is done about it follows from the files themselves.
+The log first, then what is made from it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from storage.files.read_files import StoreFiles
+from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
+from storage.format.names import ABORT, CHECKPOINT, COMMITLOG, CONSUMEQUEUE, INDEX, parse_file_name
+from storage.verify import Code, Finding, Part, Severity
+
+from .heads import mended_head, sanitized_properties
+from .log_planning import LogPlanner
+from .steps import Action, Plan, Step
+from .units_into import Pointing, units_into
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+    from storage.verify import Report
+
+_OF_INDEX: Final = "INDEX_"
+_UNTOUCHED: Final = frozenset({"PROPERTIES_DAMAGED", "STORE_TIME_BACK"})
+"""Codes of log findings that say nothing about where records are."""
+
+
+def make_plan(view: StoreView, report: Report, only: Iterable[Part] | None = None) -> Plan:
+    """Plan what mends the findings of ``report``, a check of the whole store.
+
+    ``only`` limits it to some parts. Reads only. Raises OSError.
+    """
+    parts = frozenset(Part) if only is None else frozenset(only)
+    return _Planning(view, report, parts).plan()
+
+
+class _Planning:
+    def __init__(self, view: StoreView, report: Report, parts: frozenset[Part]) -> None:
+        self._view = view
+        self._root = view.root
+        self._report = report
+        self._parts = parts
+        self._files = StoreFiles(view.root, view.config)
+        self._findings = [f for f in report.findings if f.severity is not Severity.INFO]
+        self._queues: dict[tuple[str, int], str] = {}
+
+    def plan(self) -> Plan:
+        steps: list[Step] = []
+        if Part.LOG in self._parts:
+            steps += self._log_steps()
+        if Part.QUEUE in self._parts:
+            steps += self._queue_steps()
+        if Part.INDEX in self._parts:
+            steps += self._index_steps()
+        if Part.CONFIG in self._parts:
+            steps += self._config_steps()
+        if Part.LOG in self._parts:
+            steps += self._checkpoint_steps()
+        return Plan(steps, self._report.log_end)
+
+    # -- log ----------------------------------------------------------------------------------
+
+    def _log_steps(self) -> Iterator[Step]:
+        found: dict[int, list[str]] = {}
+        properties = []
+        for finding in self._findings:
+            place = self._log_place(finding)
+            if place is None:
+                continue
+            if finding.code in _UNTOUCHED:
+                properties.append(finding)
+            else:
+                found.setdefault(place, []).append(str(finding.code))
+        closed = not (self._root / ABORT).exists()
+        planner = LogPlanner(self._root, self._files, found, self._report.log_end, closed=closed)
+        steps = list(planner.steps()) if found or self._is_short() else []
+        yield from steps
+        self._queues |= dict.fromkeys(planner.queues, "UNIT_WITHOUT_RECORD")
+        for finding in properties:
+            yield from self._properties(finding)
+        yield from self._prepared()
+
+    def _is_short(self) -> bool:
+        """Whether units tell of records behind the log's end."""
+        return any(f.code == Code.UNIT_BEHIND_END for f in self._findings)
+
+    def _log_place(self, finding: Finding) -> int | None:
+        folder, _, name = finding.file.partition("/")
+        first = parse_file_name(name)
+        if folder != COMMITLOG or first is None or finding.code.startswith(_OF_INDEX):
+            return None
+        return first + (finding.position or 0)
+
+    def _properties(self, finding: Finding) -> Iterator[Step]:
+        place = self._log_place(finding)
+        assert place is not None
+        record = self._record(place)
+        clean = sanitized_properties(record) if record else None
+        if record and clean:
+            yield Step(
+                Action.MEND,
+                finding.file,
+                finding.position,
+                len(record),
+                str(finding.code),
+                'bytes of its properties that are no text become "?"; its body stays',
+                "these properties of the message are lost",
+                old_crc=crc32(record),
+                data=clean,
+            )
+
+    def _prepared(self) -> Iterator[Step]:
+        """Records with a unit that say they are half messages, which have none."""
+        codes = (Code.UNIT_WRONG, Code.UNIT_WITHOUT_RECORD)
+        wrong = {self._queue_of(f) for f in self._findings if f.code in codes}
+        if not wrong - {None}:
+            return
+        everything = units_into(self._files, [(self._view.log_min_offset(), self._report.log_end)])
+        for unit in everything:
+            if (unit.topic, unit.queue_id) not in wrong:
+                continue
+            record = self._record(unit.offset, unit.size)
+            if record and record[39] & 0x4 and (mended := mended_head(record, unit)):
+                size = self._view.config.mapped_file_size_commit_log
+                position = unit.offset % size
+                if not _says(record, unit):
+                    continue
+                yield Step(
+                    Action.MEND,
+                    f"{COMMITLOG}/{unit.offset - position:020d}",
+                    position,
+                    unit.size,
+                    str(Code.UNIT_WRONG),
+                    f"{unit.topic} queue {unit.queue_id} offset {unit.queue_offset}: "
+                    "it has a unit, so it is no half message",
+                    old_crc=crc32(record),
+                    data=mended,
+                )
+
+    def _record(self, place: int, size: int | None = None) -> bytes | None:
+        """The bytes of a record, None if its file ends before."""
+        position = place % self._files.log.file_size
+        file = self._files.log.at(place - position)
+        if file is None or position + 8 > file.length:
+            return None
+        if size is None:
+            size = int.from_bytes(file.view[position : position + 4], "big", signed=True)
+        record = bytes(file.view[position : position + max(0, size)])
+        return record if len(record) == size else None
+
+    # -- queues and index ---------------------------------------------------------------------
+
+    def _queue_of(self, finding: Finding) -> tuple[str, int] | None:
+        parts = finding.file.split("/")
+        if parts[0] != CONSUMEQUEUE or len(parts) < 3 or not parts[2].isdigit():
+            return None
+        return parts[1], int(parts[2])
+
+    def _queue_steps(self) -> Iterator[Step]:
+        for finding in self._findings:
+            queue = self._queue_of(finding)
+            if queue is not None:
+                self._queues.setdefault(queue, str(finding.code))
+        for (topic, queue_id), why in sorted(self._queues.items()):
+            folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
+            yield Step(
+                Action.REBUILD_QUEUE,
+                f"{CONSUMEQUEUE}/{topic}/{queue_id}",
+                None,
+                _bytes_in(folder),
+                why,
+                f"{topic} queue {queue_id} is made anew from the log",
+            )
+
+    def _index_steps(self) -> Iterator[Step]:
+        wrong = [f for f in self._findings if f.code.startswith(_OF_INDEX)]
+        if wrong:
+            yield Step(
+                Action.REBUILD_INDEX,
+                INDEX,
+                None,
+                _bytes_in(self._root / INDEX),
+                str(wrong[0].code),
+                "the index is made anew from the log",
+            )
+
+    # -- the rest -----------------------------------------------------------------------------
+
+    def _config_steps(self) -> Iterator[Step]:
+        for finding in self._findings:
+            if finding.code == Code.CONFIG_FROM_BAK:
+                path = self._root / finding.file
+                bak = path.with_name(path.name + ".bak").read_bytes()
+                yield Step(
+                    Action.RESTORE,
+                    finding.file,
+                    None,
+                    len(bak),
+                    str(finding.code),
+                    "it gets the content of its .bak",
+                    "the last change of it is lost",
+                    old_crc=crc32(path.read_bytes()) if path.exists() else None,
+                    data=bak,
+                )
+            elif finding.code == Code.CONFIG_UNREADABLE:
+                yield Step(
+                    Action.NONE,
+                    finding.file,
+                    None,
+                    None,
+                    str(finding.code),
+                    "neither it nor its .bak can be read; see 'rmqctl store recover-config' and "
+                    "'rmqctl store recover-offsets'",
+                )
+
+    def _checkpoint_steps(self) -> Iterator[Step]:
+        """A checkpoint vouches for what is on the device: for nothing after a crash."""
+        code = next((str(f.code) for f in self._findings if f.file == CHECKPOINT), None)
+        if code is None:
+            return
+        path = self._root / CHECKPOINT
+        closed = not (self._root / ABORT).exists()
+        newest = self._newest_time() if closed else 0
+        yield Step(
+            Action.CHECKPOINT,
+            CHECKPOINT,
+            None,
+            CHECKPOINT_SIZE,
+            code,
+            f"it vouches for the log up to store time {newest}" if newest else "it is made empty",
+            old_crc=crc32(path.read_bytes()) if path.exists() else None,
+            data=CheckpointData(newest, newest, newest).pack(),
+        )
+
+    def _newest_time(self) -> int:
+        """Store time of the newest message that a queue tells of (ms), 0 without any."""
+        view = self._view
+        times = [0]
+        for topic, queue_id in view.queues():
+            end = view.max_offset_in_queue(topic, queue_id)
+            times.append(view.store_timestamp(topic, queue_id, end - 1) or 0 if end else 0)
+        return max(times)
+
+
+def _says(record: bytes, unit: Pointing) -> bool:
+    """Whether a record names the place of its unit, but for its kind."""
+    own = (
+        int.from_bytes(record[12:16], "big", signed=True),
+        int.from_bytes(record[20:28], "big", signed=True),
+        int.from_bytes(record[28:36], "big", signed=True),
+    )
+    return own == (unit.queue_id, unit.queue_offset, unit.offset)
+
+
+def _bytes_in(folder: Path) -> int:
+    try:
+        return sum(entry.stat().st_size for entry in os.scandir(folder) if entry.is_file())
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
