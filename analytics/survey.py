@@ -95,6 +95,7 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
     Raises what ``StoreView.open`` raises.
     """
     with StoreView.open(ref.path) as view:
+        view.reads_log_at_random()
         table = _table(view)
         topics = view.topics()
         orphans = tuple(

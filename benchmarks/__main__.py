@@ -34,6 +34,7 @@ _NAMES = (
     "memory",
     "desk",
     "report",
+    "scale",
     "growth",
 )
 

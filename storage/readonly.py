@@ -308,6 +308,10 @@ class StoreView:
 
         return gather_store_timestamps(self._files.log, places, sizes)
 
+    def reads_log_at_random(self) -> None:
+        """Have nothing of the log read ahead from now on: for who looks at few of its records."""
+        self._files.log.reads_at_random()
+
     def earliest_message_time(self, topic: str, queue_id: int) -> int | None:
         """Store time of a queue's first message in ms, None for an empty queue."""
         return self.store_timestamp(topic, queue_id, self.min_offset_in_queue(topic, queue_id))

@@ -86,6 +86,7 @@ def _of(work: Work) -> tuple[StoreView, Edges]:
     view = _KEPT.views.get(work.root)
     if view is None:
         view = _KEPT.views[work.root] = StoreView.open(work.root)
+        view.reads_log_at_random()
     key = (work.root, *work.minutes)
     edges = _KEPT.edges.get(key)
     if edges is None:

@@ -63,7 +63,7 @@ class FileRow:
     (no permission, a failing disk) are raised as OSError.
     """
 
-    __slots__ = ("_budget", "_offsets", "directory", "file_size", "opened")
+    __slots__ = ("_at_random", "_budget", "_offsets", "directory", "file_size", "opened")
 
     def __init__(self, budget: MapBudget, directory: str, file_size: int) -> None:
         self._budget = budget
@@ -72,6 +72,13 @@ class FileRow:
         self.opened: dict[int, ReadMap] = {}
         """The files that are mapped now; may change at any time."""
         self._offsets: list[int] = []
+        self._at_random = False
+
+    def reads_at_random(self) -> None:
+        """Have nothing read ahead: a look at a record costs a page of the disk, not 32."""
+        self._at_random = True
+        for found in list(self.opened.values()):
+            found.map.madvise(mmap.MADV_RANDOM)
 
     def at(self, file_from_offset: int) -> ReadMap | None:
         """The file that begins at this offset, or None if there is none or it is empty."""
@@ -141,6 +148,8 @@ class FileRow:
                 found = ReadMap(mmap.mmap(fd, length, access=mmap.ACCESS_READ), info.st_ino)
             finally:
                 os.close(fd)
+            if self._at_random:
+                found.map.madvise(mmap.MADV_RANDOM)
             if length == self.file_size:  # a shorter one may still grow: look again next time
                 self.opened[file_from_offset] = found
                 budget.opened(self.opened, file_from_offset)

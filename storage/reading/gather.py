@@ -5,6 +5,7 @@ For reports that look at one record in a thousand, or at all of them, and want n
 
 from __future__ import annotations
 
+import mmap
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 UNREADABLE: Final = -1
 _BORN_HOST_IPV6: Final = 0x10
+_DENSE_BYTES: Final = 16 << 10
 _EARLY: Final = store_timestamp_position(0)
 _LATE: Final = store_timestamp_position(_BORN_HOST_IPV6)
 _MAGICS: Final = np.array((MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2), np.int32)
@@ -54,6 +56,9 @@ def _in_file(
     file = log.at(first)
     if file is None or file.length < MIN_RECORD_SIZE:
         return found
+    # Nothing is read ahead but where most of what that brings is looked at.
+    dense = positions[-1] - positions[0] < len(positions) * _DENSE_BYTES
+    file.map.madvise(mmap.MADV_NORMAL if dense else mmap.MADV_RANDOM)
     fits = (positions >= 0) & (sizes >= MIN_RECORD_SIZE) & (positions + sizes <= file.length)
     at = positions[fits]
     ints, longs = _every(file.view, ">i4", 4), _every(file.view, ">i8", 8)
