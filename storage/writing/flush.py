@@ -31,6 +31,7 @@ from storage.sharing.page import SharedPage, Word
 from storage.sharing.services import TimedServices
 
 from .checkpoint import StoreCheckpoint
+from .group_commit import GroupCommit
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -50,7 +51,8 @@ class Flusher:
         self._page = page
         self._gate = gate
         self._checkpoint = StoreCheckpoint(fs, root)
-        self._syncing = threading.Lock()  # one sync at a time; the others wait for its result
+        self._syncing = threading.Lock()  # one sync at a time
+        self._commits = GroupCommit(lambda: page.words[Word.FLUSHED_TO], self.sync_log)
 
     # -- the log ------------------------------------------------------------------------------
 
@@ -63,14 +65,7 @@ class Flusher:
         """
         start = time.monotonic()
         limit = self._config.sync_flush_timeout_ms / 1000
-        if not self._syncing.acquire(timeout=limit):
-            return PutMessageStatus.FLUSH_DISK_TIMEOUT
-        try:
-            if self._page.words[Word.FLUSHED_TO] < end:
-                self._sync_log()
-        finally:
-            self._syncing.release()
-        if time.monotonic() - start > limit:
+        if not self._commits.commit(end, limit) or time.monotonic() - start > limit:
             return PutMessageStatus.FLUSH_DISK_TIMEOUT
         return PutMessageStatus.PUT_OK
 
