@@ -10,7 +10,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -148,8 +150,12 @@ class Cluster:
         if "acknowledged SEND_OK" not in done.stdout:
             raise NotMeasurableError(f"no message went through: {done.stderr[-500:]}")
 
-    def mqadmin(self, *arguments: str) -> tuple[float, float]:
-        """Run a command of mqadmin; seconds until its output was there, and until it ended."""
+    def mqadmin(self, *arguments: str, quiet_s: float | None = None) -> tuple[float, float]:
+        """Run a command of mqadmin; seconds until its output was there, and until it ended.
+
+        With ``quiet_s`` it is killed when it has printed nothing more for so long: what it does
+        then is to wait for three seconds.
+        """
         java = command(
             "org.apache.rocketmq.tools.command.MQAdminStartup",
             *arguments,
@@ -167,14 +173,24 @@ class Cluster:
             assert process.stdout is not None
             assert process.stderr is not None
             printed, last = b"", start
-            while piece := os.read(process.stdout.fileno(), 1 << 16):
+            while True:
+                given = None if not printed else quiet_s
+                if not select.select([process.stdout], [], [], given)[0]:
+                    process.kill()
+                    break
+                if not (piece := os.read(process.stdout.fileno(), 1 << 16)):
+                    break
                 printed += piece
                 last = perf_counter()
             process.wait()
             end = perf_counter()
             killer.cancel()
             error = process.stderr.read().decode(errors="replace")
-        if process.returncode or not printed.strip() or "Exception" in error:
+        if (
+            process.returncode not in {0, -signal.SIGKILL}
+            or not printed.strip()
+            or "Exception" in error
+        ):
             raise NotMeasurableError(f"mqadmin {arguments[0]}: {error[-500:] or 'no output'}")
         return last - start, end - start
 

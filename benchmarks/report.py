@@ -26,6 +26,12 @@ class Goal:
         """Whether the ratio is on the right side."""
         return ratio <= self.value if self.at_most else ratio >= self.value
 
+    def stretch_met_by(self, ratio: float) -> bool:
+        """Whether the stretch is met; False if there is none."""
+        if self.stretch is None:
+            return False
+        return ratio <= self.stretch if self.at_most else ratio >= self.stretch
+
     def distance(self, ratio: float) -> float:
         """How many times better than the goal; below 1 it is missed."""
         return self.value / ratio if self.at_most else ratio / self.value

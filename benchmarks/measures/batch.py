@@ -32,8 +32,8 @@ def measure(run: Run) -> Iterator[Row | Missing]:
             else:
                 peers.append(name)
     yield from _thousands(run, peers)
-    for body in _BODIES:
-        for size in _SIZES:
+    for body in (1024,) if run.quick else _BODIES:
+        for size in (100,) if run.quick else _SIZES:
             if (body, size) != (1024, _BATCH):
                 yield from _others(run, peers, body, size)
 

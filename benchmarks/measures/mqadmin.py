@@ -30,6 +30,7 @@ _TOPIC = "benchmark"
 _GROUP = "readers"
 _QUEUES = 4
 _KEY = "order-77"
+_QUIET_S = 0.5
 
 
 def measure(run: Run) -> Iterator[Row]:
@@ -77,18 +78,20 @@ def _compare(run: Run, root: Path, cluster: Cluster) -> Iterator[Row]:
         command = [*rmqctl(), "-S", str(root), *mine]
         prompts[name] = []
         contestants[name] = partial(seconds_of, command)
-        contestants[f"java {name}"] = partial(_mqadmin, cluster, its, prompts[name])
+        contestants[f"java {name}"] = partial(_mqadmin, run, cluster, its, prompts[name])
     times = run.take_turns("mqadmin", contestants)
     for name in commands:
         ratios = times.ratios(f"java {name}", name)
         texts = (f"{times.median(name) * 1e3:.0f} ms", f"{times.median(f'java {name}'):.2f} s")
         yield row(f"mqadmin/{name}", texts, ratios, detail="to its output", samples=times.of)
+        if run.quick:
+            continue
         waits = prompts[name][-len(ratios) :]  # the first was the warming round's
         until = [wait / mine for wait, mine in zip(waits, times.of[name], strict=True)]
         yield Row(f"... {name}, to the prompt", texts[0], f"{median(waits):.2f} s", until)
 
 
-def _mqadmin(cluster: Cluster, arguments: list[str], waits: list[float]) -> float:
-    printed, ended = cluster.mqadmin(*arguments)
+def _mqadmin(run: Run, cluster: Cluster, arguments: list[str], waits: list[float]) -> float:
+    printed, ended = cluster.mqadmin(*arguments, quiet_s=_QUIET_S if run.quick else None)
     waits.append(ended)
     return printed

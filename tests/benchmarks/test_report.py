@@ -1,0 +1,102 @@
+"""What was measured is told as it is: goals, tables, the page and its picture."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks.contest import take_turns
+from benchmarks.document import Finding, Session, write_document
+from benchmarks.goals import BY_KEY, TARGETS, row
+from benchmarks.plot import goals_plot
+from benchmarks.report import Goal, Row, table
+
+
+def session(*rows: Row) -> Session:
+    return Session(
+        findings={"single": Finding(rows, 1.0, "One message a call.")},
+        missing={"batches vs Redis": "redis is not installed\nat all"},
+        shape={"processors": "2"},
+        versions={"Python": "3.11"},
+        command="python -m benchmarks",
+        rounds=5,
+        quick=False,
+        ended=0.0,
+    )
+
+
+def test_everybody_runs_once_a_round_and_first_in_turn() -> None:
+    order: list[str] = []
+
+    def contestant(name: str, seconds: float) -> float:
+        order.append(name)
+        return seconds
+
+    times = take_turns(
+        {"a": lambda: contestant("a", 2.0), "b": lambda: contestant("b", 1.0)}, rounds=2
+    )
+    assert order == ["b", "a", "a", "b", "b", "a"]  # the first two warm up
+    assert times.of == {"a": [2.0, 2.0], "b": [1.0, 1.0]}
+    assert times.ratios("a", "b") == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("goal", "ratio", "met", "stretch", "distance"),
+    [
+        (Goal(2, stretch=4), 3.0, True, False, 1.5),
+        (Goal(2, stretch=4), 4.0, True, True, 2.0),
+        (Goal(2), 1.0, False, False, 0.5),
+        (Goal(2, at_most=True, stretch=1), 1.0, True, True, 2.0),
+        (Goal(2, at_most=True), 4.0, False, False, 0.5),
+    ],
+)
+def test_a_goal_is_met_from_its_side(
+    goal: Goal, ratio: float, met: bool, stretch: bool, distance: float
+) -> None:
+    assert goal.met_by(ratio) is met
+    assert goal.stretch_met_by(ratio) is stretch
+    assert goal.distance(ratio) == distance
+
+
+def test_the_median_of_the_rounds_is_judged() -> None:
+    judged = row("exclusive/lmdb", ("1 us", "2 us"), [9.0, 1.0, 1.1], detail="1 KiB")
+    assert judged.ratio == 1.1
+    assert judged.met is False
+    assert "1.10 x (1.00..9.00) >= 1.2 MISSED" in " ".join(table([judged]).split())
+
+
+def test_each_goal_is_stated_once() -> None:
+    assert len(BY_KEY) == len(TARGETS)
+    assert len({target.what for target in TARGETS}) == len(TARGETS)
+
+
+def test_the_page_says_what_is_met_missed_and_not_measured(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    met = row("exclusive/lmdb", ("1 us", "2 us"), [2.0])
+    missed = row("shared/lmdb", ("1 us", "2 us"), [0.5])
+    write_document(page, session(met, missed))
+    text = page.read_text()
+    assert "| single append, exclusive, vs lmdb | 2.00 x (2.00..2.00) | >= 1.2 | yes |" in text
+    assert (
+        "| single append, shared, vs lmdb | 0.50 x (0.50..0.50) | >= 0.8 (1.2) | MISSED |" in text
+    )
+    assert "| single append, shared, vs Redis | not measured |" in text
+    assert f"1 of {len(TARGETS)} are met, 2 were measured." in text
+    assert "* batches vs Redis: redis is not installed" in text
+    assert (page.parent / "pictures" / "benchmarks.svg").is_file()
+    for line in text.splitlines():
+        assert len(line) <= 100 or line.startswith("|")
+
+
+def test_the_picture_has_a_bar_on_the_right_side_of_the_line() -> None:
+    better = row("exclusive/lmdb", ("", ""), [4.8])
+    worse = row("durable/device", ("", ""), [3.2])
+    text = goals_plot([better, worse])
+    root = ElementTree.fromstring(text)
+    bars = [one for one in root.iter("{http://www.w3.org/2000/svg}rect") if one.get("x")]
+    line = re.search(r'<path d="M(\d+) [^"]*" stroke="#333"/>', text)
+    assert line is not None
+    goal = int(line.group(1))
+    assert int(bars[0].attrib["x"]) == goal
+    assert int(bars[1].attrib["x"]) + int(bars[1].attrib["width"]) == goal
