@@ -147,6 +147,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
             "snapshot": Leaf("store_snapshot", "snapshot", "Copy a store while it runs"),
             "restore": Leaf("store_snapshot", "restore", "Make a store of a snapshot"),
+            "diff": Leaf("store_diff", "diff", "Compare two stores"),
         },
     ),
     "config": Noun(

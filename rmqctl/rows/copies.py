@@ -36,6 +36,19 @@ class RestoreRow(NamedTuple):
     applied: Annotated[bool | None, OmitNull("whether it was done")]
 
 
+class StoreDiffRow(NamedTuple):
+    """One difference of two stores."""
+
+    part: Annotated[str, "log, config, topic, group, queue, message or offset"]
+    name: Annotated[str, "the topic, the group, topic@group for an offset"]
+    queue_id: Annotated[int | None, "the queue, if it is of one"]
+    queue_offset: Annotated[int | None, "of the first message that differs"]
+    field: Annotated[str, "what differs; exists: one of both does not have it"]
+    a: Annotated[Any, "the first one's value, a message's id; null for none"]
+    b: Annotated[Any, "the second one's"]
+    note: Annotated[str | None, OmitNull("how many messages differ")]
+
+
 def snapshot_row(path: str, manifest: "Manifest", shared: int | None) -> SnapshotRow:
     """The row of a snapshot; ``shared`` is None where nobody knows."""
     log: dict[str, Any] = {"min_offset": manifest.log_min, "max_offset": manifest.log_end}

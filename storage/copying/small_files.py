@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +44,7 @@ from storage.format.names import (
 from .placing import Placer, set_times
 
 _BAK: Final = ".bak"
+_TMP: Final = ".tmp"
 _BEFORE_OURS: Final = ("samples", "handled.json", "redrives", "delays-ended.json")
 _BEFORE_CONFIG: Final = (DELAY_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE, CONSUMER_OFFSET_FILE)
 _NOT_OURS: Final = frozenset(
@@ -53,6 +55,7 @@ _ELSEWHERE: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS, CHE
 _NOT_OF_A_STORE: Final = frozenset({SNAPSHOT_MANIFEST, LOCK})
 _WHOLE_WITHIN_S: Final = 2.0
 _PAUSE_S: Final = 0.02
+_JUST_NOW_S: Final = 5.0
 
 Notes = dict[ProgressKey, QueueProgress]
 
@@ -82,11 +85,14 @@ def place_after(root: Path, stage: Path, placer: Placer) -> list[str]:
     notes = []
     early = {*_with_bak(_BEFORE_CONFIG)}
     (stage / CONFIG).mkdir(parents=True, exist_ok=True)
-    for path in _entries(root / CONFIG):
+    # Java deletes a file for a moment before it renames the one that is to take its place.
+    names = {path.name.removesuffix(_TMP) for path in _entries(root / CONFIG)}
+    for name in sorted(names - early):
+        path = root / CONFIG / name
         if path.is_dir():
-            _place_tree(path, stage / CONFIG / path.name, placer)
-        elif path.name not in early and not path.name.endswith(_STAGED):
-            notes += _place_json(path, stage / CONFIG / path.name)
+            _place_tree(path, stage / CONFIG / name, placer)
+        elif not name.endswith(_STAGED):
+            notes += _place_json(path, stage / CONFIG / name)
     for path in _entries(root / OURS):
         if path.name not in (*_BEFORE_OURS, OFFSETS_FILE):
             _place_ours(path, stage / OURS / path.name)
@@ -157,16 +163,22 @@ def _place_json(source: Path, target: Path) -> list[str]:
     """A settings file. Java deletes it before it renames the new one, and writes .bak in place."""
     read = _read(source)
     until = time.monotonic() + _WHOLE_WITHIN_S
-    waits_for = source.with_name(source.name + ".tmp")
-    while not _is_whole(read) if read is not None else waits_for.exists():
-        if time.monotonic() >= until:
-            break
+    while not _is_whole(read) and _is_being_written(source) and time.monotonic() < until:
         time.sleep(_PAUSE_S)
         read = _read(source)
     if read is None:
         return []
     _write(target, *read)
     return [] if _is_whole(read) else [f"{source} is not whole JSON; copied as it is"]
+
+
+def _is_being_written(path: Path) -> bool:
+    """Whether somebody has just written the file, or what will take its place."""
+    for name in (path, path.with_name(path.name + _TMP)):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if time.time_ns() - name.stat().st_mtime_ns < _JUST_NOW_S * 1e9:
+                return True
+    return False
 
 
 def _is_whole(read: tuple[bytes, int] | None) -> bool:

@@ -20,6 +20,7 @@ from rmqctl.output.fields import Field, Kind, fields_of
 from rmqctl.text.times import parse_time
 from rmqctl.tree import TREE, Leaf
 from storage.model import RESERVED_PROPERTIES
+from tests.support import golden
 from tests.support.cli import ROOT, run
 from tests.support.every_command import CALLS, WITHOUT_ROWS, Call
 from tests.support.rich_store import TEXTS, TOPIC, make_rich_store
@@ -51,6 +52,7 @@ def rich(tmp_path_factory):
     snapshot = place / "now" / "snapshot"
     assert run("store", "snapshot", "--save", snapshot, "--copy", "-S", made.root).code == 0
     made.words["snapshot"] = str(snapshot)
+    made.words["other"] = str(golden.extract("basic-4.9", place / "now"))
     shutil.copytree(place / "now", place / "kept")
     made.words["new"] = str(place / "now" / "new")
     return made
