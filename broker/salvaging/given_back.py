@@ -6,6 +6,7 @@ ORIGIN_MESSAGE_ID. From there on
 
     attempt 1 was read in the queue of the message with that id
     attempt n was read in the group's retry topic, where attempt n - 1 lies
+    or, by one who consumes in order, n times in the queue itself; he sends it away himself
 
 Left out is what was not given back by a consumer of that queue: what rmqctl has redriven, and
 what a group gave back that reads another one's dead letters (its attempts do not begin at 1).
@@ -20,6 +21,7 @@ from broker.retrying.lineage import REDRIVES
 from storage.format.message_id import parse_offset_msg_id
 from storage.model import (
     DLQ_GROUP_TOPIC_PREFIX,
+    PROPERTY_MAX_RECONSUME_TIMES,
     PROPERTY_ORIGIN_MESSAGE_ID,
     PROPERTY_REAL_TOPIC,
     PROPERTY_RETRY_TOPIC,
@@ -45,6 +47,7 @@ class _Back(NamedTuple):
     attempt: int
     message: MessageExt
     dead: bool
+    self_sent: bool
 
 
 def given_back(view: StoreView) -> list[Dealt]:
@@ -59,15 +62,16 @@ def given_back(view: StoreView) -> list[Dealt]:
     events = []
     for back in backs:
         topic = back.message.get_property(PROPERTY_RETRY_TOPIC) or ""
-        if back.attempt == 1:
+        places = lying.get((back.group, back.origin, back.attempt - 1), [])
+        found = None
+        if back.attempt == 1 or (back.self_sent and not places):
             key = (topic, back.origin)
             if key not in origins:
                 origins[key] = _origin(view, *key)
             found = origins[key]
-        else:
+        elif len(places) == 1:
             topic = RETRY_GROUP_TOPIC_PREFIX + back.group
-            places = lying.get((back.group, back.origin, back.attempt - 1), [])
-            found = places[0] if len(places) == 1 else None
+            found = places[0]
         told_before = (back.group, back.origin, back.attempt) in told
         told.add((back.group, back.origin, back.attempt))
         if found is None:
@@ -94,15 +98,22 @@ def _backs(view: StoreView) -> Iterator[_Back]:
         if not dead and topic != SCHEDULE_TOPIC:
             continue
         for message in _messages(view, topic, queue_id):
-            group = topic.removeprefix(DLQ_GROUP_TOPIC_PREFIX)
-            if not dead:
-                target = message.get_property(PROPERTY_REAL_TOPIC) or ""
-                group = target.removeprefix(RETRY_GROUP_TOPIC_PREFIX)
-                if group == target:
-                    continue
+            target = message.get_property(PROPERTY_REAL_TOPIC)
+            if dead and target is not None:
+                continue  # it has waited in the delay topic, and was given back when it came there
+            group = _group_of(target or topic)
             origin = message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)
-            if origin and message.get_property(REDRIVES) is None:
-                yield _Back(group, origin, message.reconsume_times, message, dead)
+            if group and origin and message.get_property(REDRIVES) is None:
+                own = message.get_property(PROPERTY_MAX_RECONSUME_TIMES) is not None
+                yield _Back(group, origin, message.reconsume_times, message, dead, own)
+
+
+def _group_of(topic: str) -> str | None:
+    """Whose retries or dead letters a topic holds."""
+    for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
+        if topic.startswith(prefix):
+            return topic.removeprefix(prefix)
+    return None
 
 
 def _retries(
@@ -134,7 +145,11 @@ def _origin(view: StoreView, topic: str, msg_id: str) -> tuple[int, int] | None:
     low, high = view.log_min_offset(), view.log_max_offset()
     message = view.look_message_by_offset(offset) if low <= offset < high else None
     if message is None or message.offset_msg_id != msg_id:
-        named = [m for m in view.find_unique(topic, msg_id) if not m.reconsume_times]
+        named = [
+            found
+            for found in view.find_unique(topic, msg_id)
+            if found.msg_id == msg_id and not found.reconsume_times
+        ]
         message = named[0] if len(named) == 1 else None
     if message is None or message.topic != topic or message.reconsume_times:
         return None

@@ -12,7 +12,12 @@ from broker.salvaging.sights import Source
 from client.tracing.trace import TraceContext, TraceType, decode_traces
 from storage.format.errors import BodyError
 from storage.format.message_id import parse_offset_msg_id
-from storage.model import RETRY_GROUP_TOPIC_PREFIX, TRACE_TOPIC, retry_topic
+from storage.model import (
+    DLQ_GROUP_TOPIC_PREFIX,
+    RETRY_GROUP_TOPIC_PREFIX,
+    TRACE_TOPIC,
+    retry_topic,
+)
 
 if TYPE_CHECKING:
     from storage.model import MessageExt
@@ -56,6 +61,8 @@ def traced(view: "StoreView", trace_topic: str = TRACE_TOPIC) -> list[Dealt]:
             again = before and telling in begun
             if before:
                 begun.add(telling)
+                if attempt and not place[0].startswith(RETRY_GROUP_TOPIC_PREFIX):
+                    continue  # tried again in order: it did not come anew
             elif not (context.success and context.context_code in (_SUCCESS, -1)):
                 continue
             topic, queue_id, offset = place
@@ -100,19 +107,15 @@ class _Topics:
     ) -> tuple[str, int, int] | None:
         if attempt:
             topic = retry_topic(group)
-        else:
-            sent = self._record(view, msg_id)
-            if sent is None:
-                return None
-            topic = sent.topic
-        found = [
-            message
-            for message in view.find_unique(topic, msg_id)
-            if message.reconsume_times == attempt
-        ]
-        if len(found) != 1:
+            tried = [m for m in view.find_unique(topic, msg_id) if m.reconsume_times == attempt]
+            if tried:
+                return (topic, *_place(tried[0])) if len(tried) == 1 else None
+            # One who consumes in order has tried it again where it was.
+        sent = self._record(view, msg_id)
+        if sent is None:
             return None
-        return topic, found[0].queue_id, found[0].queue_offset
+        found = [m for m in _first_ones(view, sent.topic, msg_id) if m.topic == sent.topic]
+        return (sent.topic, *_place(found[0])) if len(found) == 1 else None
 
     def _record(self, view: "StoreView", msg_id: str) -> "MessageExt | None":
         """The message as its producer stored it, by the offset id that the producer traced."""
@@ -129,9 +132,19 @@ class _Topics:
         """The one message with that id, where its producer did not trace."""
         found = []
         for topic in {name for name, _ in view.queues()}:
-            if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-                found += [m for m in view.find_unique(topic, msg_id) if not m.reconsume_times]
+            if not topic.startswith((RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)):
+                found += _first_ones(view, topic, msg_id)
         return found[0] if len(found) == 1 else None
+
+
+def _first_ones(view: "StoreView", topic: str, msg_id: str) -> "list[MessageExt]":
+    """Messages with a unique id that nobody has tried yet; there may be keys that look like it."""
+    found = view.find_unique(topic, msg_id)
+    return [m for m in found if m.msg_id == msg_id and not m.reconsume_times]
+
+
+def _place(message: "MessageExt") -> tuple[int, int]:
+    return message.queue_id, message.queue_offset
 
 
 def _contexts(message: "MessageExt") -> list[TraceContext]:

@@ -1,5 +1,6 @@
 """Lost progress comes back from whatever still tells of it, and is never more than it was."""
 
+import os
 import shutil
 from contextlib import ExitStack
 from unittest.mock import patch
@@ -9,12 +10,14 @@ import pytest
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import OffsetCommit
 from rmqctl import app
+from storage.config import SMALL_STORE
 from storage.configs.config_file import ConfigFile
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_samples import ProgressSamples
 from storage.configs.topics import TopicConfig
 from storage.model import Message
+from storage.store import MessageStore
 from tests.support import golden
 from tests.support.cli import run
 from tests.support.crash import Child
@@ -43,13 +46,19 @@ def by_place(table):
     }
 
 
+def is_healthy(root):
+    return run("store", "fsck", "-S", root, "--fail-on", "warning").code == 0
+
+
 def now(root):
     return by_place(ProgressFile(root).read().offsets())
 
 
 @pytest.fixture
-def orders(store):
+def orders(tmp_path):
     """Groups g and h have read 5 and 7 of the 10 messages in each of two queues."""
+    store = tmp_path / "s"
+    MessageStore.create(store, SMALL_STORE)
     with EmbeddedBroker.open(store) as broker:
         broker.update_topic(TopicConfig("orders", 2, 2))
         for n in range(20):
@@ -161,6 +170,7 @@ def test_progress_whose_files_are_all_lost_comes_back_from_samples(orders, damag
     assert {(row["source"], row["bound"]) for row in rows.values()} == {("sample", "EXACTLY_AT")}
     assert now(orders) == by_place({"orders@g": {0: 5, 1: 4}})
     assert load_consumer_offsets(orders) == {"orders@g": {0: 5, 1: 4}}
+    assert is_healthy(orders)
 
 
 def test_a_truth_of_our_own_that_is_whole_makes_javas_file_anew(orders):
@@ -169,6 +179,7 @@ def test_a_truth_of_our_own_that_is_whole_makes_javas_file_anew(orders):
     assert (orders / JAVA).read_bytes() == b""
     recovered(orders, *DO)
     assert by_place(load_consumer_offsets(orders)) == ALL == now(orders)
+    assert is_healthy(orders)
 
 
 def test_a_truth_of_our_own_that_is_damaged_is_replaced_by_what_javas_file_says(orders):
@@ -258,6 +269,8 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(orders, tmp_path
     text = (orders / JAVA).read_text()
     (orders / JAVA).write_text(text[: text.index("@h") - 10])
     (orders / BAK).unlink(missing_ok=True)
+    for path in orders.rglob("*"):
+        os.utime(path, (1, 1))  # nobody seems to write just now, so nobody is watched
     original = shutil.copytree(orders, tmp_path / "original")
     wanted = {place: offset for place, offset in ALL.items() if place[0] == "g"}
     seen = set()
