@@ -43,6 +43,10 @@ class Replaced(NamedTuple):
         """Whether a record with this topic has so few bytes."""
         return len(self.topic.encode()) + MIN_RECORD_SIZE <= self.size
 
+    def keeps_properties(self) -> bool:
+        """Whether its properties fit, too."""
+        return len(self.topic.encode()) + MIN_RECORD_SIZE + 1 + len(self.properties) <= self.size
+
     def encode(self) -> bytes:
         """Make the record's bytes; properties that do not fit are left out.
 

@@ -15,8 +15,14 @@ from zlib import crc32
 from storage.format.check import CheckKind, check_record
 from storage.format.layout import BLANK_SIZE, HEAD_SIZES
 from storage.format.names import COMMITLOG, file_name
+from storage.format.properties import encode_properties
 from storage.format.record import RecordError, blank_record, decode_record, read_head
 from storage.format.replaced import LEAST_FILLER, Replaced, fillers
+from storage.model import (
+    LMQ_PREFIX,
+    PROPERTY_INNER_MULTI_DISPATCH,
+    PROPERTY_INNER_MULTI_QUEUE_OFFSET,
+)
 from storage.writing.dispatch import is_possible_topic
 
 from .heads import mended_head
@@ -81,11 +87,20 @@ class RegionPlanner:
 
     def _piece_at(self, at: int, region: Region, units: list[Pointing]) -> tuple[Step, int] | None:
         """What a unit, or the record's own head, tells of the record at ``at``."""
-        for unit in units:
-            if unit.offset == at and unit.end <= region.end and unit.size >= HEAD_SIZES[0] + 3:
-                found = self._of_unit(unit, region)
-                if found is not None:
-                    return found, unit.size
+        here = [
+            unit
+            for unit in units
+            if unit.offset == at and unit.end <= region.end and unit.size >= HEAD_SIZES[0] + 3
+        ]
+        # A light queue's unit names a record of another topic.
+        here.sort(key=lambda unit: unit.topic.startswith(LMQ_PREFIX))
+        for unit in here:
+            if (mended := self._mend(unit, region)) is not None:
+                return mended, unit.size
+        for unit in here:
+            others = [other for other in here if other.size == unit.size and other != unit]
+            if (replaced := self._replace(unit, region, others)) is not None:
+                return replaced, unit.size
         size = region.known.get(at)
         if size is None or at + size > region.end:
             return None
@@ -93,11 +108,11 @@ class RegionPlanner:
         step = None if own is None else self._replace(own, region)
         return None if step is None else (step, size)
 
-    def _of_unit(self, unit: Pointing, region: Region) -> Step | None:
+    def _mend(self, unit: Pointing, region: Region) -> Step | None:
         record = self._bytes(unit.offset, unit.size)
-        mended = mended_head(record, unit) if len(record) == unit.size else None
+        mended = mended_head(record, unit)
         if mended is None:
-            return self._replace(unit, region)
+            return None
         return Step(
             Action.MEND,
             self.path,
@@ -109,7 +124,10 @@ class RegionPlanner:
             data=mended,
         )
 
-    def _replace(self, unit: Pointing, region: Region) -> Step | None:
+    def _replace(
+        self, unit: Pointing, region: Region, others: list[Pointing] | None = None
+    ) -> Step | None:
+        """A record of zeros; ``others`` are light queues that have it, too."""
         message = self._readable(unit)
         wanted = Replaced(
             unit.topic,
@@ -126,6 +144,10 @@ class RegionPlanner:
                 born_timestamp=message.born_timestamp,
                 prepared_transaction_offset=message.prepared_transaction_offset,
             )
+        elif others:
+            wanted = wanted._replace(properties=_dispatched_to(others))
+            if not wanted.keeps_properties():
+                self.dropped.update((other.topic, other.queue_id) for other in others)
         if not wanted.fits():
             return None
         return Step(
@@ -249,6 +271,14 @@ def _time(message: MessageExt | None, region: Region) -> int:
         if region.earlier <= own and (not region.later or own <= region.later):
             return own
     return region.earlier or region.later
+
+
+def _dispatched_to(queues: list[Pointing]) -> bytes:
+    """The properties that name a record's light queues, and its offsets in them."""
+    names = ",".join(queue.topic for queue in queues)
+    offsets = ",".join(str(queue.queue_offset) for queue in queues)
+    pairs = {PROPERTY_INNER_MULTI_DISPATCH: names, PROPERTY_INNER_MULTI_QUEUE_OFFSET: offsets}
+    return encode_properties(pairs)
 
 
 def _place(unit: Pointing) -> str:

@@ -30,14 +30,15 @@ _TORN: Final = "LOG_TORN_TAIL"
 _TAIL: Final = "LOG_TAIL_LOST"
 _LENGTH: Final = "LOG_FILE_LENGTH"
 _BEHIND: Final = "LOG_BEHIND_END"
-_SUSPECT: Final = (_MISPLACED, "RECORD_REPEATED")
+_SUSPECT: Final = frozenset((_MISPLACED, "RECORD_REPEATED"))
 _STEP: Final = 1 << 20
 
 
 class LogPlanner:
     """Plans the log of one store. ``found`` are codes by log offset, one list a place.
 
-    ``log_end`` is where the check saw the log end; ``closed``: the store was closed cleanly, so
+    ``log_end`` is where the check saw the log end; records at ``prepared`` say that they are half
+    messages though they have units; ``closed``: the store was closed cleanly, so
     units behind that end tell of messages that were there.
     """
 
@@ -47,6 +48,7 @@ class LogPlanner:
         files: StoreFiles,
         found: dict[int, list[str]],
         log_end: int,
+        prepared: set[int],
         *,
         closed: bool,
     ) -> None:
@@ -56,6 +58,7 @@ class LogPlanner:
         self._size = files.log.file_size
         self._found = found
         self._log_end = log_end
+        self._prepared = prepared
         self._closed = closed
         self.queues: set[tuple[str, int]] = set()
         """Queues that have units of messages that are gone for good, and so are to be rebuilt."""
@@ -93,12 +96,12 @@ class LogPlanner:
             for place, codes in self._found.items()
             if first <= place < first + self._size
         }
-        suspects = {place for place, code in why.items() if code in _SUSPECT}
+        suspects = {place for place in why if not _SUSPECT.isdisjoint(self._found[place])}
         last = self._log_end <= first + self._size
         end = min(first + self._size, self._log_end)
         right = fitting_records(self._log, first, end, suspects)
         self.queues |= set(right.values())
-        suspects -= right.keys()
+        suspects -= right.keys() - self._prepared
         return contents(self._log, first, end, why, suspects, last=last)
 
     def _is_foreign(self, first: int, seen: Contents) -> bool:
@@ -256,7 +259,9 @@ class LogPlanner:
             following = at - at % self._size + self._size
             if unit.end > unit.offset - unit.offset % self._size + self._size:
                 break
-            if unit.offset == at or (unit.offset == following and not chain and at % self._size):
+            if chain and unit[:2] == chain[-1][:2]:
+                chain.append(unit)  # of a light queue
+            elif unit.offset == at or (unit.offset == following and not chain and at % self._size):
                 chain.append(unit)
                 at = unit.end
         return chain

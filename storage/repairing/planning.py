@@ -17,15 +17,16 @@ from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.names import ABORT, CHECKPOINT, COMMITLOG, CONSUMEQUEUE, INDEX, parse_file_name
 from storage.verify import Code, Finding, Part, Severity
 
-from .heads import mended_head, sanitized_properties
+from .contradictions import Contradictions, contradictions
+from .heads import sanitized_properties
 from .log_planning import LogPlanner
 from .steps import Action, Plan, Step
-from .units_into import Pointing, units_into
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
     from storage.verify import Report
 
+_MAX_QUEUE_ID: Final = (1 << 31) - 1
 _OF_INDEX: Final = "INDEX_"
 _UNTOUCHED: Final = frozenset({"PROPERTIES_DAMAGED", "STORE_TIME_BACK"})
 """Codes of log findings that say nothing about where records are."""
@@ -77,14 +78,30 @@ class _Planning:
                 properties.append(finding)
             else:
                 found.setdefault(place, []).append(str(finding.code))
-        closed = not (self._root / ABORT).exists()
-        planner = LogPlanner(self._root, self._files, found, self._report.log_end, closed=closed)
+        against = self._contradictions()
+        for place in against.places | against.prepared:
+            found.setdefault(place, []).append(str(Code.RECORD_MISPLACED))
+        planner = LogPlanner(
+            self._root,
+            self._files,
+            found,
+            self._report.log_end,
+            against.prepared,
+            closed=not (self._root / ABORT).exists(),
+        )
         steps = list(planner.steps()) if found or self._is_short() else []
         yield from steps
         self._queues |= dict.fromkeys(planner.queues, "UNIT_WITHOUT_RECORD")
         for finding in properties:
             yield from self._properties(finding)
-        yield from self._prepared()
+
+    def _contradictions(self) -> Contradictions:
+        """Records in the log that contradict the units of queues of which that was found."""
+        codes = (Code.UNIT_WRONG, Code.UNIT_WITHOUT_RECORD)
+        queues = {self._queue_of(f) for f in self._findings if f.code in codes} - {None}
+        found = contradictions(self._files, sorted(filter(None, queues)))
+        begin, end = self._view.log_min_offset(), self._report.log_end
+        return Contradictions(*({at for at in places if begin <= at < end} for places in found))
 
     def _is_short(self) -> bool:
         """Whether units tell of records behind the log's end."""
@@ -115,34 +132,6 @@ class _Planning:
                 data=clean,
             )
 
-    def _prepared(self) -> Iterator[Step]:
-        """Records with a unit that say they are half messages, which have none."""
-        codes = (Code.UNIT_WRONG, Code.UNIT_WITHOUT_RECORD)
-        wrong = {self._queue_of(f) for f in self._findings if f.code in codes}
-        if not wrong - {None}:
-            return
-        everything = units_into(self._files, [(self._view.log_min_offset(), self._report.log_end)])
-        for unit in everything:
-            if (unit.topic, unit.queue_id) not in wrong:
-                continue
-            record = self._record(unit.offset, unit.size)
-            if record and record[39] & 0x4 and (mended := mended_head(record, unit)):
-                size = self._view.config.mapped_file_size_commit_log
-                position = unit.offset % size
-                if not _says(record, unit):
-                    continue
-                yield Step(
-                    Action.MEND,
-                    f"{COMMITLOG}/{unit.offset - position:020d}",
-                    position,
-                    unit.size,
-                    str(Code.UNIT_WRONG),
-                    f"{unit.topic} queue {unit.queue_id} offset {unit.queue_offset}: "
-                    "it has a unit, so it is no half message",
-                    old_crc=crc32(record),
-                    data=mended,
-                )
-
     def _record(self, place: int, size: int | None = None) -> bytes | None:
         """The bytes of a record, None if its file ends before."""
         position = place % self._files.log.file_size
@@ -165,7 +154,7 @@ class _Planning:
     def _queue_steps(self) -> Iterator[Step]:
         for finding in self._findings:
             queue = self._queue_of(finding)
-            if queue is not None:
+            if queue is not None and queue[1] <= _MAX_QUEUE_ID:
                 self._queues.setdefault(queue, str(finding.code))
         for (topic, queue_id), why in sorted(self._queues.items()):
             folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
@@ -246,16 +235,6 @@ class _Planning:
             end = view.max_offset_in_queue(topic, queue_id)
             times.append(view.store_timestamp(topic, queue_id, end - 1) or 0 if end else 0)
         return max(times)
-
-
-def _says(record: bytes, unit: Pointing) -> bool:
-    """Whether a record names the place of its unit, but for its kind."""
-    own = (
-        int.from_bytes(record[12:16], "big", signed=True),
-        int.from_bytes(record[20:28], "big", signed=True),
-        int.from_bytes(record[28:36], "big", signed=True),
-    )
-    return own == (unit.queue_id, unit.queue_offset, unit.offset)
 
 
 def _bytes_in(folder: Path) -> int:
