@@ -11,6 +11,10 @@ from .kernels.partials import CHUNK, QueueTask
 from .survey import Survey, tasks_of
 
 _PER_CORE: Final = 3
+_USUAL: Final = 8 * CHUNK
+"""Messages of a work where there are many: a quarter of a second, so that progress is seen."""
+_MOST_WORKS: Final = 1_000
+"""From here on works get larger instead of more."""
 
 
 def plan(surveys: Sequence[Survey], cores: int, *, exact: bool = False) -> list[Work]:
@@ -20,7 +24,8 @@ def plan(surveys: Sequence[Survey], cores: int, *, exact: bool = False) -> list[
     """
     job = str(uuid4())
     total = sum(survey.backlog for survey in surveys)
-    each = max(CHUNK, -(-total // (cores * _PER_CORE)))
+    each = min(-(-total // (cores * _PER_CORE)), max(_USUAL, total // _MOST_WORKS))
+    each = max(CHUNK, each)
     works: list[tuple[int, Work]] = []
     for survey in surveys:
         tasks: list[QueueTask] = []

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from uuid import uuid4
 
 from analytics.errors import SparkFailedError
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import SparkContext, SparkStageInfo
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _LOOK_S: Final = 0.05
+_PATIENCE_S: Final = 8.0
+"""An executor takes some seconds to start."""
 
 
 class SparkEngine:
@@ -24,8 +27,10 @@ class SparkEngine:
 
     name: Final = "spark"
 
-    def __init__(self, context: SparkContext) -> None:
+    def __init__(self, context: SparkContext, tell: Callable[[str], None] | None = None) -> None:
+        """``tell`` is told, in a sentence, if a cluster lets us wait."""
         self._context = context
+        self._tell = None if self.is_here else tell
 
     @property
     def cores(self) -> int:
@@ -51,8 +56,11 @@ class SparkEngine:
         if not items:
             return []
         job = _Job(self._context, function, items)
+        patient_until = time.monotonic() + _PATIENCE_S
         try:
             while not job.done.wait(_LOOK_S):
+                if self._tell is not None and time.monotonic() > patient_until:
+                    self._tell_of_waiting(job)
                 if progress is not None:
                     progress(job.finished())
         except BaseException:
@@ -64,23 +72,34 @@ class SparkEngine:
             progress(len(items))
         return job.found
 
+    def _tell_of_waiting(self, job: _Job[T, R]) -> None:
+        tell, self._tell = self._tell, None
+        if tell is not None and not job.has_begun():
+            memory = self._context.getConf().get("spark.executor.memory", "1g")
+            tell(
+                f"{self._context.master} has given us no executor for {_PATIENCE_S:.0f} s, so "
+                f"nothing is counted yet: its workers are busy, or none has a core and {memory} of "
+                "memory free; end another application there, interrupt this one (Ctrl-C, "
+                "--timeout), or use --engine local"
+            )
 
-class _Job:
+
+class _Job(Generic[T, R]):
     """A job that runs in a thread of its own, so that somebody can look on."""
 
     def __init__(
-        self, context: SparkContext, function: Callable[..., object], items: Sequence[object]
+        self, context: SparkContext, function: Callable[[T], R], items: Sequence[T]
     ) -> None:
         from pyspark import InheritableThread
 
         self.done = threading.Event()
-        self.found: list = []  # type: ignore[type-arg]
+        self.found: list[R] = []
         self.failure: Exception | None = None
         self._context = context
         self._group = f"rmqctl-{uuid4()}"
         InheritableThread(target=self._run, args=(function, items), daemon=True).start()
 
-    def _run(self, function: Callable[..., object], items: Sequence[object]) -> None:
+    def _run(self, function: Callable[[T], R], items: Sequence[T]) -> None:
         try:
             self._context.setJobGroup(self._group, "rmqctl", interruptOnCancel=True)
             self.found = self._context.parallelize(items, len(items)).map(function).collect()
@@ -94,14 +113,20 @@ class _Job:
 
     def finished(self) -> int:
         """Tasks that are done."""
+        return sum(stage.numCompletedTasks for stage in self._stages())
+
+    def has_begun(self) -> bool:
+        """Whether a task runs or is done."""
+        return any(stage.numActiveTasks or stage.numCompletedTasks for stage in self._stages())
+
+    def _stages(self) -> Iterator[SparkStageInfo]:
         tracker = self._context.statusTracker()
-        total = 0
         for job in tracker.getJobIdsForGroup(self._group):
             info = tracker.getJobInfo(job)
             for stage in info.stageIds if info is not None else ():
-                stage_info = tracker.getStageInfo(stage)
-                total += stage_info.numCompletedTasks if stage_info is not None else 0
-        return total
+                found = tracker.getStageInfo(stage)
+                if found is not None:
+                    yield found
 
 
 def _reason(error: BaseException) -> str:

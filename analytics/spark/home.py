@@ -9,16 +9,19 @@ anew, since the home has one; and its JVM loads and links 15,000 classes each ti
 * has a ``bin/spark-submit`` that becomes the JVM at once;
 * may hold a class-data archive (``rmqctl lag warmup`` makes it), which the JVM uses if it fits.
 
-The folder is named after PySpark's version, Java's, and where both are, so nothing gets stale.
+The folder is named after PySpark's version, Java's, and where both are, so nothing gets stale; what
+is not used any more is removed by ``lag warmup``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,6 +31,7 @@ from .java import Java
 
 ARCHIVE: Final = "classes.jsa"
 LOG: Final = "spark.log"
+_UNUSED_S: Final = 30 * 86_400
 
 _PACKAGES: Final = (
     "java.base/java.lang",
@@ -103,9 +107,26 @@ def spark_home(java: Java, environ: Mapping[str, str] | None = None) -> SparkHom
         return _made(Path(tempfile.mkdtemp(prefix="rmqctl-")) / name, package, java)
 
 
+def remove_unused(home: SparkHome, now_s: float) -> list[Path]:
+    """Remove other homes beside this one that can not be used any more, because their PySpark has
+    gone, or have not been for a month; gives which."""
+    removed = []
+    for path in sorted(home.path.parent.glob("spark-*-java*-*")):
+        submit = path / "bin" / "spark-submit"
+        if path == home.path or not submit.is_file():
+            continue
+        is_unused = now_s - submit.stat().st_mtime > _UNUSED_S
+        if is_unused or not (path / "jars").is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(path)
+    return removed
+
+
 def _made(path: Path, package: Path, java: Java) -> SparkHome:
     submit = path / "bin" / "spark-submit"
     if submit.is_file() and (path / "jars").is_dir():
+        with suppress(OSError):
+            os.utime(submit)  # it is in use
         return SparkHome(path)
     submit.parent.mkdir(parents=True, exist_ok=True)
     jars = path / "jars"

@@ -52,6 +52,10 @@ _IN_ONE_PROCESS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
 }
+_ON_A_CLUSTER: Final = {
+    "spark.locality.wait": "0s",
+    "spark.executor.memory": "512m",  # little is done in its JVM
+}
 _JVM: Final = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -152,7 +156,7 @@ class SparkSession:
         if master.startswith("local"):
             return {**_LOOPBACK, **_IN_ONE_PROCESS}
         loopback = "//127.0.0.1:" in master or "//localhost:" in master
-        return {**(_LOOPBACK if loopback else {}), "spark.locality.wait": "0s"}
+        return {**(_LOOPBACK if loopback else {}), **_ON_A_CLUSTER}
 
     def _start(self, work: Path) -> None:
         _check_reachable(self.master)

@@ -7,13 +7,15 @@ by itself whether an archive fits; one that does not, or is missing, is passed o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from analytics.engines.spark import SparkEngine
 from analytics.errors import SparkFailedError
 
+from .home import remove_unused
 from .session import SparkSession
 
 
@@ -24,6 +26,8 @@ class Warmed(NamedTuple):
     size: int
     """Bytes."""
     java: str
+    removed: Sequence[Path]
+    """Homes that nothing uses any more."""
 
 
 def warm_up(tell: Callable[[str], None] | None = None) -> Warmed:
@@ -46,7 +50,8 @@ def warm_up(tell: Callable[[str], None] | None = None) -> Warmed:
     finally:
         new.unlink(missing_ok=True)
     java = f"Java {first.java.version} ({first.java.origin})"
-    return Warmed(archive, archive.stat().st_size, java)
+    removed = remove_unused(first.home, time.time())
+    return Warmed(archive, archive.stat().st_size, java, removed)
 
 
 def _train(session: SparkSession) -> None:

@@ -325,4 +325,6 @@ def warmup(ctx: typer.Context) -> None:
 
     cli.say("starting Spark to see what it loads; this takes half a minute")
     made = warm_up(cli.detail)
+    for path in made.removed:
+        cli.say(f"removed {path}, which nothing uses any more")
     cli.one(WarmupRow(str(made.path), made.size, made.java))

@@ -63,7 +63,7 @@ def engine_of(cli: "Cli", name: str, master: str | None, stores: int) -> "Iterat
     session = SparkSession(master or LOCAL)
     try:
         with session:
-            yield SparkEngine(session.context)
+            yield SparkEngine(session.context, cli.warn)
     finally:
         if cli.flag("debug"):
             cli.detail(session.said().rstrip())

@@ -252,3 +252,34 @@ def test_a_stream_whose_begin_was_deleted_fails_unless_told_otherwise(
     found = stream(sql, root, tmp_path, startingOffset="0", failOnDataLoss="false")
     left = [m.commitlog_offset for m in made.messages if m.commitlog_offset >= 4096]
     assert sorted(row[0] for row in found.collect()) == left
+
+
+def test_a_stream_that_several_deleted_files_overtook(
+    sql: Sql, store: tuple[Path, HandMade], tmp_path: Path
+) -> None:
+    root, _made = store
+    growing = HandMade(CONFIG)
+    for number in range(30):
+        growing.put("T", number % 3, tags="a", step_ms=700)
+    shutil.rmtree(root)
+    root.mkdir()
+    growing.write(root)
+    stream(sql, root, tmp_path)
+    seen = {message.commitlog_offset for message in growing.messages}
+    shutil.rmtree(root)
+    root.mkdir()
+    for number in range(300):
+        growing.put("TU"[number % 2], number % 3, tags="a", step_ms=700)
+    growing.write(root)
+    files = sorted((root / "commitlog").iterdir())
+    for path in files[:3]:
+        path.unlink()
+    begin = 3 * 4096
+    place = growing.messages[29].commitlog_offset + growing.messages[29].size
+    assert len(files) > 5
+    assert place < 2 * 4096  # so that the last two of them were not read as a whole
+    with pytest.raises(Exception, match=f"{begin - place} bytes of the log from {place} on were"):
+        stream(sql, root, tmp_path)
+    found = stream(sql, root, tmp_path, failOnDataLoss="false")
+    left = {m.commitlog_offset for m in growing.messages if m.commitlog_offset >= begin}
+    assert sorted(row[0] for row in found.collect()) == sorted(seen | left)

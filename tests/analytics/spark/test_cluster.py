@@ -231,3 +231,35 @@ def test_a_worker_that_is_killed_changes_nothing(cluster: Cluster, tmp_path: Pat
     wait_for("an executor of the worker", has_executor)
     os.killpg(victim.pid, signal.SIGKILL)
     assert document(running) == here
+
+
+def test_a_cluster_that_gives_no_executor_is_told_of(cluster: Cluster, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", GREEDY, cluster.url],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as greedy:
+        assert greedy.stdin is not None
+        assert greedy.stdout is not None
+        assert greedy.stdout.readline() == b"has it all\n"
+        here = document(report(*words(), "--engine", "local", home=tmp_path))
+        waiting = report(*words(), "--master", cluster.url, home=tmp_path)
+        assert waiting.stderr is not None
+        said = waiting.stderr.readline()
+        greedy.stdin.close()  # now it ends, and its cores are ours
+        assert document(waiting) == here
+    assert f"rmqctl: warning: {cluster.url} has given us no executor for 8 s" in said
+    assert "--engine local" in said
+
+
+GREEDY = """
+import sys
+from analytics.spark.session import SparkSession
+
+with SparkSession(sys.argv[1], conf={"spark.executor.memory": "600m"}) as session:
+    session.context.parallelize(range(2), 2).map(str).collect()
+    print("has it all", flush=True)
+    sys.stdin.read()
+"""
