@@ -144,6 +144,9 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
                 "store_recover", "recover_offsets", "Bring back progress of groups that was lost"
             ),
             "rebuild": Leaf("store_rebuild", "rebuild", "Make queues or the index anew"),
+            "recover-config": Leaf(
+                "store_recover", "recover_config", "Put half-written settings together again"
+            ),
             "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
             "snapshot": Leaf("store_snapshot", "snapshot", "Copy a store while it runs"),
             "restore": Leaf("store_snapshot", "restore", "Make a store of a snapshot"),

@@ -6,7 +6,7 @@ import typer
 
 from rmqctl.context import context_of, prints
 from rmqctl.opening import view_of
-from rmqctl.rows.salvage import RecoveredOffsetDone
+from rmqctl.rows.salvage import RecoveredOffsetDone, RecoveredSettingDone
 
 
 @prints(RecoveredOffsetDone)
@@ -45,3 +45,22 @@ def recover_offsets(
     with view_of(cli) as view:
         wishes = Wishes(overwrite=overwrite, handed=handed, no_live=no_live)
         carry_out_recovery(cli, view, trace_topic, wishes)
+
+
+@prints(RecoveredSettingDone)
+def recover_config(ctx: typer.Context) -> None:
+    """Put settings together again: topics, groups and delays whose file is cut, empty or gone.
+
+    What is whole of topics.json, subscriptionGroup.json and delayOffset.json is taken, then
+    their .bak, then what queues, progress and retries tell. Settings that nothing tells get
+    RocketMQ's defaults; delayed messages may come again, none is left out. Files that can be read
+    stay as they are, damaged ones go to the quarantine. It does nothing without --execute.
+
+    Look:      rmqctl store recover-config -S /data/store
+    Do it:     rmqctl store recover-config -S /data/store --execute
+    """
+    cli = context_of(ctx)
+    from rmqctl.mending.recover_config import carry_out_config_recovery
+
+    with view_of(cli) as view:
+        carry_out_config_recovery(cli, view)

@@ -4,6 +4,7 @@ from typing import Annotated, Any, NamedTuple
 
 from broker.salvaging.sights import Bound, Source
 from rmqctl.output.fields import Wide
+from storage.salvaging.configs import From
 
 _APPLIED = Annotated[bool | None, "whether it was done, as read back; null: left alone"]
 _new_row_type: Any = NamedTuple
@@ -35,3 +36,19 @@ RecoveredOffsetDone: Any = _new_row_type(
     "RecoveredOffsetDone", [*RecoveredOffset.__annotations__.items(), ("applied", _APPLIED)]
 )
 """A recovered offset and whether it was written."""
+
+
+class RecoveredSettingRow(NamedTuple):
+    """A row of a settings file that was damaged."""
+
+    file: Annotated[str, "topics.json, subscriptionGroup.json or delayOffset.json"]
+    name: Annotated[str, "the topic, the group or the delay level"]
+    new_value: Annotated[Any, "its settings in the file's JSON; of a level the next offset"]
+    source: Annotated[From, "file, bak, queues, offsets, retry, delivered: what tells"]
+    evidence: Annotated[str, "which file, queue or message that is"]
+
+
+RecoveredSettingDone: Any = _new_row_type(
+    "RecoveredSettingDone", [*RecoveredSettingRow.__annotations__.items(), ("applied", _APPLIED)]
+)
+"""A recovered row and whether it was written."""

@@ -66,6 +66,10 @@ class EndedDelays:
                 self._read_at = ident
             return (offset, commitlog_offset) in self._known.get(queue_id, ())
 
+    def all(self) -> dict[int, set[Place]]:
+        """Give all of them by queue. Raises CorruptFileError and StoreVersionError."""
+        return self._load()
+
     def add(self, places: Mapping[int, Iterable[Place]]) -> None:
         """Note messages by queue; on the device when this returns.
 

@@ -126,6 +126,7 @@ CALLS: Final = (
     Call("store rebuild -- queue"),
     Call("store rebuild -- index --execute --yes", CHANGES),
     Call("store tail -- -e"),
+    Call("store recover-config"),
     Call("store dump -- {queue}"),
     Call("store dump -- {log}"),
     Call("store snapshot -- --save {new}", CHANGES),
