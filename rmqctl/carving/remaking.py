@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.exchange.masking import Rule, masked, masked_keys
+from storage.carving.records import record_of, set_stored_body, set_stored_properties
 from storage.errors import InvalidMessageError
-from storage.format.compress import compress
-from storage.format.crc import crc32
 from storage.format.errors import BodyError
-from storage.format.properties import encode_properties
-from storage.format.record import decode_record, encode_record
-from storage.format.sys_flag import MessageSysFlag
+from storage.format.record import decode_record
 from storage.model import PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_INNER_MULTI_QUEUE_OFFSET
 
 if TYPE_CHECKING:
@@ -20,8 +17,6 @@ if TYPE_CHECKING:
 
 _LIGHT: Final = PROPERTY_INNER_MULTI_DISPATCH.encode()
 _OF_BODIES: Final = frozenset({"body", "json"})
-_ZLIB: Final = MessageSysFlag.COMPRESSION_ZLIB_TYPE
-_METHODS: Final = MessageSysFlag.COMPRESSION_TYPE_MASK
 _TRACE: Final = re.compile(b"(Pub|SubBefore|SubAfter|EndTransaction)\x01")
 _TAGS_AT: Final = {"Pub": 6, "EndTransaction": 6}
 _KEYS_AT: Final = {"Pub": 7, "EndTransaction": 7, "SubBefore": 7, "SubAfter": 5}
@@ -78,33 +73,11 @@ class Remaker:
         masked(message, self._rules)
         if is_trace and message.body is old:
             message.body = self._masked_trace(message.body)
-        body, sys_flag = message.stored_body, message.sys_flag
         if old is not None and message.body is not old:
-            body = message.body
-            if sys_flag & MessageSysFlag.COMPRESSED_FLAG:
-                body = compress(body)
-                if sys_flag & _METHODS:
-                    sys_flag = sys_flag & ~_METHODS | _ZLIB
+            set_stored_body(message, message.body)
         # Written anew from what readers see: a property that stands there twice is seen once.
-        properties = encode_properties(message.properties)
-        return encode_record(
-            topic=message.topic,
-            queue_id=message.queue_id,
-            body=body,
-            properties=properties,
-            queue_offset=message.queue_offset,
-            physical_offset=message.commitlog_offset,
-            store_timestamp=message.store_timestamp,
-            born_timestamp=message.born_timestamp,
-            born_host=message.born_host_bytes,
-            store_host=message.store_host_bytes,
-            flag=message.flag,
-            sys_flag=sys_flag,
-            reconsume_times=message.reconsume_times,
-            prepared_transaction_offset=message.prepared_transaction_offset,
-            body_crc=crc32(body),
-            version=message.version,
-        )
+        set_stored_properties(message, message.properties)
+        return record_of(message)
 
     def _masked_trace(self, body: bytes) -> bytes:
         records = body.decode("utf-8", "surrogateescape").split("\x02")

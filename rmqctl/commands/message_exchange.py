@@ -152,7 +152,8 @@ def import_messages(
         bool, typer.Option("--skip-invalid", help="Leave out what can not be stored, and go on")
     ] = False,
     keep_times: Annotated[
-        bool, typer.Option("--keep-times", help="Not there yet", hidden=True)
+        bool,
+        typer.Option("--keep-times", help="Keep times, ids, hosts and all else; see below"),
     ] = False,
 ) -> None:
     """Store the messages of a file again, as new ones.
@@ -160,20 +161,21 @@ def import_messages(
     Bodies, keys, tags, flags and every user property are the same to the byte; ids and times are
     new. Messages go to a topic and a queue of the old name and number unless told otherwise.
 
+    With --keep-times only their offsets are new, and the offset ids. As store times must rise
+    within a log, the store must be new or hold nothing that is newer: else it is refused.
+
     Back into the same topics:    rmqctl message import orders.jsonl
     Into another one:             rmqctl message import orders.jsonl --map-topic orders=orders-copy
     From another store:
         rmqctl -S old message export -t orders | rmqctl -S new message import -
+    As they were, into a new store:
+        rmqctl -S new message import orders.raw --keep-times
     """
     from rmqctl.exchange.forms import form_of
     from rmqctl.exchange.reading import check_file, parse_map
     from rmqctl.sending.sources import STDIN
 
     cli = context_of(ctx)
-    if keep_times:
-        raise UsageProblem(
-            "--keep-times is not there yet: imported messages get times of their own"
-        )
     if cli.given.get("dry_run"):
         raise UsageProblem("message import does what it is told; it has no dry run")
     form = form_of(form, file)
@@ -186,7 +188,29 @@ def import_messages(
         from broker.validation import check_send_topic
 
         check_send_topic(name)
-    _import(cli, file, form, mapped, topic, skip_invalid=skip_invalid)
+    if keep_times:
+        _import_as_they_were(cli, file, form, mapped, topic, skip_invalid=skip_invalid)
+    else:
+        _import(cli, file, form, mapped, topic, skip_invalid=skip_invalid)
+
+
+def _import_as_they_were(
+    cli: Cli,
+    file: str,
+    form: str,
+    mapped: dict[str, str],
+    topic: str | None,
+    *,
+    skip_invalid: bool,
+) -> None:
+    from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS
+    from rmqctl.exchange.keeping_import import KeepingImport, Topics
+    from rmqctl.opening import open_for_writing
+
+    with open_for_writing(cli, create=True) as broker:
+        topics = Topics(broker, mapped, topic, DEFAULT_TOPIC_QUEUE_NUMS)
+        total, portions = _whole_portions(file, form)
+        KeepingImport(cli, broker, topics, skip_invalid=skip_invalid).run(portions, total)
 
 
 def _import(
@@ -244,6 +268,22 @@ def _portions(file: str, form: str) -> "tuple[int | None, Iterator[Portion]]":
     if form == "csv":
         return given.total_bytes, given.csv(reading.parse_fields)
     return given.total_bytes, given.parsed(reading.parse_line)
+
+
+def _whole_portions(file: str, form: str) -> "tuple[int | None, Iterator[Portion]]":
+    """The same, of messages with all that was stored of them."""
+    from rmqctl.exchange import keeping
+    from rmqctl.exchange.reading import LONGEST_LINE
+    from rmqctl.sending.sources import Input
+
+    if form == "raw":
+        return _size(file), keeping.whole_raw_portions(file)
+    if form == "parquet":
+        return _size(file), keeping.whole_parquet_portions(file)
+    given = Input([file], b"\n", LONGEST_LINE)
+    if form == "csv":
+        return given.total_bytes, given.csv(keeping.parse_whole_fields)
+    return given.total_bytes, given.parsed(keeping.parse_whole_line)
 
 
 def _size(file: str) -> int | None:

@@ -71,15 +71,16 @@ def parquet_portions(path: str) -> Iterator[Portion]:
                 raise ValueError("has no column body with bytes")
             yield whole(row, from_fields({**row, "body": ""}))._replace(body=body)
 
-    yield from _portions(messages())
+    yield from outgoing_portions(messages())
 
 
 def raw_portions(path: str) -> Iterator[Portion]:
     """Records, one behind the other."""
-    yield from _portions(_outgoing(message) for message in _raw_messages(path))
+    yield from outgoing_portions(_outgoing(message) for message in raw_messages(path))
 
 
-def _raw_messages(path: str) -> "Iterator[MessageExt]":
+def raw_messages(path: str) -> "Iterator[MessageExt]":
+    """The records of a file; ValueError for what is none, and for damage."""
     with opened(path) as file:
         while head := file.read(4):
             size = int.from_bytes(head, "big", signed=True)
@@ -113,7 +114,7 @@ def _outgoing(message: "MessageExt") -> Outgoing:
     )
 
 
-def _portions(messages: Iterator[Outgoing]) -> Iterator[Portion]:
+def outgoing_portions(messages: Iterator[Outgoing]) -> Iterator[Portion]:
     """Some at a time; what can not be read ends the whole: where the next begins is unknown."""
     number = 0
     part: list[Outgoing] = []

@@ -3,9 +3,12 @@
 import base64
 import binascii
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.text.input_templates import InputTemplate
+
+if TYPE_CHECKING:
+    from storage.model import MessageExt
 
 
 class Outgoing(NamedTuple):
@@ -18,6 +21,8 @@ class Outgoing(NamedTuple):
     flag: int | None = None
     topic: str | None = None
     queue_id: int | None = None
+    stored: "MessageExt | None" = None
+    """The whole of a message that was stored before, where that is to be kept."""
 
 
 Parser = Callable[[bytes], Outgoing]
@@ -148,14 +153,11 @@ _CSV_COLUMNS: Final = ("body", "body_base64", "keys", "tags", "flag", "propertie
 """Columns that are read; those of the other JSON keys are left aside."""
 
 
-_PLACE: Final = frozenset({"topic", "queue_id"})
-
-
 class CsvParser:
     """Reads the lines of a CSV file whose header names the JSON keys.
 
-    Columns of ``ignored`` names say where a message lay: they are the new message's own. Any
-    other column is a property. ``make`` gets the cells as fields, topic and queue_id too.
+    Columns of ``ignored`` names are none of a message that is sent: where and when another one was
+    stored. Any other column is a property. ``make`` gets all cells but those as fields.
     """
 
     def __init__(
@@ -184,9 +186,9 @@ class CsvParser:
                 properties |= _json_object(cell, json.loads)
             elif name == "flag":
                 fields[name] = _number(cell)
-            elif name in _CSV_COLUMNS or (name in _PLACE and name in self._ignored):
+            elif name in _CSV_COLUMNS or name in self._ignored:
                 fields[name] = cell
-            elif name not in self._ignored and cell:
+            elif cell:
                 properties[name] = cell
         if fields.get("body_base64") and not fields.get("body"):
             fields["body"] = None

@@ -288,7 +288,6 @@ def test_without_pyarrow_parquet_is_one_sentence(tmp_path, monkeypatch):
     ("args", "code", "sentence"),
     [
         (["import", "nowhere.jsonl"], 2, "no such file: nowhere.jsonl"),
-        (["import", "-", "--keep-times"], 2, "--keep-times is not there yet"),
         (["import", "-", "--map-topic", "a"], 2, "'a' is not a map"),
         (["import", "-", "--map-topic", "a=b/c"], 2, "topic 'b/c' has characters"),
         (["import", "-", "--as", "xml"], 2, "--as: 'xml' is not one of jsonl, csv, parquet, raw"),
