@@ -148,6 +148,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
                 "store_recover", "recover_config", "Put half-written settings together again"
             ),
             "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
+            "tail": Leaf("store_tail", "tail", "Follow the log as it grows"),
             "snapshot": Leaf("store_snapshot", "snapshot", "Copy a store while it runs"),
             "restore": Leaf("store_snapshot", "restore", "Make a store of a snapshot"),
             "diff": Leaf("store_diff", "diff", "Compare two stores"),
