@@ -153,6 +153,7 @@ def report(
         begin = max(begin or 0, moment - cli.parsed("--window", parse_duration, window))
     previous = None if compare is None else reporting.read_previous(compare)
     refs = reporting.stores_of(cli) if kept is None else ()
+    reporting.check_some_are_there(refs, master)
     number = len(refs) if kept is None else len(kept)
     choice = Choice(named(groups, group) or None, topic, include_retry)
     asked = reporting.Asked(refs, choice, moment, exact, kept)

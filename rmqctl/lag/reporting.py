@@ -45,6 +45,18 @@ def stores_of(cli: "Cli") -> list[StoreRef]:
     return find_stores(named.value if isinstance(named.value, list) else [named.value])
 
 
+def check_some_are_there(refs: Sequence[StoreRef], master: str | None) -> None:
+    """Whether there is a folder at all, before Spark starts; a cluster may have what we do not see.
+
+    Raises what opening the first store raises.
+    """
+    elsewhere = master is not None and not master.startswith("local")
+    if not elsewhere and refs and not any(Path(ref.path).is_dir() for ref in refs):
+        from storage.readonly import StoreView
+
+        StoreView.open(refs[0].path).close()
+
+
 @contextmanager
 def engine_of(cli: "Cli", name: str, master: str | None, stores: int) -> "Iterator[Engine]":
     """The engine that counts: ``auto`` is local for one store, Spark for many or with a master."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from analytics import survey
 from analytics.engines.local import LocalEngine
 from analytics.engines.spark import SparkEngine
 from analytics.errors import KeptError
@@ -212,6 +213,21 @@ def test_from_the_command_line(refs: list[StoreRef], tmp_path: Path) -> None:
 def session() -> Iterator[SparkSession]:
     with SparkSession("local[2]") as running:
         yield running
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("exact", [False, True])
+def test_spark_counts_the_same(
+    refs: list[StoreRef], session: SparkSession, monkeypatch: pytest.MonkeyPatch, exact: bool
+) -> None:
+    # So that the order of store times is relied on where a store is as small as these.
+    monkeypatch.setattr(survey, "EACH_TIME_UP_TO", -1)
+    monkeypatch.setattr(survey, "EACH_TAG_UP_TO", -1)
+    here = lag_report(LocalEngine(), refs, NOW, Choice(), exact=exact)
+    there = lag_report(SparkEngine(session.context), refs, NOW, Choice(), exact=exact)
+    assert text(here) == text(there)
+    assert any("store times go back" in warning for warning in here.report.warnings) != exact
 
 
 @pytest.mark.slow
