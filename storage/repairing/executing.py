@@ -20,7 +20,12 @@ from storage.format.names import OURS
 from storage.readonly import StoreView
 from storage.rebuilding.index import rebuild_index
 from storage.rebuilding.queue import rebuild_queues
-from storage.rebuilding.replacing import put_queues_in_place, staging, unclean
+from storage.rebuilding.replacing import (
+    put_index_in_place,
+    put_queues_in_place,
+    staging,
+    unclean,
+)
 from storage.sharing.alone import distrust_page
 
 from .quarantine import Quarantine
@@ -212,15 +217,6 @@ class _Execution:
     def _rebuild_index(self, step: Step) -> None:
         fs = self._fs
         with StoreView.open(self._root, self._config) as view, staging(self._root, fs) as made:
-            for file in rebuild_index(view, made, fs=fs):
-                if file.is_same:
-                    continue
-                name = f"{step.file}/{file.name}"
-                if file.keys_after is None:
-                    self._quarantine.move(name, step.why)
-                    continue
-                if (self._root / name).exists():
-                    self._quarantine.keep_copy(name, step.why)
-                fs.make_dirs(self._root / step.file)
-                fs.rename(made / file.name, self._root / name)
-                fs.sync_dir(self._root / step.file)
+            rebuilt = rebuild_index(view, made, fs=fs)
+            for _ in put_index_in_place(view, made, rebuilt, self._quarantine, why=step.why, fs=fs):
+                pass

@@ -14,9 +14,9 @@ from storage.format.replaced import REPLACED_FLAG
 from storage.format.unit import PRE_BLANK_SIZE
 from storage.readonly import StoreView
 from tests.interop.store_probe import Settings, StoreProbe
-from tests.storage.repairing.mended import damage_and_repair, held
 from tests.support import golden
 from tests.support.damages import NotHere, kinds
+from tests.support.mended import damage_and_repair, held
 
 pytestmark = pytest.mark.interop
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.storage.repairing.mended import damage_and_repair
 from tests.support import golden
 from tests.support.damages import NotHere, kinds
+from tests.support.mended import damage_and_repair
 
 NAME = "small-files-4.9"
 """Has several files of everything, and fits nearly all kinds."""

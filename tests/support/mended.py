@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from storage.files.fs import FileSystem
 from storage.readonly import StoreView
 from storage.repairing.executing import carry_out_plan
 from storage.repairing.planning import make_plan
@@ -57,17 +58,18 @@ def copy_of(store: Path, into: Path) -> Path:
     """A copy with its holes and times."""
     root = into / store.name
     shutil.rmtree(root, ignore_errors=True)
+    into.mkdir(exist_ok=True)
     subprocess.run(["cp", "-a", "--sparse=always", store, root], check=True)
     return root
 
 
-def repair(root: Path) -> Plan:
+def repair(root: Path, fs: FileSystem | None = None) -> Plan:
     """Plan and carry out everything."""
     with StoreView.open(root) as view:
         plan = make_plan(view, fsck(view))
         config = view.config
     with alone(root):
-        done = list(carry_out_plan(root, config, plan, time.time_ns() // 1_000_000))
+        done = list(carry_out_plan(root, config, plan, time.time_ns() // 1_000_000, fs))
     assert done == plan.executable or sorted(done) == sorted(plan.executable)
     return plan
 
