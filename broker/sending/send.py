@@ -24,6 +24,7 @@ from storage.format.message_id import offset_msg_id
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_INNER_MULTI_DISPATCH,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     RETRY_GROUP_TOPIC_PREFIX,
     Message,
     MessageQueue,
@@ -104,9 +105,9 @@ class Sender:
             target, target_queue = config.topic_name, 0
         now = self._now()
         origin = self._origin(options, now, config)
-        inner, msg_id = self._builder.build(
-            message, target, target_queue, self._unique_ids.next(now), origin
-        )
+        given = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX in message.properties
+        unique_id = "" if given else self._unique_ids.next(now)
+        inner, msg_id = self._builder.build(message, target, target_queue, unique_id, origin)
         result = self._store_one(message, inner)
         status = put_outcome(result)
         return SendResult(

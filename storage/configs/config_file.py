@@ -66,6 +66,7 @@ class ConfigFile:
     ) -> None:
         """Name the file; ``check`` raises ValueError for a document that Java could not read."""
         self.path = path
+        self._name = str(path)  # asked for once a message
         self._check = check
         self._fs = fs or FileSystem()
 
@@ -76,7 +77,7 @@ class ConfigFile:
 
     def ident(self) -> FileIdent | None:
         """Tell the main file's identity, None if there is none."""
-        return ident_of(self.path)
+        return ident_of(self._name)
 
     def load(self) -> LoadedConfig:
         """Read the file; if it is missing, empty or does not parse, its ``.bak``.
@@ -144,7 +145,7 @@ def encoded(document: JsonObject) -> bytes:
     return dumps(document).encode("utf-8", "surrogateescape")
 
 
-def ident_of(path: Path) -> FileIdent | None:
+def ident_of(path: Path | str) -> FileIdent | None:
     """Tell a file's identity, None if there is none."""
     try:
         status = os.stat(path)  # noqa: PTH116 - a third of the time, once a message

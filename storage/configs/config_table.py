@@ -6,7 +6,6 @@ which only other versions know survive a change.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -137,9 +136,7 @@ class ConfigTableFile(Generic[C]):
     ) -> None:
         self._file = ConfigFile(path, fs, check=lambda document: table(document, 0))
         self._table = table
-        self._lock = threading.Lock()  # guards the cache below
-        self._cached: C | None = None
-        self._ident: FileIdent | None = None
+        self._cached: tuple[FileIdent | None, C] | None = None
 
     @property
     def path(self) -> Path:
@@ -151,12 +148,11 @@ class ConfigTableFile(Generic[C]):
 
         Costs a stat when nothing changed. Raises CorruptFileError.
         """
-        with self._lock:
-            if self._cached is None or self._ident != self._file.ident():
-                loaded = self._file.load()
-                self._cached = self._table(loaded.document, now_ms)
-                self._ident = loaded.ident
-            return self._cached
+        cached = self._cached
+        if cached is None or cached[0] != self._file.ident():
+            loaded = self._file.load()
+            cached = self._cached = loaded.ident, self._table(loaded.document, now_ms)
+        return cached[1]
 
     def read_for_change(self, now_ms: int) -> C:
         """Read the file whatever the cache says; the table is the caller's. Hold the gate."""
@@ -168,6 +164,5 @@ class ConfigTableFile(Generic[C]):
         Raises StoreNotWritableError, and nothing has changed then.
         """
         changed = self._file.save(table.document())
-        with self._lock:
-            self._cached = None
+        self._cached = None
         return changed
