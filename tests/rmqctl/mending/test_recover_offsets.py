@@ -263,7 +263,8 @@ def test_nothing_is_changed_without_execute(orders):
 
 @pytest.mark.crash
 @pytest.mark.slow
-def test_killed_at_every_instant_it_is_finished_by_the_next_one(orders, tmp_path):
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
+def test_killed_at_every_instant_it_is_finished_by_the_next_one(orders, tmp_path, step):
     ProgressSamples(orders).append({"orders@g": {0: 5, 1: 5}}, {}, 1_700_000_000_000)
     (orders / OURS).write_bytes(b"\0\0\0")
     text = (orders / JAVA).read_text()
@@ -276,7 +277,7 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(orders, tmp_path
     seen = set()
     number, killed = 0, True
     while killed:
-        number += 1
+        number += step
         shutil.rmtree(orders)
         shutil.copytree(original, orders)
 
