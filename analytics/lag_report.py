@@ -29,6 +29,8 @@ class Unreadable(NamedTuple):
 
     ref: StoreRef
     reason: str
+    denied: bool = False
+    """For want of permission."""
 
 
 class Made(NamedTuple):
@@ -38,6 +40,8 @@ class Made(NamedTuple):
     unreadable: tuple[Unreadable, ...]
     shares: Sequence[Share]
     """What each store adds to the report."""
+    damaged: int = 0
+    """Messages whose units are missing."""
 
 
 def lag_report(
@@ -73,17 +77,23 @@ def lag_report(
             by_store[work.root].append(found)
     finally:
         forget()
-    shares = [share_of(one, together(by_store[one.ref.path])) for one in surveys]
+    counted = [together(by_store[one.ref.path]) for one in surveys]
+    shares = [share_of(one, found) for one, found in zip(surveys, counted, strict=True)]
+    damaged = sum(int(found.missing.messages.sum()) for found in counted)
     warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *told]
-    return Made(make_report(shares, as_of, warnings), failed, shares)
+    return Made(make_report(shares, as_of, warnings), failed, shares, damaged)
 
 
 def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey | Unreadable:
     """Survey a store, or say in a sentence why that can not be done."""
     try:
         return survey(ref, as_of, choice)
-    except (RocketMQError, OSError) as error:
+    except RocketMQError as error:
         return Unreadable(ref, str(error))
+    except OSError as error:
+        denied = isinstance(error, PermissionError)
+        reason = "no permission" if denied else error.strerror or type(error).__name__
+        return Unreadable(ref, f"{error.filename or ref.path} can not be read: {reason}", denied)
 
 
 def without_copies(surveys: Sequence[S]) -> tuple[list[S], list[str]]:

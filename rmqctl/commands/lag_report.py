@@ -181,6 +181,11 @@ def report(
                     _print_rows(cli, found, by, shown, begin)
     if made.unreadable:
         raise PartlyDone(f"{len(made.unreadable)} of {number} stores could not be read")
+    if made.damaged:
+        raise PartlyDone(
+            f"{made.damaged} messages are counted by their number alone, because their queues are "
+            "damaged; 'rmqctl store fsck' says where"
+        )
 
 
 def _keep(

@@ -14,6 +14,7 @@ from analytics.history.gathering import gathered_report
 from analytics.lag_report import Made, lag_report
 from analytics.stores import StoreRef, find_stores
 from broker.validation import check_group
+from rmqctl import exit_codes
 from rmqctl.errors import CliError, NotFound, UsageProblem
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> Made:
 
         first = made.unreadable[0]
         StoreView.open(first.ref.path).close()  # says why, in its own words
-        raise CliError(f"{first.ref.path}: {first.reason}")
+        raise CliError(first.reason, exit_codes.NOT_WRITABLE if first.denied else None)
     if not made.unreadable:
         _check_known(made.report, asked.choice)
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from analytics.spark import java
 from tests.support import golden
 from tests.support.cli import ROOT, run
+from tests.support.privileges import without_privileges
 
 LOCAL = ("lag", "report", "--engine", "local")
 AS_OF = ("--as-of", "2030-01-01", "--tz", "UTC")
@@ -147,11 +149,44 @@ def test_a_damaged_queue_is_counted_as_far_as_it_says_something(store: Path) -> 
     with queue.open("r+b") as file:
         file.seek(6 * 20)
         file.write(b"\xff" * 20)  # a unit of the group's unread ones
-    found = run(*LOCAL, "-S", store, "-o", "json").json()
+    done = run(*LOCAL, "-S", store, "-o", "json")
+    found = done.json()
+    assert done.code == 8
+    assert "1 messages are counted by their number alone" in done.err.splitlines()[-1]
     assert found["groups"][0]["lag"] == 6
     assert found["groups"][0]["unknown_queues"] == 1
     assert sum(row["messages"] for row in found["minutes"]) == 6
     assert any("have no unit in their queue" in warning for warning in found["warnings"])
+
+
+@pytest.mark.parametrize("part", ["consumequeue/orders/1", "commitlog", "config", "."])
+def test_what_may_not_be_read_is_named(store: Path, tmp_path: Path, part: str) -> None:
+    other = tmp_path / "broker-b" / "store"
+    shutil.copytree(store, other)
+    for path in (other / part).glob("*") if part != "." else (other,):
+        if path.is_file() or part == ".":
+            path.chmod(0)
+
+    def report(*words: str | Path) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [*without_privileges(), sys.executable, "-P", "-m", "rmqctl", *LOCAL, *words, "-q"],
+            env={**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    code, out, err = report("-S", other)
+    assert (code, out, err.count("\n")) == (5, "", 1), err
+    assert err.endswith("can not be read: no permission\n")
+    code, out, err = report("-S", other, "-S", store, "-o", "json")
+    assert (code, err) == (8, "rmqctl: 1 of 2 stores could not be read\n")
+    found = json.loads(out)
+    assert found["totals"]["lag"] == 6
+    assert found["warnings"][0].startswith("broker-b: not read: ")
+    assert "no permission" in found["warnings"][0]
+    other.chmod(0o755)
 
 
 @pytest.mark.slow
