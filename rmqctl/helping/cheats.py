@@ -189,6 +189,10 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "from one store into another": (
                 "rmqctl -S old message export -t orders | rmqctl -S new message import -"
             ),
+            "a day of it as a store, without names": (
+                "rmqctl store carve ../day -t orders --from 2026-01-31 --to 2026-02-01 "
+                "--mask 'json.mail=hash,keys=hash' --execute"
+            ),
             "save a topic": "rmqctl message export -t orders --save orders.jsonl",
             "into a table": "rmqctl consume orders -e -o csv > orders.csv",
             "count by hour": "rmqctl message stats -t orders --by hour -o tsv",
