@@ -27,9 +27,10 @@ from .offsets import check_configs, check_offsets
 from .queues import QueueCheck
 from .records import TopicNames
 from .state import FileCheck, check_abort, check_checkpoint, check_covered
+from .tail import judge_tail
+from .told import Told
 
 if TYPE_CHECKING:
-    from storage.model import MessageExt
     from storage.readonly import StoreView
 
 MAX_FINDINGS = 10_000
@@ -103,7 +104,11 @@ class _Run:
         self._topics = TopicNames()
         self._if_quiet: list[Finding] = []  # findings that hold only if nobody wrote meanwhile
         self._queues: QueueCheck | None = None
+        self._index: IndexCheck | None = None
         self._keys_from = 0
+        self._told = Told()
+        self._of_files: list[Finding] = []  # about lengths and names of files
+        self._holes: list[tuple[str, int, int]] = []
         # maps of its own, so that a long check does not push out those of readers
         self._files = StoreFiles(view.root, view.config)
 
@@ -138,6 +143,7 @@ class _Run:
                 self.emit(finding)
             if aside:  # a record whose body was not looked at counts as whole here
                 self.report.checked.records = others.records
+        ahead: list[Finding] = []
         if Part.LOG in self._parts:
             check_abort(view.root, holders.describe(), self.emit)
             check_covered(view.root, self.emit)
@@ -146,9 +152,24 @@ class _Run:
                 log.behind_end(self._if_quiet.append, closed=closed)
                 if start <= log_min:
                     newest = log.last_store_timestamp
-                    check_checkpoint(view.root, newest, self._if_quiet.append)
-        if not live and self._queues is not None:
-            self._queues.left_over(self._if_quiet.append, self._written_units())
+                    check_checkpoint(view.root, newest, ahead.append, closed=closed)
+        if not live:
+            units: list[Finding] = []
+            if self._queues is not None:
+                self._queues.left_over(self._written_units())
+                units = self._queues.behind
+            keys = self._index.behind if self._index is not None else []
+            for finding in judge_tail(
+                view,
+                log_end,
+                units,
+                keys,
+                ahead,
+                told=self._told.tail,
+                of_log=Part.LOG in self._parts,
+            ):
+                self._if_quiet.append(finding)
+        self._emit_files()
         if Part.CONFIG in self._parts:
             check_configs(view, self.emit, self.report.checked)
         if Part.OFFSET in self._parts:
@@ -171,8 +192,16 @@ class _Run:
 
     # -- parts --------------------------------------------------------------------------------
 
+    def _emit_files(self) -> None:
+        """Tell of files what the walk through the log has not told with what it means."""
+        for finding in self._of_files:
+            if finding.file not in self._told.files:
+                self.emit(finding)
+
     def _check_files(self) -> None:
-        files = FileCheck(self._view.root, self._view.config, self.emit, self.report.checked)
+        emit = self._of_files.append
+        files = FileCheck(self._view.root, self._view.config, emit, self.report.checked)
+        self._holes = files.holes
         if Part.LOG in self._parts:
             files.log()
         if Part.QUEUE in self._parts:
@@ -197,7 +226,7 @@ class _Run:
             start=start - start % file_size,
             log_end=log_end,
             check_crc=check_crc and not aside,
-            damaged=self._note_damaged,
+            told=self._told if Part.LOG in self._parts else None,
         )
 
     def _walk(
@@ -211,7 +240,6 @@ class _Run:
         progress: Callable[[int, int], None] | None,
     ) -> None:
         view = self._view
-        index = None
         if Part.QUEUE in self._parts:
             self._queues = QueueCheck(
                 self._files,
@@ -226,9 +254,11 @@ class _Run:
                 emit_if_quiet=self._if_quiet.append,
                 wanted=self._wanted,
                 deleted=read_deleted_topics(view.root),
+                told=self._told,
+                holes=self._holes,
             )
         if Part.INDEX in self._parts and view.config.message_index_enable:
-            index = IndexCheck(
+            self._index = IndexCheck(
                 view.root,
                 view.config,
                 self._topics,
@@ -240,24 +270,21 @@ class _Run:
                 live=live,
                 emit_if_quiet=self._if_quiet.append,
                 wanted=self._wanted,
+                told=self._told,
             )
-            index.load()
+            self._index.load()
         for block in log.blocks():
             if self._queues is not None:
                 self._queues.compare(block)
-            if index is not None:
-                index.compare(block)
+            if self._index is not None:
+                self._index.compare(block)
             if progress is not None:
                 done = int(block.offset[-1] + block.size[-1])
                 progress(done - log.start, log_end - log.start)
         if self._queues is not None:
             self._queues.finish()
-        if index is not None:
-            index.finish()
-
-    def _note_damaged(self, message: MessageExt) -> None:
-        if self._queues is not None:
-            self._queues.damaged(message)
+        if self._index is not None:
+            self._index.finish()
 
     def _written_units(self) -> dict[tuple[str, int], int]:
         """Queue ends by the files, with units behind the log's end."""

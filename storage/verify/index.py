@@ -1,8 +1,11 @@
-"""Checking the key index: each file in itself, and its entries against the records of the log."""
+"""Checking the key index: each file in itself, and its entries against the records of the log.
+
+What is wrong with a file is one finding: the cause, then what follows. Keys that are missing where
+a damaged file had them are part of it.
+"""
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -11,65 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.config import StoreConfig
-from storage.format.index import (
-    INDEX_ENTRY_SIZE,
-    INDEX_HEADER_SIZE,
-    IndexHeader,
-    entry_position,
-)
 from storage.format.names import INDEX, file_name, is_index_file_name
-from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
+from storage.format.sys_flag import MessageSysFlag
 
 from .findings import Checked, Code, Finding, Severity
-from .offset_runs import OffsetRuns
+from .index_file import IndexFile, Problem
 from .records import Longs, RecordBlock, TopicNames
+from .told import Told
 
 Emit = Callable[[Finding], None]
 
-_ENTRY: Final = np.dtype(
-    [("key_hash", ">i4"), ("offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")]
-)
-_BLOCK_ENTRIES: Final = 1 << 18
 _REBUILD: Final = "rmqctl store rebuild index"
 _HASH_BITS: Final = 31
-
-
-class _IndexFile:
-    """One index file, mapped."""
-
-    __slots__ = ("_order", "_sorted", "count", "entries", "header", "name", "ordered", "slots")
-
-    def __init__(
-        self, name: str, mapped: mmap.mmap, slots: int, max_entries: int, *, live: bool
-    ) -> None:
-        self.name = name
-        view = memoryview(mapped)
-        self.slots: NDArray[Any] = np.frombuffer(view, ">i4", slots, INDEX_HEADER_SIZE).copy()
-        self.header = IndexHeader.unpack_from(mapped[:INDEX_HEADER_SIZE])
-        count = self.header.next_entry
-        if live:
-            # A writer stores entries, then slots, then the count: what a slot names is whole.
-            named = int(self.slots.max(initial=0))
-            count = max(count, 1 + named if named < max_entries else 0)
-        self.count = min(count, max_entries)
-        start = entry_position(slots, 0)
-        self.entries: NDArray[Any] = np.frombuffer(view, _ENTRY, self.count, start)
-        self.ordered = True
-        self._order: Longs | None = None  # made when entries of a damaged file have to be sorted
-        self._sorted: Longs | None = None
-
-    def between(self, start: int, end: int) -> tuple[Longs, NDArray[Any]]:
-        """Numbers and bytes of the entries of records in [start, end) of the log."""
-        offsets = self.entries["offset"]
-        if self.ordered:
-            low, high = _bisect(offsets, start), _bisect(offsets, end)
-            return np.arange(low, high), self.entries[low:high]
-        if self._order is None or self._sorted is None:
-            self._order = np.argsort(offsets[1:], kind="stable") + 1
-            self._sorted = offsets[self._order].astype(np.int64)
-        low, high = np.searchsorted(self._sorted, (start, end)).tolist()
-        numbers = self._order[low:high]
-        return numbers, self.entries[numbers]
+_MOST_MISSING: Final = 1 << 22
+"""Missing keys that are kept, with 8 bytes each; more are only counted."""
+_ORDER: Final = (
+    Code.INDEX_FILE_LENGTH,
+    Code.INDEX_HEADER_WRONG,
+    Code.INDEX_ENTRY_WRONG,
+    Code.INDEX_CHAIN_BROKEN,
+    Code.INDEX_TIME_WRONG,
+)
+"""Causes before what follows from them."""
 
 
 class IndexCheck:
@@ -94,6 +60,7 @@ class IndexCheck:
         live: bool,
         emit_if_quiet: Emit,
         wanted: frozenset[str] | None,
+        told: Told,
     ) -> None:
         self._root = root
         self._config = config
@@ -106,11 +73,12 @@ class IndexCheck:
         self._live = live
         self._emit_if_quiet = emit_if_quiet
         self._wanted = wanted
-        self._files: list[_IndexFile] = []
-        self._missing = OffsetRuns()
+        self._told = told
+        self._files: list[IndexFile] = []
+        self._missing: list[Longs] = []  # offsets of records, once for each key
         self._missing_keys = 0
-        self._wrong: dict[str, tuple[int, int]] = {}
-        self._late: dict[str, tuple[int, int]] = {}
+        self.behind: list[Finding] = []
+        """Findings of keys behind the log's end, which mean nothing while somebody is writing."""
 
     # -- each file in itself ------------------------------------------------------------------
 
@@ -123,119 +91,35 @@ class IndexCheck:
         for path in usable:
             self._checked.files += 1
             length = path.stat().st_size
+            what = f"the file has {length} bytes, those of this store {usual}"
+            effect = "it is not searched" if length < usual else "none"
+            problem = Problem(Code.INDEX_FILE_LENGTH, None, what, effect)
+            if not length:
+                self._report(path.name, [problem], self._emit)
+                continue
+            file = IndexFile(path, self._config, live=self._live and path == usable[-1])
             if length != usual:
-                self._report(
-                    Code.INDEX_FILE_LENGTH,
-                    path.name,
-                    None,
-                    f"the file has {length} bytes, those of this store {usual}",
-                    "it is not searched" if length < usual else "none",
-                )
-                if length < usual:
-                    continue
-            newest = path == usable[-1]
-            with path.open("rb") as opened:
-                mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-            file = _IndexFile(
-                path.name,
-                mapped,
-                self._config.max_hash_slot_num,
-                self._config.max_index_num,
-                live=self._live and newest,
-            )
+                file.problems.append(problem)
+            self._checked.index_entries += file.count - 1
+            behind = file.check(self._log_min, self._log_end)
+            if self._files:
+                _check_sequence(self._files[-1], file)
             self._files.append(file)
-            self._check_file(file, newest=newest)
-
-    def _check_file(self, file: _IndexFile, *, newest: bool) -> None:
-        count, header = file.count, file.header
-        self._checked.index_entries += count - 1
-        live = self._live and newest
-        emit = self._emit_if_quiet if newest else self._emit
-        problems = []
-        if header.index_count > self._config.max_index_num or header.index_count < 0:
-            problems.append(f"it counts {header.index_count - 1} keys")
-        if count > 1 and not live:
-            first, last = file.entries[1], file.entries[count - 1]
-            if first["offset"] != header.begin_phy_offset:
-                problems.append("it does not begin with its first key")
-            if last["offset"] != header.end_phy_offset:
-                problems.append("it does not end with its last key")
-        used = int((file.slots != 0).sum())
-        if not live and used != header.hash_slot_count:
-            problems.append(f"it counts {header.hash_slot_count} used slots of {used}")
-        if problems:
-            self._report(
-                Code.INDEX_HEADER_WRONG,
-                file.name,
-                0,
-                "; ".join(problems),
-                "queries by key may miss messages, and new keys may overwrite old ones",
-                emit,
-            )
-        self._check_chains(file, emit, live=live)
-        behind = int((file.entries["offset"][1:] >= self._log_end).sum())
-        if behind and not self._live:
-            self._report(
-                Code.INDEX_BEHIND_END,
-                file.name,
-                None,
-                f"{behind} keys are of records behind the log's end",
-                "queries by key find nothing there",
-                self._emit_if_quiet,
-            )
-
-    def _check_chains(self, file: _IndexFile, emit: Emit, *, live: bool) -> None:
-        """Every entry must be reached once from its own slot."""
-        count, slots = file.count, self._config.max_hash_slot_num
-        reached = np.zeros(count, np.uint8)
-        used = np.flatnonzero(file.slots)
-        named = file.slots[used].astype(np.int64)
-        broken = 0
-        in_range = (named > 0) & (named < count)
-        broken += int((~in_range).sum())
-        used, named = used[in_range], named[in_range]
-        broken += int((file.entries["key_hash"][named] % slots != used).sum())
-        np.add.at(reached, named, 1)
-        last_offset = -1
-        for start in range(1, count, _BLOCK_ENTRIES):
-            block = file.entries[start : start + _BLOCK_ENTRIES]
-            numbers = np.arange(start, start + len(block))
-            previous = block["previous"].astype(np.int64)
-            linked = previous != 0
-            sound = linked & (previous > 0) & (previous < numbers)
-            broken += int((linked & ~sound).sum())
-            before = file.entries["key_hash"][previous[sound]] % slots
-            broken += int((before != block["key_hash"][sound] % slots).sum())
-            np.add.at(reached, previous[sound], 1)
-            offsets = block["offset"].astype(np.int64)
-            file.ordered &= bool((np.diff(offsets, prepend=last_offset) >= 0).all())
-            last_offset = int(offsets[-1])
-        if live:
-            unreached = (reached[1:] == 0) & (file.entries["offset"][1:] < self._log_end)
-            broken += int(unreached.sum())
-        else:
-            broken += int((reached[1:] != 1).sum())
-        if broken:
-            self._report(
-                Code.INDEX_CHAIN_BROKEN,
-                file.name,
-                None,
-                f"{broken} links of its chains are broken",
-                "queries by key miss messages",
-                emit,
-            )
+            if behind and not self._live:
+                what = f"{behind} keys are of records behind the log's end"
+                problem = Problem(
+                    Code.INDEX_BEHIND_END, None, what, "queries by key find nothing there"
+                )
+                self._report(path.name, [problem], self.behind.append)
 
     # -- against the log ----------------------------------------------------------------------
 
     def compare(self, block: RecordBlock) -> None:
         """Look for the keys of a block's records, and for entries that no record has."""
-        indexed = block.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-        # A replaced record may have its keys or not: nobody knows any more which they were.
-        replaced = block.offset[block.sys_flag & REPLACED_FLAG != 0]
-        rows = np.flatnonzero(
-            (indexed != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE)
-            & (block.sys_flag & REPLACED_FLAG == 0)
-        )
+        rolled_back = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+        # Nobody knows which keys a record had that was replaced, or whose properties are damaged.
+        rows = np.flatnonzero((block.sys_flag & rolled_back != rolled_back) & ~block.unsure)
+        unsure = block.offset[block.unsure]
         owners, hashes = block.index_keys(rows, self._topics)
         start = int(block.offset[0])
         end = int(block.offset[-1] + block.size[-1])
@@ -246,8 +130,8 @@ class IndexCheck:
         found: list[Longs] = []
         for file in self._files:
             numbers, entries = file.between(start, end)
-            if len(replaced):
-                kept = ~np.isin(entries["offset"], replaced)
+            if len(unsure):
+                kept = ~np.isin(entries["offset"], unsure)
                 numbers, entries = numbers[kept], entries[kept]
             if len(numbers):
                 keys = (entries["offset"].astype(np.int64) - start) << _HASH_BITS
@@ -259,14 +143,14 @@ class IndexCheck:
         missing = missing[missing >> _HASH_BITS < self._keys_from - start]
         if self._wanted is not None and len(missing):
             missing = missing[self._are_wanted(block, missing, start)]
-        self._missing_keys += len(missing)
         if len(missing):
-            rows = np.unique(np.searchsorted(block.offset, (missing >> _HASH_BITS) + start))
-            self._missing.add_stretches(block.offset[rows], block.offset[rows] + block.size[rows])
+            if self._missing_keys < _MOST_MISSING:
+                self._missing.append((missing >> _HASH_BITS) + start)
+            self._missing_keys += len(missing)
 
     def _compare_entries(
         self,
-        file: _IndexFile,
+        file: IndexFile,
         numbers: Longs,
         entries: NDArray[Any],
         keys: Longs,
@@ -276,10 +160,11 @@ class IndexCheck:
         at = np.searchsorted(expected, keys)
         at = np.minimum(at, max(0, len(expected) - 1))
         known = expected[at] == keys if len(expected) else np.zeros(len(keys), bool)
+        known &= entries["key_hash"] >= 0
         if not known.all():
-            number = int(numbers[known.argmin()])
-            count, first = self._wrong.get(file.name, (0, number))
-            self._wrong[file.name] = (count + int((~known).sum()), first)
+            file.note_wrong(numbers[~known], entries["offset"][~known].astype(np.int64))
+        if self._told.odd_times:
+            known &= ~np.isin(entries["offset"], list(self._told.odd_times))
         if not known.any():
             return
         self._compare_times(file, numbers[known], times[at[known]])
@@ -289,18 +174,19 @@ class IndexCheck:
         seconds = np.where(first_key, self._first_seconds(file, times[at[known]]), seconds)
         late = (entries["seconds"][known] != seconds) & (seconds >= 0)
         if begin > 0 and late.any():
-            count, first = self._late.get(file.name, (0, int(numbers[known][late.argmax()])))
-            self._late[file.name] = (count + int(late.sum()), first)
+            file.late += numbers[known][late][:1].tolist() + [0] * (int(late.sum()) - 1)
 
-    def _first_seconds(self, file: _IndexFile, times: Longs) -> Longs:
+    def _first_seconds(self, file: IndexFile, times: Longs) -> Longs:
         """What a file's first key says: seconds since the file before ended; -1 = unknown."""
         number = self._files.index(file)
         if number:
-            end = self._files[number - 1].header.end_timestamp
-            return np.clip((times - end) // 1000, 0, 0x7FFFFFFF)
+            before = self._files[number - 1]
+            if before.problems:
+                return np.full(len(times), -1)
+            return np.clip((times - before.header.end_timestamp) // 1000, 0, 0x7FFFFFFF)
         return np.full(len(times), 0 if self._log_min == 0 else -1)
 
-    def _compare_times(self, file: _IndexFile, numbers: Longs, times: Longs) -> None:
+    def _compare_times(self, file: IndexFile, numbers: Longs, times: Longs) -> None:
         """The header repeats the store times of the first and the last key's records."""
         header = file.header
         for number, time, what in (
@@ -309,41 +195,82 @@ class IndexCheck:
         ):
             at = np.flatnonzero(numbers == number)
             if len(at) and int(times[at[0]]) != time and not self._live:
-                self._report(
-                    Code.INDEX_HEADER_WRONG,
-                    file.name,
-                    0,
-                    f"it {what} at {time}, its key is of {times[at[0]]}",
-                    "queries by key and time miss messages",
-                    self._emit_if_quiet,
-                )
+                file.header_wrong(f"it {what} at {time}, its key is of {times[at[0]]}")
+
+    # -- what was found -----------------------------------------------------------------------
 
     def finish(self) -> None:
         """Report what was collected over all blocks."""
-        runs = list(self._missing)
-        if runs:
-            file_size = self._config.mapped_file_size_commit_log
-            start, end = runs[0][0], runs[-1][1]
-            position = start % file_size
-            self._emit(
-                Finding(
-                    Code.INDEX_KEY_MISSING,
-                    Severity.WARNING,
-                    f"commitlog/{file_name(start - position)}",
-                    position,
-                    f"{self._missing_keys} keys of records between log offsets {start} and {end} "
-                    f"are not in the index ({len(runs)} stretches)",
-                    "queries by key do not find these messages",
-                    _REBUILD,
-                )
-            )
-        self._report_entries(self._wrong, Code.INDEX_ENTRY_WRONG, "belong to no record")
-        self._report_entries(self._late, Code.INDEX_TIME_WRONG, "have a wrong time")
+        missing = np.concatenate(self._missing) if self._missing else np.zeros(0, np.int64)
+        missing = missing[~self._told.has(missing)]
+        for number, file in enumerate(self._files):
+            self._add_problems(file)
+            if file.problems:
+                begin, end = self._range(number)
+                missing = missing[(missing < begin) | (missing > end)]
+        for number, file in enumerate(self._files):
+            if file.late and not (file.late == [1] and self._begins_anew(number, missing)):
+                what = f"{len(file.late)} keys have a wrong time"
+                place = file.position(min(filter(None, file.late)))
+                effect = "queries by key and time go astray"
+                file.problems.append(Problem(Code.INDEX_TIME_WRONG, place, what, effect))
+            newest = file is self._files[-1]
+            if file.problems:
+                emit = self._emit_if_quiet if newest else self._emit
+                self._report(file.name, file.problems, emit)
+        if len(missing):
+            self._report_missing(np.sort(missing))
 
-    def _report_entries(self, found: dict[str, tuple[int, int]], code: Code, what: str) -> None:
-        for name, (count, first) in found.items():
-            position = entry_position(self._config.max_hash_slot_num, first)
-            self._report(code, name, position, f"{count} keys {what}", "queries by key go astray")
+    def _add_problems(self, file: IndexFile) -> None:
+        wrong = [
+            numbers[~self._told.has(offsets)]
+            for numbers, offsets in file.wrong
+            if not self._told.has(offsets).all()
+        ]
+        if wrong:
+            count, first = sum(map(len, wrong)), min(int(part.min()) for part in wrong)
+            what = f"{count} keys belong to no record"
+            place = file.position(first)
+            effect = "queries by key go astray"
+            file.problems.append(Problem(Code.INDEX_ENTRY_WRONG, place, what, effect))
+
+    def _range(self, number: int) -> tuple[int, int]:
+        """First and last log offset whose keys a file should have, by its neighbours if need be."""
+        file = self._files[number]
+        if file.header_sound:
+            return file.header.begin_phy_offset, file.header.end_phy_offset
+        begin, end = self._log_min, self._log_end
+        if number and self._files[number - 1].header_sound:
+            begin = self._files[number - 1].header.end_phy_offset
+        if number + 1 < len(self._files) and self._files[number + 1].header_sound:
+            end = self._files[number + 1].header.begin_phy_offset
+        return begin, end
+
+    def _begins_anew(self, number: int, missing: Longs) -> bool:
+        """Whether the file before this one is missing: then nobody knows its first key's time."""
+        if not number:
+            return False
+        begin, end = self._files[number - 1].header[3], self._files[number].header[2]
+        return bool(((missing >= begin) & (missing <= end)).any())
+
+    def _report_missing(self, missing: Longs) -> None:
+        file_size = self._config.mapped_file_size_commit_log
+        start, end = int(missing[0]), int(missing[-1])
+        position = start % file_size
+        kept = sum(map(len, self._missing))
+        count = len(missing) + self._missing_keys - kept
+        self._emit(
+            Finding(
+                Code.INDEX_KEY_MISSING,
+                Severity.WARNING,
+                f"commitlog/{file_name(start - position)}",
+                position,
+                f"{count} keys of records between log offsets {start} and {end} are not in the "
+                "index",
+                "queries by key do not find these messages",
+                _REBUILD,
+            )
+        )
 
     def _are_wanted(self, block: RecordBlock, keys: Longs, start: int) -> NDArray[np.bool_]:
         rows = np.searchsorted(block.offset, (keys >> _HASH_BITS) + start)
@@ -351,31 +278,29 @@ class IndexCheck:
         wanted = self._wanted or frozenset()
         return np.array([names[number] in wanted for number in block.topic[rows].tolist()], bool)
 
-    def _report(
-        self,
-        code: Code,
-        name: str,
-        position: int | None,
-        what: str,
-        effect: str,
-        emit: Emit | None = None,
-    ) -> None:
-        finding = Finding(
-            code, Severity.WARNING, f"{INDEX}/{name}", position, what, effect, _REBUILD
+    def _report(self, name: str, problems: list[Problem], emit: Emit) -> None:
+        """One finding of all that is wrong with a file."""
+        if len(problems) > 1:
+            problems.sort(key=lambda problem: _ORDER.index(problem.code))
+        cause = problems[0]
+        what = "; ".join(dict.fromkeys(problem.what for problem in problems))
+        emit(
+            Finding(
+                cause.code,
+                Severity.WARNING,
+                f"{INDEX}/{name}",
+                cause.position,
+                what,
+                cause.effect,
+                _REBUILD,
+            )
         )
-        (emit or self._emit)(finding)
 
 
-def _bisect(offsets: NDArray[Any], wanted: int) -> int:
-    """First entry at or behind a log offset; entry 0 is unused. NumPy's search copies the lot."""
-    low, high = 1, len(offsets)
-    while low < high:
-        middle = (low + high) // 2
-        if offsets[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-assert _ENTRY.itemsize == INDEX_ENTRY_SIZE
+def _check_sequence(before: IndexFile, file: IndexFile) -> None:
+    """A file begins where the one before it ends, or later: queries stop where one is too old."""
+    if before.problems or not file.header_sound or before.count < 2 or file.count < 2:
+        return
+    begin, end = file.header.begin_phy_offset, before.header.end_phy_offset
+    if begin < end:
+        file.header_wrong(f"it begins at log offset {begin}, the file before it ends at {end}")

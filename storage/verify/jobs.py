@@ -22,8 +22,6 @@ from .records import TopicNames
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
-    from storage.model import MessageExt
-
 LogRange = tuple[int, int]
 """First and last (exclusive) commit log offset of what lies in one file."""
 
@@ -101,14 +99,10 @@ def _check_ranges(
                 start=start,
                 log_end=end,
                 check_crc=True,
-                damaged=_pass,
+                told=None,
             )
             for _ in check.blocks():
                 pass
         answers.send((findings, checked.records))
     except OSError as error:
         answers.send((error, 0))
-
-
-def _pass(_message: MessageExt) -> None:
-    """Damaged records are in the findings already."""

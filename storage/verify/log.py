@@ -14,21 +14,22 @@ from storage.reading.log_walk import LogWalk, Stretch, StretchKind
 
 from .findings import Checked, Code, Finding, Severity
 from .records import RecordBlock, TopicNames, read_block
+from .told import Told
 
 if TYPE_CHECKING:
     from storage.files.read_files import FileRow
-    from storage.model import MessageExt
 
 Emit = Callable[[Finding], None]
 
 _TAIL_BYTES: Final = 1 << 16
 _MAX_EXAMPLES: Final = 8
+_BACK: Final = "searching by time may land beside the right message there"
 
 
 class LogCheck:
     """Walks the log from ``start`` to ``log_end`` and gives its records in blocks.
 
-    ``damaged`` is called with each damaged record whose head can still be read.
+    Places that are named in a finding are noted in ``told``; None if findings are dropped.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class LogCheck:
         start: int,
         log_end: int,
         check_crc: bool,
-        damaged: Callable[[MessageExt], None],
+        told: Told | None,
     ) -> None:
         self._log = log
         self._topics = topics
@@ -51,7 +52,8 @@ class LogCheck:
         self.start = start
         """Commit log offset that the walk begins at."""
         self._check_crc = check_crc
-        self._damaged = damaged
+        self._told = told or Told()
+        self._misplaced = (0, 0, 0, 0)  # first and end of a run, how far off, how many
         self._last_timestamp = 0
         self._back_steps = 0
         self.last_store_timestamp = 0
@@ -71,7 +73,9 @@ class LogCheck:
             )
             while (stretch := walk.next()) is not None:
                 if stretch.kind is StretchKind.RECORDS:
-                    yield self._records(stretch)
+                    block = self._records(stretch)
+                    if len(block):
+                        yield block
                 else:
                     self._not_records(stretch)
             start = walk.position
@@ -80,15 +84,16 @@ class LogCheck:
                 behind = min(self._log_end, start - start % file_size + file_size)
                 self._lost(start, behind - start, walk.stop_reason)
                 start = behind
-        if self._back_steps:
+        self._end_misplaced()
+        if self._back_steps > _MAX_EXAMPLES:
             self._emit(
                 Finding(
                     Code.STORE_TIME_BACK,
                     Severity.INFO,
                     COMMITLOG,
                     None,
-                    f"store times go back {self._back_steps} times",
-                    "searching by time may land beside the right message there",
+                    f"store times go back {self._back_steps} times in all",
+                    _BACK,
                     "",
                 )
             )
@@ -100,30 +105,70 @@ class LogCheck:
         assert file is not None  # the walk has just read it
         block = read_block(file, first, stretch.start, stretch.sizes, self._topics)
         self._checked.records += len(block)
-        for row in np.flatnonzero(block.physical_offset != block.offset)[:_MAX_EXAMPLES].tolist():
-            self._at_record(
-                Code.RECORD_MISPLACED,
-                int(block.offset[row]),
-                f"the record says it lies at {block.physical_offset[row]}",
-                "it is not handed out, and a Java broker rebuilds its unit to the wrong place",
-                "rmqctl store repair",
-            )
+        misplaced = block.physical_offset != block.offset
+        if misplaced.any():
+            for row in np.flatnonzero(misplaced).tolist():
+                self._misplaced_record(
+                    int(block.offset[row]), int(block.size[row]), int(block.physical_offset[row])
+                )
+            block = block.take(np.flatnonzero(~misplaced))
+            if not len(block):
+                return block
         for row, text in enumerate(block.properties):
             if text[-1:] == b"\0" or not (text.isascii() or _is_utf8(text)):
+                block.unsure[row] = True
                 self._at_record(
                     Code.PROPERTIES_DAMAGED,
                     int(block.offset[row]),
                     "its properties end in zero bytes or are not UTF-8; no checksum covers them",
                     "tags, keys or other properties of this message are wrong",
-                    "",
+                    "rmqctl store repair",
                 )
+        self._look_at_times(block)
+        return block
+
+    def _look_at_times(self, block: RecordBlock) -> None:
         times = block.store_timestamp
-        steps = np.diff(times, prepend=self._last_timestamp)
-        self._back_steps += int((steps < 0).sum())
+        before = np.concatenate(([self._last_timestamp], times[:-1]))
+        for row in np.flatnonzero(times < before).tolist():
+            self._back_steps += 1
+            if self._back_steps <= _MAX_EXAMPLES:
+                self._told.odd_times.add(int(block.offset[row]))
+                self._at_record(
+                    Code.STORE_TIME_BACK,
+                    int(block.offset[row]),
+                    f"the store time goes back from {before[row]} to {times[row]}",
+                    _BACK,
+                    "",
+                    Severity.INFO,
+                )
         self._last_timestamp = int(times[-1])
         self.first_store_timestamp = self.first_store_timestamp or int(times[0])
         self.last_store_timestamp = max(self.last_store_timestamp, int(times.max()))
-        return block
+
+    def _misplaced_record(self, offset: int, size: int, claimed: int) -> None:
+        """Note a record that says it lies elsewhere; neighbours that are as far off are one."""
+        self._told.add(offset, offset + size)
+        first, end, off, count = self._misplaced
+        same_file = first // self._log.file_size == offset // self._log.file_size
+        if count and (end, off) == (offset, claimed - offset) and same_file:
+            self._misplaced = (first, offset + size, off, count + 1)
+        else:
+            self._end_misplaced()
+            self._misplaced = (offset, offset + size, claimed - offset, 1)
+
+    def _end_misplaced(self) -> None:
+        first, _, off, count = self._misplaced
+        self._misplaced = (0, 0, 0, 0)
+        if count:
+            several = f"{count} records from here on say they lie"
+            self._at_record(
+                Code.RECORD_MISPLACED,
+                first,
+                f"{several if count > 1 else 'the record says it lies'} at {first + off}",
+                "it is not handed out, and a Java broker rebuilds its unit to the wrong place",
+                "rmqctl store repair",
+            )
 
     def _not_records(self, stretch: Stretch) -> None:
         if stretch.kind is StretchKind.DAMAGED:
@@ -137,13 +182,13 @@ class LogCheck:
         position = stretch.start % self._log.file_size
         file = self._log.at(stretch.start - position)
         what = stretch.reason
+        self._told.add(stretch.start, stretch.start + stretch.sizes[0])
         if file is not None:
             try:
                 message = decode_record(file.view, position, stretch.sizes[0])
             except RecordError:
                 pass
             else:
-                self._damaged(message)
                 queue = f"{message.topic} queue {message.queue_id}"
                 what = f"{queue} offset {message.queue_offset}: {what}"
         self._at_record(
@@ -155,6 +200,8 @@ class LogCheck:
         )
 
     def _blank(self, stretch: Stretch) -> None:
+        if self._misplaced[1] == stretch.start:  # all of the file is another one
+            self._told.add(stretch.start, stretch.start + stretch.sizes[0])
         position = stretch.start % self._log.file_size
         file = self._log.at(stretch.start - position)
         if file is None or position + BLANK_SIZE > file.length:
@@ -186,11 +233,23 @@ class LogCheck:
                 Severity.WARNING,
             )
             return
-        missing = file is None
+        self._told.add(start, start + length)
+        code, what = Code.LOG_BYTES_LOST, f"{length} bytes are no records: {reason}"
+        if file is None:
+            code, what = Code.LOG_FILE_MISSING, "the file is missing"
+            if length > file_size:
+                what = f"{length // file_size} files from here on are missing"
+        elif file.length < file_size and at_end:
+            code, what = (
+                Code.LOG_FILE_LENGTH,
+                f"the file has {file.length} bytes, those of this store {file_size}; "
+                "what lay behind is lost",
+            )
+        self._told.files.add(self._path(start - position))
         self._at_record(
-            Code.LOG_FILE_MISSING if missing else Code.LOG_BYTES_LOST,
+            code,
             start,
-            "the file is missing" if missing else f"{length} bytes are no records: {reason}",
+            what,
             "messages that were here are lost; a Java broker ends the log here",
             "restore the file from a copy, or rmqctl store repair",
         )
@@ -210,10 +269,15 @@ class LogCheck:
         if file is not None and position and any(file.map[position : position + _TAIL_BYTES]):
             found = check_record(file.view, position, file.length)
             if found.kind is not CheckKind.BLANK:
+                self._told.tail = True
+                short = file.length < file_size
+                if short:
+                    self._told.files.add(self._path(first))
                 self._at_record(
-                    Code.LOG_TORN_TAIL,
+                    Code.LOG_FILE_LENGTH if short else Code.LOG_TORN_TAIL,
                     self._log_end,
-                    f"behind the last whole record: {found.reason or 'left-over bytes'}",
+                    (f"the file has {file.length} bytes, those of this store {file_size}; " * short)
+                    + f"behind the last whole record: {found.reason or 'left-over bytes'}",
                     "a message that was being written here is lost; recovery cuts it off",
                     "opening the store for writing recovers it",
                     Severity.ERROR if closed else Severity.WARNING,
@@ -225,6 +289,7 @@ class LogCheck:
             if file is None:
                 continue
             if any(file.map[:_TAIL_BYTES]):
+                self._told.tail = True
                 self._at_record(
                     Code.LOG_BEHIND_END,
                     later,
@@ -261,8 +326,11 @@ class LogCheck:
         severity: Severity = Severity.ERROR,
     ) -> None:
         position = offset % self._log.file_size
-        path = f"{COMMITLOG}/{file_name(offset - position)}"
+        path = self._path(offset - position)
         self._emit(Finding(code, severity, path, position, what, effect, fix))
+
+    def _path(self, first: int) -> str:
+        return f"{COMMITLOG}/{file_name(first)}"
 
 
 def is_log_name(name: str, file_size: int) -> bool:

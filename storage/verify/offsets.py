@@ -11,6 +11,7 @@ from storage.configs.config_file import ConfigFile, ConfigSource
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.errors import CorruptFileError, StoreVersionError
+from storage.files.read_files import StoreFiles
 from storage.format.names import CONFIG, CONSUMEQUEUE
 from storage.model import LMQ_PREFIX, SCHEDULE_TOPIC
 
@@ -46,7 +47,8 @@ def check_configs(view: StoreView, emit: Emit, checked: Checked) -> None:
         return  # reported above
     if not topics:
         return
-    folders = {topic for topic, _ in view.queues() if not topic.startswith(LMQ_PREFIX)}
+    queues = StoreFiles(view.root, view.config).queue_folders()
+    folders = {topic for topic, _ in queues if not topic.startswith(LMQ_PREFIX)}
     for topic in sorted(folders - set(topics)):
         emit(
             Finding(
@@ -79,7 +81,7 @@ def _check_config(path: Path, emit: Emit) -> None:
                 0,
                 f"neither it nor its .bak can be read: {error.reason}",
                 "a Java broker starts without these settings, or not at all",
-                "rmqctl store recover-config",
+                _recover(name),
             )
         )
         return
@@ -92,9 +94,38 @@ def _check_config(path: Path, emit: Emit) -> None:
                 0,
                 "the file is missing or can not be read, its .bak can",
                 "the last change of these settings is lost",
-                "the next change writes the file again",
+                "rmqctl store repair, or the next change writes the file again",
             )
         )
+        return
+    bak = path.with_name(path.name + ".bak")
+    if path.exists() and not loaded.document and _holds_anything(bak, loaded.source):
+        emit(
+            Finding(
+                Code.CONFIG_EMPTY,
+                Severity.WARNING,
+                name,
+                0,
+                "the file holds nothing",
+                "a broker goes on without these settings, and writes its defaults",
+                _recover(name),
+            )
+        )
+
+
+def _recover(name: str) -> str:
+    of_groups = name.lower().endswith("consumeroffset.json")
+    return f"rmqctl store {'recover-offsets' if of_groups else 'recover-config'}"
+
+
+def _holds_anything(bak: Path, source: ConfigSource) -> bool:
+    """Whether something was lost: brokers write braces at least, and empty tables by name."""
+    if source is ConfigSource.NONE:
+        return True
+    try:
+        return bak.exists() and bool(ConfigFile(bak).load().document)
+    except CorruptFileError:
+        return True
 
 
 def check_offsets(view: StoreView, emit: Emit, checked: Checked) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name
-from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
+from storage.format.record import CheckKind, check_record, read_head
+from storage.format.sys_flag import MessageSysFlag
 from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK_SIZE
 from storage.model import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -18,15 +19,16 @@ from storage.model import (
 )
 from storage.writing.dispatch import read_request
 
+from .claims import Claims, OddClaim
 from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns
 from .records import Longs, RecordBlock, TopicNames
-from .units import MAX_QUEUE_OFFSET, find_unit, units_at
+from .told import Told
+from .units import MAX_QUEUE_OFFSET, units_at
 
 if TYPE_CHECKING:
     from storage.configs.deleted_topics import DeletedTopics
     from storage.files.read_files import FileRow, StoreFiles
-    from storage.model import MessageExt
     from storage.reading.queue_ext import ConsumeQueueExt
 
 Emit = Callable[[Finding], None]
@@ -46,10 +48,10 @@ class _Queue:
     def __init__(self, row: FileRow | None, next_offset: int) -> None:
         self.row = row
         self.next_offset = next_offset
-        self.present = OffsetRuns()  # queue offsets that a whole record has
-        self.well = OffsetRuns()  # those of them whose unit is right
+        self.well = OffsetRuns()  # queue offsets of whole records whose unit is right
+        self.present = OffsetRuns()  # those of whole records whose unit is not
         self.wrong = OffsetRuns()  # those of them whose unit says something else
-        self.damaged = OffsetRuns()  # those of records reported as damaged
+        self.damaged = OffsetRuns()  # those of units whose record was reported
         self.tags_wrong = OffsetRuns()
 
 
@@ -74,8 +76,13 @@ class QueueCheck:
         emit_if_quiet: Emit,
         wanted: frozenset[str] | None,
         deleted: DeletedTopics,
+        told: Told,
+        holes: list[tuple[str, int, int]],
     ) -> None:
         self._files = files
+        self._told = told
+        self._holes = holes
+        self._claims = Claims(files.log.file_size)
         self._deleted = deleted
         self._ext = ext
         self._topics = topics
@@ -88,6 +95,8 @@ class QueueCheck:
         self._wanted = wanted
         self._known_tags: dict[bytes, int] = {b"": 0}
         self._behind_end: list[tuple[QueueKey, int, int]] = []  # written meanwhile, or left over
+        self.behind: list[Finding] = []
+        """Findings of units behind the log's end, after :meth:`left_over`."""
         self._queues = {
             key: _Queue(files.queue(*key), following)
             for key, following in next_offsets.items()
@@ -109,9 +118,7 @@ class QueueCheck:
             expected = codes[rows]
             if topic == SCHEDULE_TOPIC:
                 expected = self._delivery_times(block, rows, expected)
-            # Nobody knows any more what tags a replaced record had.
-            replaced = block.sys_flag[rows] & REPLACED_FLAG != 0
-            expected = np.where(replaced, _ANY_CODE, expected)
+            expected = np.where(block.unsure[rows], _ANY_CODE, expected)
             self._compare_queue(
                 (topic, number & 0xFFFFFFFF),
                 block.queue_offset[rows],
@@ -122,14 +129,6 @@ class QueueCheck:
         for row, text in enumerate(block.properties):
             if _INNER_MULTI_DISPATCH in text:
                 self._compare_light_queues(block, row)
-
-    def damaged(self, message: MessageExt) -> None:
-        """Note a record that the log check has reported, so that its unit is not reported too."""
-        queue = self._queue((message.topic, message.queue_id))
-        if message.commitlog_offset < self._deleted.get(message.topic, 0):
-            return
-        if queue is not None and 0 <= message.queue_offset < queue.next_offset:
-            queue.damaged.add(message.queue_offset, message.queue_offset + 1)
 
     # -- records to units ---------------------------------------------------------------------
 
@@ -149,11 +148,12 @@ class QueueCheck:
         present = (units["offset"] >= 0) & (units["size"] > 0)
         self._checked.units += int(present.sum())
         queue.well.add_all(queue_offsets[well])
-        claims = np.ones(len(well), np.bool_)
-        for row in np.flatnonzero(~well).tolist():
-            claims[row] = self._may_claim(key, queue, int(queue_offsets[row]), int(offsets[row]))
-        queue.present.add_all(queue_offsets[claims])
-        queue.wrong.add_all(queue_offsets[present & ~well & claims])
+        self._claims.seen(offsets, well)
+        if not well.all() and not self._claims.add(key, queue_offsets[~well], offsets[~well]):
+            # Too many to ask for each why: its unit is taken for what is wrong.
+            odd = ~well & (queue_offsets >= 0) & (queue_offsets < MAX_QUEUE_OFFSET)
+            queue.present.add_all(queue_offsets[odd])
+            queue.wrong.add_all(queue_offsets[odd & present])
         found = units["tags_code"].astype(np.int64)
         differs = well & (found != codes) & (codes != _ANY_CODE)
         for row in np.flatnonzero(differs & (found <= MAX_EXT_ADDR)).tolist():
@@ -183,44 +183,86 @@ class QueueCheck:
         delayed = [_DELAY in block.properties[row] for row in rows.tolist()]
         return np.where(delayed, _ANY_CODE, codes)
 
-    def _may_claim(self, key: QueueKey, queue: _Queue, queue_offset: int, offset: int) -> bool:
-        """Whether a record's queue offset can be true although its unit is not there."""
-        where = f"{key[0]} queue {key[1]} offset {queue_offset}"
-        if queue_offset in queue.well:
-            self._at_record(
-                Code.RECORD_REPEATED,
-                offset,
-                f"a second record claims {where}",
-                "this message can not be reached through its queue",
-            )
-            return False
-        own = find_unit(queue.row, queue.next_offset, offset)
-        if own is not None and own != queue_offset:
-            queue.damaged.add(own, own + 1)
-        elif 0 <= queue_offset < MAX_QUEUE_OFFSET:
-            return True
-        self._at_record(
-            Code.RECORD_MISPLACED,
-            offset,
-            f"the record says it is {where}, "
-            + ("which can not be" if own is None else f"its unit is at {own}"),
-            "it is never handed out",
-        )
-        return False
-
     def _at_record(self, code: Code, offset: int, what: str, effect: str) -> None:
         position = offset % self._files.log.file_size
         path = f"{COMMITLOG}/{file_name(offset - position)}"
-        self._emit(Finding(code, Severity.ERROR, path, position, what, effect, ""))
+        fix = "rmqctl store repair"
+        self._emit(Finding(code, Severity.ERROR, path, position, what, effect, fix))
+
+    # -- records without their unit ---------------------------------------------------------------
+
+    def _resolve(self) -> None:
+        """Find out of each record without a unit in its place which of the two is wrong."""
+        if not self._claims:
+            return
+        for key, queue in self._queues.items():
+            first = self._first_in_range(queue)
+            for start, end in queue.well.missing(first, queue.next_offset):
+                for numbers, units in self._read_units(queue, start, end):
+                    self._claims.note_units(key, numbers, units)
+        for first, count in self._claims.foreign_files():
+            size = self._files.log.file_size
+            self._told.add(first, first + size)
+            self._at_record(
+                Code.LOG_FILE_FOREIGN,
+                first,
+                f"no queue knows one of its {count} records, and queues know others in it",
+                "the file is of another log: its messages are not handed out, those of this log "
+                "are lost",
+            )
+        for odd in self._claims.odd():
+            self._judge_claim(odd)
+
+    def _judge_claim(self, odd: OddClaim) -> None:
+        """Decide by what stands at the place that the record claims, and where its unit is."""
+        if self._told.has(np.array([odd.offset]))[0]:
+            return
+        key, queue_offset = odd.key, odd.queue_offset
+        queue = self._queue(key)
+        possible = queue is not None and queue.row is not None and queue_offset >= 0
+        possible &= queue_offset < MAX_QUEUE_OFFSET
+        taken = possible and queue is not None and queue_offset in queue.well
+        unit = None
+        if possible and queue is not None:
+            (unit,) = units_at(queue.row, np.array([queue_offset]))
+        filled = unit is not None and unit["size"] > 0 and unit["offset"] >= 0
+        where = f"{key[0]} queue {key[1]} offset {queue_offset}"
+        if odd.own is not None and (taken or not filled):
+            own_key, own_offset = odd.own
+            own = self._queues[own_key].damaged
+            own.add(own_offset, own_offset + 1)
+            self._told.add(odd.offset, odd.offset + 1)
+            self._at_record(
+                Code.RECORD_MISPLACED,
+                odd.offset,
+                f"the record says it is {where}, its unit is {own_key[0]} queue {own_key[1]} "
+                f"offset {own_offset}",
+                "it is never handed out",
+            )
+        elif taken:
+            self._at_record(
+                Code.RECORD_REPEATED,
+                odd.offset,
+                f"a second record claims {where}",
+                "this message can not be reached through its queue",
+            )
+        elif not possible:
+            what = f"the record says it is {where}, which can not be"
+            self._at_record(Code.RECORD_MISPLACED, odd.offset, what, "it is never handed out")
+        else:
+            assert queue is not None
+            queue.present.add(queue_offset, queue_offset + 1)
+            if filled:
+                queue.wrong.add(queue_offset, queue_offset + 1)
 
     # -- units to records ---------------------------------------------------------------------
 
-    def left_over(self, emit: Emit, written: dict[QueueKey, int]) -> None:
-        """Report units of records behind the log's end, also those behind the queues' ends.
+    def left_over(self, written: dict[QueueKey, int]) -> None:
+        """Look for units of records behind the log's end, also behind the queues' ends.
 
         After :meth:`finish`; means nothing while somebody is writing.
         """
-        self._emit = emit
+        self._emit = self._emit_if_quiet
         for key, end in sorted(written.items()):
             queue = self._queue(key)
             if queue is not None and end > queue.next_offset:
@@ -230,6 +272,7 @@ class QueueCheck:
 
     def finish(self) -> None:
         """Report what was collected, and look at the units that no record has claimed."""
+        self._resolve()
         for key in sorted(self._queues):
             queue = self._queues[key]
             where = f"{key[0]} queue {key[1]}"
@@ -241,11 +284,7 @@ class QueueCheck:
                     f"{where}: {_span(start, end)}: the unit's tag hash is not that of the record",
                     "subscriptions by tag miss these messages, or get them without asking",
                 )
-            lacking = OffsetRuns()
-            for start, end in queue.present:
-                for gap in queue.well.missing(start, end):
-                    lacking.add(*gap)
-            for start, end in lacking:
+            for start, end in self._lacking(key, queue):
                 if any(queue.wrong.missing(start, end)):
                     code, what = Code.UNIT_MISSING, "the records have no unit"
                 else:
@@ -259,9 +298,24 @@ class QueueCheck:
                 )
             self._check_unclaimed(key, queue)
 
+    def _lacking(self, key: QueueKey, queue: _Queue) -> OffsetRuns:
+        """Queue offsets of records without a right unit, but for those of files that were told."""
+        folder = f"{CONSUMEQUEUE}/{key[0]}/{key[1]}"
+        known = OffsetRuns()
+        for run in queue.well:
+            known.add(*run)
+        for named, start, end in self._holes:
+            if named == folder:
+                known.add(start // CQ_STORE_UNIT_SIZE, -(-end // CQ_STORE_UNIT_SIZE))
+        lacking = OffsetRuns()
+        for start, end in queue.present:
+            for gap in known.missing(start, end):
+                lacking.add(*gap)
+        return lacking
+
     def _check_unclaimed(self, key: QueueKey, queue: _Queue) -> None:
         claimed = OffsetRuns()
-        for runs in (queue.present, queue.damaged):
+        for runs in (queue.well, queue.present, queue.damaged):
             for run in runs:
                 claimed.add(*run)
         first = self._first_in_range(queue)
@@ -269,11 +323,14 @@ class QueueCheck:
             self._judge_run(key, queue, start, end)
 
     def _judge_run(self, key: QueueKey, queue: _Queue, start: int, end: int) -> None:
-        for offset in range(start, end, _BLOCK_UNITS):
-            numbers = np.arange(offset, min(end, offset + _BLOCK_UNITS))
-            units = units_at(queue.row, numbers)
+        for numbers, units in self._read_units(queue, start, end):
             self._checked.units += len(units)
             self._judge_units(key, numbers, units)
+
+    def _read_units(self, queue: _Queue, start: int, end: int) -> Iterator[tuple[Longs, Any]]:
+        for offset in range(start, end, _BLOCK_UNITS):
+            numbers = np.arange(offset, min(end, offset + _BLOCK_UNITS))
+            yield numbers, units_at(queue.row, numbers)
 
     def _judge_units(self, key: QueueKey, numbers: Longs, units: NDArray[Any]) -> None:
         offsets, sizes = units["offset"], units["size"]
@@ -281,10 +338,16 @@ class QueueCheck:
         empty = (sizes <= 0) | (offsets < 0)
         outside = offsets < self._start
         behind = offsets + sizes > self._log_end
+        inside = ~empty & ~filler & ~outside & ~behind
+        inside[inside] &= ~self._told.has(offsets[inside].astype(np.int64))
+        astray = inside.copy()
+        for row in np.flatnonzero(inside).tolist():
+            astray[row] = self._is_record(int(offsets[row]), int(sizes[row]))
         kinds = (
             (empty, Code.QUEUE_GAP),
             (~empty & ~filler & ~outside & behind, Code.UNIT_BEHIND_END),
-            (~empty & ~filler & ~outside & ~behind, Code.UNIT_WITHOUT_RECORD),
+            (astray, Code.UNIT_WRONG),
+            (inside & ~astray, Code.UNIT_WITHOUT_RECORD),
         )
         for rows, code in kinds:
             runs = OffsetRuns()
@@ -295,10 +358,23 @@ class QueueCheck:
                 else:
                     self._unclaimed(code, key, start, end)
 
+    def _is_record(self, offset: int, size: int) -> bool:
+        """Whether a whole record that knows its place lies in the log."""
+        position = offset % self._files.log.file_size
+        file = self._files.log.at(offset - position)
+        if file is None:
+            return False
+        found = check_record(file.view, position, file.length, check_crc=False)
+        whole = found.kind is CheckKind.MESSAGE and found.size == size
+        return whole and bool(read_head(file.view, position).physical_offset == offset)
+
     def _unclaimed(self, code: Code, key: QueueKey, start: int, end: int) -> None:
         where, span = f"{key[0]} queue {key[1]}", _span(start, end)
         if code is Code.QUEUE_GAP:
             what, effect = "neither unit nor record", "the queue has a gap that consumers pass"
+        elif code is Code.UNIT_WRONG:
+            what = "the units point at records that say they are elsewhere"
+            effect = "consumers pass them; nothing is lost"
         elif code is Code.UNIT_BEHIND_END:
             what = "the units point behind the log's end"
             effect = "the messages do not exist; recovery cuts the units"
@@ -314,8 +390,8 @@ class QueueCheck:
             return queue.next_offset
         files = queue.row.relist()
         low = files[0] // CQ_STORE_UNIT_SIZE if files else queue.next_offset
-        claimed = next(iter(queue.present), None)
-        high = queue.next_offset if claimed is None else min(claimed[0], queue.next_offset)
+        claimed = [run[0] for runs in (queue.well, queue.present) for run in [*runs][:1]]
+        high: int = min([*claimed, queue.next_offset])
         if self._start <= self._log_min:
             # Deleted messages come first; anything else in front of the first record is looked at.
             while low < high:
@@ -352,9 +428,12 @@ class QueueCheck:
         byte = queue_offset * CQ_STORE_UNIT_SIZE
         within = byte % row.file_size if row is not None else 0
         path = f"{CONSUMEQUEUE}/{key[0]}/{key[1]}/{file_name(byte - within)}"
-        # A writer's units are there a moment before the log's end moves over their records.
-        emit = self._emit_if_quiet if code is Code.UNIT_BEHIND_END else self._emit
-        emit(Finding(code, severity, path, within, what, effect, _REBUILD))
+        fix = f"{_REBUILD} -t {key[0]}"
+        finding = Finding(code, severity, path, within, what, effect, fix)
+        if code is Code.UNIT_BEHIND_END:
+            self.behind.append(finding)
+        else:
+            self._emit(finding)
 
 
 _ANY_CODE: Final = -(1 << 63)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from storage.format.head_matrix import HEAD_TYPES
 from storage.format.java_hash import tags_code, unsigned_java_hash
 from storage.format.layout import HEAD_SIZES, MESSAGE_MAGIC_V1
 from storage.format.properties import find_property
+from storage.format.sys_flag import REPLACED_FLAG
 from storage.model import (
     KEY_SEPARATOR,
     PROPERTY_KEYS,
@@ -76,6 +77,17 @@ class RecordBlock:
     store_timestamp: Longs
     topic: Longs
     properties: list[bytes]
+    unsure: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """Records whose tags and keys nobody knows any more; filled by :func:`read_block`."""
+
+    def take(self, rows: Longs) -> RecordBlock:
+        """A block of some of the records."""
+        chosen = {
+            column.name: getattr(self, column.name)[rows]
+            for column in fields(self)
+            if column.name != "properties"
+        }
+        return replace(self, properties=[self.properties[r] for r in rows.tolist()], **chosen)
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -164,6 +176,7 @@ def read_block(
         store_timestamp=store_timestamp,
         topic=np.array(topic, np.int64),
         properties=properties,
+        unsure=sys_flag & REPLACED_FLAG != 0,
     )
 
 

@@ -26,6 +26,7 @@ from .findings import Checked, Code, Finding, Severity
 Emit = Callable[[Finding], None]
 
 _REFUSES = "a Java broker does not start with it"
+_RECOVER = "rmqctl store repair, or open the store for writing: that makes it again"
 
 
 class FileCheck:
@@ -36,6 +37,8 @@ class FileCheck:
         self._config = config
         self._emit = emit
         self._checked = checked
+        self.holes: list[tuple[str, int, int]] = []
+        """What missing and short files do not hold: folder, first byte and end."""
 
     def log(self) -> None:
         """Check the commit log's folder."""
@@ -47,6 +50,7 @@ class FileCheck:
             Code.LOG_FILE_MISSING,
             "messages in it",
             Severity.ERROR,
+            "restore the file from a copy, or rmqctl store repair",
         )
 
     def queues(self) -> None:
@@ -64,6 +68,7 @@ class FileCheck:
                     Code.QUEUE_FILE_MISSING,
                     "the places of messages",
                     Severity.WARNING,
+                    f"rmqctl store rebuild queue -t {topic.name}",
                 )
                 self._empty_last_file(queue, offsets)
 
@@ -81,6 +86,7 @@ class FileCheck:
         missing_code: Code,
         content: str,
         missing_severity: Severity,
+        remedy: str,
     ) -> list[int]:
         offsets = []
         for path in _entries(folder):
@@ -92,24 +98,28 @@ class FileCheck:
             self._checked.files += 1
             length = path.stat().st_size
             if length != size:
+                if length < size:
+                    self._hole(folder, offset + length, offset + size)
                 self._add(
                     length_code,
                     Severity.WARNING,
                     path,
                     f"the file has {length} bytes, those of this store {size}",
                     _REFUSES,
-                    "restore the file from a copy, or rmqctl store repair",
+                    remedy,
                 )
         offsets.sort()
         for before, after in pairwise(offsets):
             if after != before + size:
+                self._hole(folder, before + size, after)
                 self._add(
                     missing_code,
                     missing_severity,
                     folder / file_name(before + size),
                     f"files between {file_name(before)} and {file_name(after)} are missing",
                     f"{content} can not be read",
-                    "restore them from a copy, or rmqctl store rebuild queue",
+                    remedy,
+                    0,
                 )
         return offsets
 
@@ -126,21 +136,34 @@ class FileCheck:
             path,
             "a file without units behind others",
             "a Java broker takes its first zeros for a message, and serves a bogus one",
-            "delete the file, or rmqctl store repair",
+            "rmqctl store repair",
         )
 
     def _foreign(self, path: Path, what: str) -> None:
         self._add(Code.FOREIGN_FILE, Severity.INFO, path, what, "rmqctl ignores it", "move it away")
 
+    def _hole(self, folder: Path, start: int, end: int) -> None:
+        self.holes.append((str(folder.relative_to(self._root)), start, end))
+
     def _add(
-        self, code: Code, severity: Severity, path: Path, what: str, effect: str, fix: str
+        self,
+        code: Code,
+        severity: Severity,
+        path: Path,
+        what: str,
+        effect: str,
+        fix: str,
+        position: int | None = None,
     ) -> None:
         name = str(path.relative_to(self._root))
-        self._emit(Finding(code, severity, name, None, what, effect, fix))
+        self._emit(Finding(code, severity, name, position, what, effect, fix))
 
 
-def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit) -> None:
-    """Compare the checkpoint with the newest record's store time (ms, 0 = no records)."""
+def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit, *, closed: bool) -> None:
+    """Compare the checkpoint with the newest record's store time (ms, 0 = no records).
+
+    ``closed``: the store was closed cleanly, so the checkpoint should be as new as the log.
+    """
     try:
         data = (root / CHECKPOINT).read_bytes()
     except FileNotFoundError:
@@ -151,19 +174,36 @@ def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit) -> None:
                 )
             )
         return
-    if len(data) < CHECKPOINT_SIZE:
+    whole = len(data) >= CHECKPOINT_SIZE
+    if not whole:
         emit(
             _of_checkpoint(
                 Code.CHECKPOINT_SHORT,
                 f"the file has {len(data)} bytes of {CHECKPOINT_SIZE}",
                 "what is missing counts as 0; recovery reads more of the log",
+                0,
             )
         )
     fields = CheckpointData.unpack(data[:CHECKPOINT_SIZE].ljust(CHECKPOINT_SIZE, b"\0"))
     newest = max(fields.physic_msg_timestamp, fields.logics_msg_timestamp)
     if min(fields.physic_msg_timestamp, fields.logics_msg_timestamp) < 0:
         emit(
-            _of_checkpoint(Code.CHECKPOINT_AHEAD, "it holds a negative time", "recovery reads more")
+            _of_checkpoint(
+                Code.CHECKPOINT_AHEAD, "it holds a negative time", "recovery reads more", 0
+            )
+        )
+    elif closed and fields.logics_msg_timestamp < last_store_timestamp and whole:
+        emit(
+            Finding(
+                Code.CHECKPOINT_BEHIND,
+                Severity.INFO,
+                CHECKPOINT,
+                0,
+                f"it vouches for {fields.logics_msg_timestamp}, the newest record is of "
+                f"{last_store_timestamp}, although the store was closed cleanly",
+                "a recovery reads more of the log",
+                "",
+            )
         )
     if last_store_timestamp and newest > last_store_timestamp:
         emit(
@@ -197,9 +237,8 @@ def check_covered(root: Path, emit: Emit) -> None:
         emit(Finding(Code.NOT_COVERED, Severity.INFO, ".", None, sentence, "not checked", ""))
 
 
-def _of_checkpoint(code: Code, what: str, effect: str) -> Finding:
-    fix = "opening the store for writing makes it again"
-    return Finding(code, Severity.WARNING, CHECKPOINT, None, what, effect, fix)
+def _of_checkpoint(code: Code, what: str, effect: str, position: int | None = None) -> Finding:
+    return Finding(code, Severity.WARNING, CHECKPOINT, position, what, effect, _RECOVER)
 
 
 def _entries(folder: Path) -> Iterator[Path]:

@@ -37,7 +37,6 @@ class Lack(StrEnum):
     NO_PLAIN_RECORD = "no ordinary record stands in sound surroundings with a sound unit"
     NO_QUEUE = "no queue is whole and long enough"
     NO_QUEUE_FILES = "no whole queue has as many files as the damage needs"
-    ALL_EXT = "every unit holds an address into consumequeue_ext, not a tag hash"
     NO_INDEX = "the index has no file with enough keys"
     ONE_INDEX_FILE = "the index has fewer files than the damage needs"
     NO_CHECKPOINT = "there is no checkpoint"
@@ -61,13 +60,15 @@ class Damaged:
     """What was done to a store.
 
     ``says``: the findings that fsck adds to those of the undamaged store, none if nothing can see
-    it (``why_unseen``). ``lost``: log offsets of the records that are not whole any more, or lie
-    where nobody can tell that they belong.
+    it (``why_unseen``); ``follows``: codes of what may be told, too, because it is a fact of its
+    own: progress of groups that the queues do not reach any more. ``lost``: log offsets of the
+    records that are not whole any more, or lie where nobody can tell that they belong.
     """
 
     kind: str
     says: frozenset[Said] = frozenset()
     lost: frozenset[int] = frozenset()
+    follows: frozenset[Code] = frozenset()
     why_unseen: str = ""
     undo: Callable[[], None] = field(default=lambda: None, repr=False)
 
@@ -177,5 +178,8 @@ def damage(root: Path, kind: str) -> Damaged:
     knife = Knife(root)
     done = kinds()[kind](Anatomy(root), knife)
     done.kind = kind
+    done.follows = frozenset((Code.OFFSET_BEHIND_END, Code.OFFSET_BELOW_START))
+    if not kind.startswith(("log:", "queue:")):
+        done.follows = frozenset()
     done.undo = knife.undo
     return done

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from storage.format.layout import HEAD_SIZES
-from storage.format.record import blank_record, encode_record
+from storage.format.record import CheckKind, blank_record, check_record, encode_record
 from storage.verify import Code
 from tests.support.anatomy import Anatomy, LogFile, Record
 from tests.support.damages import Damaged, Kind, Knife, Lack, NotHere, Said
@@ -40,10 +40,17 @@ def _inner_files(anatomy: Anatomy, count: int) -> list[LogFile]:
     return files[1 : count + 1]
 
 
-def _last_file(anatomy: Anatomy) -> LogFile:
-    """The newest file with records, if the log ends in it without damage."""
+def sound_end(anatomy: Anatomy) -> LogFile:
+    """The newest file with records, if the log ends in it and nobody knows of more."""
     last = anatomy.log[-1]
-    if last not in anatomy.sound_log or len(last.records) < 4 or _has_rest(last):
+    ends = [
+        offset + size
+        for files in anatomy.queues.values()
+        for file in files
+        for offset, size, _ in file.units
+    ]
+    behind = max(ends, default=0) > last.first + last.end
+    if last not in anatomy.sound_log or len(last.records) < 4 or _has_rest(last) or behind:
         raise NotHere(Lack.TAIL_DAMAGED)
     return last
 
@@ -72,7 +79,7 @@ def cut_end(anatomy: Anatomy, knife: Knife) -> Damaged:
 
     The length of an only file is taken for that of the store's files.
     """
-    file = _last_file(anatomy)
+    file = sound_end(anatomy)
     record = file.records[-2]
     knife.resize(file.path, record.position + record.size // 2)
     only = len(anatomy.log) == 1 and not (anatomy.root / "rmqctl" / "store.json").exists()
@@ -82,7 +89,7 @@ def cut_end(anatomy: Anatomy, knife: Knife) -> Damaged:
 
 def zeroed_tail(anatomy: Anatomy, knife: Knife) -> Damaged:
     """The last two records are zeros, as after a loss of power."""
-    file = _last_file(anatomy)
+    file = sound_end(anatomy)
     record = file.records[-2]
     knife.patch(file.path, record.position, bytes(file.end - record.position))
     says = _said(anatomy, Code.LOG_TAIL_LOST, record)
@@ -91,7 +98,7 @@ def zeroed_tail(anatomy: Anatomy, knife: Knife) -> Damaged:
 
 def bytes_behind_end(anatomy: Anatomy, knife: Knife) -> Damaged:
     """Left-over bytes behind the last record."""
-    file = _last_file(anatomy)
+    file = sound_end(anatomy)
     if file.blank:
         raise NotHere(Lack.TAIL_DAMAGED)
     knife.patch(file.path, file.end, b"left over by somebody")
@@ -119,7 +126,7 @@ def missing_middle(anatomy: Anatomy, knife: Knife) -> Damaged:
 
 def missing_tail(anatomy: Anatomy, knife: Knife) -> Damaged:
     """The newest file of the log is gone, and the one made ahead of it, if there is one."""
-    file = _last_file(anatomy)
+    file = sound_end(anatomy)
     if len(anatomy.log) > 1 and anatomy.log[-2] not in anatomy.sound_log:
         raise NotHere(Lack.TAIL_DAMAGED)
     for path in sorted((anatomy.root / "commitlog").glob("[0-9]*")):
@@ -288,6 +295,12 @@ def flipped_head(field: str, anatomy: Anatomy, knife: Knife) -> Damaged:
         assert found is not None
         says = frozenset((Said(code, anatomy.name(found[0].path), 20 * found[1]),))
         return Damaged("", says)
+    if field.startswith("bodyLength"):
+        with record.path.open("rb") as file:
+            file.seek(record.position)
+            image = file.read(record.size)
+        if check_record(image, 0, record.size).kind is CheckKind.MESSAGE:
+            code = _PLACE  # its bytes make a record of another topic
     lost = frozenset() if code is Code.STORE_TIME_BACK else _offsets((record,))
     return Damaged("", _said(anatomy, code, record), lost)
 

@@ -8,6 +8,7 @@ from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.verify import Code
 from tests.support.anatomy import Anatomy, Key, QueueFile
 from tests.support.damages import Damaged, Kind, Knife, Lack, NotHere, Said
+from tests.support.damages_log import sound_end
 
 PAGE = 4096
 
@@ -125,7 +126,10 @@ def behind_log(anatomy: Anatomy, knife: Knife) -> Damaged:
     count = min(2, len(file.units))
     number = len(file.units) - count
     knife.patch(file.path, number * CQ_STORE_UNIT_SIZE, bytes(count * CQ_STORE_UNIT_SIZE))
-    return Damaged("", _says(anatomy, Code.UNIT_MISSING, file, number))
+    says = _says(anatomy, Code.UNIT_MISSING, file, number)
+    if not number and len(kept) > 1:
+        says |= _says(anatomy, Code.QUEUE_FILE_EMPTY, file, None)
+    return Damaged("", says)
 
 
 def _open_end(anatomy: Anatomy) -> QueueFile:
@@ -139,7 +143,7 @@ def _open_end(anatomy: Anatomy) -> QueueFile:
 def ahead_of_log(anatomy: Anatomy, knife: Knife) -> Damaged:
     """A queue has a unit for a message behind the log's end."""
     file = _open_end(anatomy)
-    last = anatomy.log[-1]
+    last = sound_end(anatomy)
     unit = CQ_STORE_UNIT.pack(last.first + last.end + 4000, 200, 0)
     knife.patch(file.path, len(file.units) * CQ_STORE_UNIT_SIZE, unit)
     return Damaged("", _says(anatomy, Code.UNIT_BEHIND_END, file, len(file.units)))

@@ -11,6 +11,7 @@ from storage.configs.consumer_offsets import split_topic_at_group
 from storage.verify import Code
 from tests.support.anatomy import Anatomy
 from tests.support.damages import Damaged, Kind, Knife, Lack, NotHere, Said
+from tests.support.damages_log import sound_end
 
 _FILES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json")
 
@@ -42,6 +43,7 @@ def stale(anatomy: Anatomy, knife: Knife) -> Damaged:
 def ahead(anatomy: Anatomy, knife: Knife) -> Damaged:
     """The checkpoint vouches for messages that there are none of."""
     path = _checkpoint(anatomy)
+    sound_end(anatomy)
     newest = max(record.message.store_timestamp for record in anatomy.records)
     knife.patch(path, 0, (newest + 3_600_000).to_bytes(8, "big") * 2)
     return _said(Code.CHECKPOINT_AHEAD, "checkpoint", 0)

@@ -8,23 +8,23 @@ from storage.readonly import StoreView
 from storage.verify import Code, Finding, Part, Report, Severity, fsck
 from tests.support import golden
 
-TORN_TAIL = {Code.LOG_TORN_TAIL, Code.UNIT_BEHIND_END, Code.INDEX_BEHIND_END}
+TORN_TAIL = {Code.LOG_TORN_TAIL}
 
 # What is wrong with a store; all others have neither an error nor a warning.
 EXPECTED = {
-    "hole-4.9": {Code.QUEUE_FILE_MISSING, Code.UNIT_MISSING},
+    "hole-4.9": {Code.QUEUE_FILE_MISSING},
     "phantom-4.9": {Code.QUEUE_FILE_EMPTY},
     "torn-bad-crc-last-4.9": TORN_TAIL,
     "torn-bad-crc-middle-4.9": {Code.RECORD_DAMAGED},
     "torn-bad-crc-middle-5.3": {Code.RECORD_DAMAGED},
-    "torn-bad-properties-4.9": {Code.PROPERTIES_DAMAGED, Code.TAG_HASH_WRONG},
+    "torn-bad-properties-4.9": {Code.PROPERTIES_DAMAGED},
     "torn-clean-bad-crc-last-4.9": TORN_TAIL,
     "torn-clean-queue-missing-4.9": {Code.UNIT_MISSING},
     "torn-clean-queue-missing-5.3": {Code.UNIT_MISSING},
     "torn-cq-all-missing-4.9": {Code.UNIT_MISSING},
     "torn-cq-file-missing-4.9": {Code.UNIT_MISSING},
     "torn-cq-file-missing-5.3": {Code.UNIT_MISSING},
-    "torn-cq-past-end-4.9": {Code.UNIT_BEHIND_END, Code.INDEX_BEHIND_END},
+    "torn-cq-past-end-4.9": {Code.LOG_TAIL_LOST},
     "torn-half-record-4.9": TORN_TAIL,
     "torn-half-record-5.3": TORN_TAIL,
     "torn-no-blank-4.9": {Code.BLANK_MISSING},

@@ -158,10 +158,7 @@ def test_keys_that_rocketmq_would_lose_with_the_index_are_found_again(tmp_path: 
 DAMAGE_THAT_STAYS = {
     "torn-bad-crc-middle-4.9": {"RECORD_DAMAGED"},
     "torn-bad-crc-middle-5.3": {"RECORD_DAMAGED"},
-    "torn-bad-properties-4.9": {
-        "PROPERTIES_DAMAGED",
-        "TAG_HASH_WRONG",
-    },  # no checksum: kept by Java
+    "torn-bad-properties-4.9": {"PROPERTIES_DAMAGED"},  # no checksum: kept by Java
 }
 
 
