@@ -45,7 +45,7 @@ def restore(cli: Cli, snapshot: Path, confirm: str | None) -> None:
         list(_rows(source, target, aside, applied=None)),
         lambda: _apply(cli, source, target, aside, run),
         question=f"Restore {snapshot} to {target}?",
-        foot=_foot(target, occupied=occupied),
+        foot=_foot(target, needs_name=occupied and confirm is None),
         confirm_name=target.name if occupied else None,
         confirmed=confirm,
     )
@@ -77,8 +77,8 @@ def _refuse_users(target: Path) -> None:
     check()
 
 
-def _foot(target: Path, *, occupied: bool) -> list[str]:
-    if not occupied:
+def _foot(target: Path, *, needs_name: bool) -> list[str]:
+    if not needs_name:
         return []
     return [f"{target} is not empty: --execute needs --confirm {target.name}, too"]
 
