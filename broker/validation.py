@@ -8,7 +8,7 @@ InvalidNameError (names), NoPermissionError (system topics) or MessageIllegalErr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from storage.model import (
@@ -114,6 +114,9 @@ def check_body_size(body: bytes, max_message_size: int = MAX_MESSAGE_SIZE) -> No
 
 def check_properties(properties: Mapping[str, str]) -> None:
     """Refuse properties that would not come back as they are: U+0001, U+0002, or no name."""
+    text = "".join((*properties, *properties.values()))
+    if "" not in properties and _NAME_END not in text and _VALUE_END not in text:
+        return
     for name, value in properties.items():
         if not name:
             raise MessageIllegalError("a property has no name")
@@ -148,6 +151,19 @@ def check_delay_level(level: int) -> None:
     """Refuse a negative delay level; one above the table's last means the last."""
     if level < 0:
         raise MessageIllegalError(f"delay level {level} is negative; levels begin at 1, 0 is none")
+
+
+def check_messages(messages: Iterable[Message], max_message_size: int = MAX_MESSAGE_SIZE) -> None:
+    """Refuse what ``check_message`` refuses, of messages with one topic; quicker for many."""
+    topic = None
+    for message in messages:
+        if message.topic is not topic:
+            topic = message.topic
+            check_send_topic(topic)
+        body = message.body
+        if not body or len(body) > max_message_size:
+            check_body(body, max_message_size)
+        check_properties(message.properties)
 
 
 def check_message(message: Message, max_message_size: int = MAX_MESSAGE_SIZE) -> None:

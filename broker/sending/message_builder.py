@@ -110,21 +110,33 @@ class MessageBuilder:
             topic, queue_id = SCHEDULE_TOPIC, schedule.level - 1
         return self._inner(message, topic, queue_id, properties, origin, schedule), unique_id
 
-    def build_item(
-        self, message: Message, queue_id: int, unique_id: str, origin: Origin
-    ) -> tuple[MessageInner, str]:
-        """Make one message of a batch; gives it and its msg_id. Raises MessageIllegalError."""
-        check_body_size(message.body, self._max_message_size)
-        properties = dict(message.properties)
-        if self.schedule(properties).level:
-            raise MessageIllegalError("a batch can not be delayed; send its messages one by one")
-        if is_half(properties):
-            raise MessageIllegalError("a batch holds no half messages; send them one by one")
-        unique_id = properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
-        properties.setdefault(PROPERTY_WAIT_STORE_MSG_OK, _WAIT)
-        properties[PROPERTY_CLUSTER] = self._cluster
-        inner = self._inner(message, message.topic, queue_id, properties, origin, NOT_DELAYED)
-        return inner, unique_id
+    def build_items(
+        self, messages: Sequence[Message], queue_id: int, unique_ids: Sequence[str], origin: Origin
+    ) -> tuple[list[MessageInner], list[str]]:
+        """Make the messages of a batch; gives them and their msg_ids. Raises MessageIllegalError.
+
+        ``unique_ids[i]`` is for message i if it has none.
+        """
+        inners: list[MessageInner] = []
+        msg_ids: list[str] = []
+        for message, unique_id in zip(messages, unique_ids, strict=True):
+            check_body_size(message.body, self._max_message_size)
+            properties = dict(message.properties)
+            if PROPERTY_DELAY_TIME_LEVEL in properties and self.schedule(properties).level:
+                raise MessageIllegalError(
+                    "a batch can not be delayed; send its messages one by one"
+                )
+            if PROPERTY_TRANSACTION_PREPARED in properties and is_half(properties):
+                raise MessageIllegalError("a batch holds no half messages; send them one by one")
+            msg_id = properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
+            if PROPERTY_WAIT_STORE_MSG_OK not in properties:
+                properties[PROPERTY_WAIT_STORE_MSG_OK] = _WAIT
+            properties[PROPERTY_CLUSTER] = self._cluster
+            inners.append(
+                self._inner(message, message.topic, queue_id, properties, origin, NOT_DELAYED)
+            )
+            msg_ids.append(msg_id)
+        return inners, msg_ids
 
     def shared_properties(
         self, properties: Mapping[str, str] | None

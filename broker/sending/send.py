@@ -129,14 +129,8 @@ class Sender:
         now = self._now()
         origin = self._origin(options, now, config)
         unique_ids = self._unique_ids.take(len(messages), now)
-        inners: list[MessageInner] = []
-        msg_ids: list[str] = []
-        size = 0
-        for message, unique_id in zip(messages, unique_ids, strict=True):
-            inner, msg_id = self._builder.build_item(message, queue_id, unique_id.decode(), origin)
-            inners.append(inner)
-            msg_ids.append(msg_id)
-            size += _BATCH_ITEM_HEAD + len(inner.body) + len(inner.properties)
+        inners, msg_ids = self._builder.build_items(messages, queue_id, unique_ids.texts(), origin)
+        size = sum([_BATCH_ITEM_HEAD + len(item.body) + len(item.properties) for item in inners])
         if size > self._max_message_size:
             raise MessageIllegalError(
                 f"the batch has {size} bytes, allowed are {self._max_message_size}; split it"

@@ -11,11 +11,20 @@ from typing import Final
 from broker.errors import MessageIllegalError
 from broker.validation import MAX_MESSAGE_SIZE
 from storage.format.properties import encode_properties
-from storage.model import PROPERTY_WAIT_STORE_MSG_OK, RETRY_GROUP_TOPIC_PREFIX, Message
+from storage.model import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_WAIT_STORE_MSG_OK,
+    RETRY_GROUP_TOPIC_PREFIX,
+    Message,
+)
 
 _ITEM_HEAD: Final = 22
 _ADDED: Final = 128
 """Room for what client and broker add to the properties: UNIQ_KEY, WAIT and CLUSTER."""
+_UTF8_BYTES: Final = 4
+"""Bytes of a character, at most."""
+_SEPARATORS: Final = 2
+"""Bytes between and in properties, each."""
 
 
 def check_batch(messages: Sequence[Message]) -> None:
@@ -23,18 +32,19 @@ def check_batch(messages: Sequence[Message]) -> None:
     if not messages:
         raise MessageIllegalError("the batch has no message")
     first = messages[0]
+    topic, waits = first.topic, _waits(first)
+    retries = topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
     for message in messages:
-        if message.delay_time_level > 0:
+        properties = message.properties
+        if PROPERTY_DELAY_TIME_LEVEL in properties and message.delay_time_level > 0:
             raise MessageIllegalError("a batch can not be delayed; send its messages one by one")
-        if message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+        if retries:
+            raise MessageIllegalError(f"topic {topic} takes no batch; send its messages one by one")
+        if message.topic != topic:
             raise MessageIllegalError(
-                f"topic {message.topic} takes no batch; send its messages one by one"
+                f"the messages of a batch have one topic, not {topic} and {message.topic}"
             )
-        if message.topic != first.topic:
-            raise MessageIllegalError(
-                f"the messages of a batch have one topic, not {first.topic} and {message.topic}"
-            )
-        if _waits(message) != _waits(first):
+        if (PROPERTY_WAIT_STORE_MSG_OK in properties or not waits) and _waits(message) != waits:
             raise MessageIllegalError(
                 "the messages of a batch wait for the store, or none does (property WAIT)"
             )
@@ -46,6 +56,16 @@ def encoded_size(messages: Iterable[Message]) -> int:
         _ITEM_HEAD + len(message.body) + len(encode_properties(message.properties))
         for message in messages
     )
+
+
+def fits(messages: Sequence[Message], max_message_size: int) -> bool:
+    """Tell whether ``encoded_size`` is at most so much; nothing is encoded where that is clear."""
+    most = sum([len(message.body) for message in messages]) + _ITEM_HEAD * len(messages)
+    for message in messages:
+        properties = message.properties
+        characters = sum(map(len, properties)) + sum(map(len, properties.values()))
+        most += _UTF8_BYTES * characters + _SEPARATORS * len(properties)
+    return most <= max_message_size or encoded_size(messages) <= max_message_size
 
 
 def split_batch(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker.errors import BrokerError, MessageIllegalError
 from broker.port.sending import SendOptions, SendResult
 from broker.sending.compression import compress_body
-from broker.validation import check_message
+from broker.validation import check_message, check_messages
 from client.errors import UNANSWERED, RemotingTimeoutError
 from client.hooks import (
     CheckForbiddenContext,
@@ -35,7 +35,7 @@ from storage.model import (
     MessageQueue,
 )
 
-from .batch import check_batch, encoded_size
+from .batch import check_batch, encoded_size, fits
 
 if TYPE_CHECKING:
     from client.runtime.routes import Routes
@@ -54,6 +54,7 @@ class Outgoing(NamedTuple):
     message: Message
     batch: tuple[Message, ...]
     body_length: int
+    """Bytes of the body as it goes; 0 for a batch, whose size only hooks ask for."""
     sys_flag: int
     message_type: MessageType
     reconsume_times: int = 0
@@ -97,16 +98,15 @@ class SendKernel:
             return self._prepare_one(message)
         batch = tuple(message)
         check_batch(batch)
-        for item in batch:
-            check_message(item, self._config.max_message_size)
-            self._give_id(item)
-        size = encoded_size(batch)
-        if size > self._config.max_message_size:
+        limit = self._config.max_message_size
+        check_messages(batch, limit)
+        self._give_ids(batch)
+        if not fits(batch, limit):
             raise MessageIllegalError(
-                f"the batch has {size} bytes, allowed are {self._config.max_message_size}; "
+                f"the batch has {encoded_size(batch)} bytes, allowed are {limit}; "
                 "cut it with split_batch"
             )
-        return Outgoing(batch[0], batch, size, 0, MessageType.Normal_Msg)
+        return Outgoing(batch[0], batch, 0, 0, MessageType.Normal_Msg)
 
     def context(
         self, outgoing: Outgoing, queue: MessageQueue, mode: CommunicationMode
@@ -123,14 +123,15 @@ class SendKernel:
             )
         if not self.send_hooks:
             return None
+        batch = outgoing.batch
         context = SendMessageContext(
             producer_group=self._group,
             message=outgoing.message,
             message_queue=queue,
             communication_mode=mode,
             client_id=self._client_id,
-            body_length=outgoing.body_length,
-            batch=outgoing.batch,
+            body_length=encoded_size(batch) if batch else outgoing.body_length,
+            batch=batch,
             message_type=outgoing.message_type,
         )
         call_hooks((hook.send_message_before for hook in self.send_hooks), context)
@@ -214,6 +215,17 @@ class SendKernel:
         if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in properties:
             unique_id = self._unique_ids.next(self._clock.now_ms())
             properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique_id
+
+    def _give_ids(self, batch: Sequence[Message]) -> None:
+        missing = [
+            message.properties
+            for message in batch
+            if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in message.properties
+        ]
+        if missing:
+            ids = self._unique_ids.take(len(missing), self._clock.now_ms())
+            for properties, unique_id in zip(missing, ids.texts(), strict=True):
+                properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
 
 
 def client_unique_ids(client_ip: str) -> UniqueIds:

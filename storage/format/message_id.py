@@ -67,6 +67,11 @@ class IdColumn(Sequence[bytes]):
         start = numbers * self.width
         return self.joined[start : start + self.width]
 
+    def texts(self) -> list[str]:
+        """Give all as str."""
+        text, width = self.joined.decode("ascii"), self.width
+        return [text[start : start + width] for start in range(0, len(text), width)]
+
 
 class UniqueIds:
     """Makes UNIQ_KEYs; one for a process, safe to share among its threads.

@@ -106,3 +106,25 @@ def test_the_largest_batches_that_split_makes_are_taken_by_the_broker(producer, 
     for batch in batches:
         producer.send(batch)
     assert failing.max_offset("T", 0) == 9_000
+
+
+def test_a_batch_of_long_characters_is_measured_exactly_before_it_is_refused(failing, manager):
+    # Four bytes a character is what could be; what is counts.
+    config = ProducerConfig(max_message_size=2_000)
+    with Producer("exact", brokers=[failing], config=config, manager=manager) as producer:
+        one = Message("T", b"x" * 100, keys="k" * 800)
+        producer.send([one, Message("T", b"y", keys="k" * 800)])
+        with pytest.raises(MessageIllegalError, match="cut it with split_batch"):
+            producer.send([one, Message("T", b"y", keys="\N{EURO SIGN}" * 800)])
+    assert [message.body for message in stored(failing)] == [b"x" * 100, b"y"]
+
+
+def test_the_messages_of_a_batch_get_ids_of_their_own_and_keep_what_they_have(producer, failing):
+    known = Message("T", b"1", properties={"UNIQ_KEY": "7F000001000A18B4AAC20000000003E8"})
+    others = [Message("T", b"2"), Message("T", b"3")]
+    result = producer.send([others[0], known, others[1]])
+    ids = [message.properties["UNIQ_KEY"] for message in (others[0], known, others[1])]
+    assert result.msg_id == ",".join(ids)
+    assert ids[1] == "7F000001000A18B4AAC20000000003E8"
+    assert len(set(ids)) == 3
+    assert [message.msg_id for message in stored(failing)] == ids
