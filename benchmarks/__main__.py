@@ -34,6 +34,7 @@ _NAMES = (
     "rebalance",
     "delay",
     "recovery",
+    "rebuild",
     "start",
     "shell",
     "memory",

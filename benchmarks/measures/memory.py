@@ -30,7 +30,7 @@ def measure(run: Run) -> Iterator[Row]:
             (f"anonymous memory of produce, {size} of lines", ["produce", "lines", str(lines)]),
             (f"anonymous memory of consume -e, {size} of lines", ["consume", "lines", "-e"]),
         ):
-            peak, seconds = _peak([*base, *command])
+            peak, seconds = peak_of([*base, *command])
             yield Row(
                 what,
                 f"{peak:.0f} MB",
@@ -41,7 +41,7 @@ def measure(run: Run) -> Iterator[Row]:
             )
 
 
-def _peak(command: Sequence[str]) -> tuple[float, float]:
+def peak_of(command: Sequence[str]) -> tuple[float, float]:
     """Highest RssAnon in MB, looked at every 5 ms, and how long the process took."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

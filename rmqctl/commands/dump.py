@@ -6,11 +6,19 @@ import typer
 
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.dumping.files import DumpFile, FileKind, config_of, find_file, map_file
+from rmqctl.errors import UsageProblem
 from rmqctl.exit_codes import DAMAGED, DONE
 from rmqctl.opening import open_for_reading
 from rmqctl.output.values import as_json, bytes_for_terminal
 from rmqctl.output.view import Format
-from rmqctl.rows.dumps import ExtUnitDump, IndexEntryDump, PageQueueDump, RecordDump, UnitDump
+from rmqctl.rows.dumps import (
+    ExtUnitDump,
+    HexDump,
+    IndexEntryDump,
+    PageQueueDump,
+    RecordDump,
+    UnitDump,
+)
 
 if TYPE_CHECKING:
     from storage.files.read_files import ReadMap
@@ -25,6 +33,9 @@ def dump(
     what: Annotated[
         str, typer.Argument(metavar="FILE|POS", help="A file, or a position of the log")
     ],
+    form: Annotated[
+        str, typer.Option("--as", metavar="FORM", help="fields, or hex: bytes with their names")
+    ] = "fields",
 ) -> int:
     """Decode a file of a store, or what lies at a position of its log.
 
@@ -34,22 +45,42 @@ def dump(
     All records of a file:             rmqctl store dump commitlog/00000000000000000000
     What is wrong in it:               rmqctl store dump FILE --where 'problem != null'
     One record with its body:          rmqctl store dump 165
+    Its bytes, field by field:         rmqctl store dump 165 --as hex
     A queue's units:                   rmqctl store dump consumequeue/orders/0/0000...
     """
     from pathlib import Path
 
     cli = context_of(ctx)
+    if form not in ("fields", "hex"):
+        raise UsageProblem(f"--as: {form!r} is neither fields nor hex")
     if what.isascii() and what.isdigit() and not Path(what).exists():
-        return _dump_position(cli, int(what))
-    _dump_file(cli, find_file(cli, what))
+        return _dump_position(cli, int(what), form)
+    file = find_file(cli, what)
+    if form == "hex":
+        _dump_bytes(cli, file)
+    else:
+        _dump_file(cli, file)
     return DONE
 
 
-def _dump_position(cli: Cli, position: int) -> int:
-    from rmqctl.dumping.position import piece_at
+def _dump_bytes(cli: Cli, file: DumpFile) -> None:
+    from rmqctl.dumping.hexed import hex_rows
+
+    mapped = map_file(file.path)
+    if mapped is None:
+        cli.say(f"{file.path} is empty")
+    else:
+        cli.rows(HexDump, hex_rows(file, mapped))
+
+
+def _dump_position(cli: Cli, position: int, form: str) -> int:
+    from rmqctl.dumping.position import bytes_at, piece_at
 
     with open_for_reading(cli) as broker:
         piece = piece_at(broker.view, position)
+        if form == "hex":
+            cli.rows(HexDump, bytes_at(broker.view, piece))
+            return DAMAGED if piece.problem else DONE
     if not cli.view.columns:
         cli.view = cli.view._replace(columns=RecordDump._fields)
     cli.one(piece)

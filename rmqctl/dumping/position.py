@@ -1,11 +1,12 @@
 """What lies at one position of a store's log."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmqctl.dumping.log import record_at, record_rows
 from rmqctl.errors import NotFound
-from rmqctl.rows.dumps import RecordDump
+from rmqctl.rows.dumps import HexDump, RecordDump
 from storage.files.read_files import StoreFiles
 
 if TYPE_CHECKING:
@@ -41,3 +42,14 @@ def piece_at(view: "StoreView", position: int) -> RecordDump:
                 f"({piece.kind}) that begin at {piece.position}"
             )
     raise NotFound(outside)
+
+
+def bytes_at(view: "StoreView", piece: RecordDump) -> Iterator[HexDump]:
+    """The bytes of a piece, field by field; positions are those of the log."""
+    from rmqctl.dumping.hexed import HexDumper
+
+    log = StoreFiles(view.root, view.config).log
+    first = piece.position - piece.position % log.file_size
+    file = log.at(first)
+    assert file is not None  # the piece was found in it
+    return HexDumper(file.view, first).piece(piece, piece.position - first)

@@ -37,6 +37,16 @@ class RecordDump(NamedTuple):
     prepared_transaction_offset: Annotated[int | None, Wide("place of the half message")] = None
 
 
+class HexDump(NamedTuple):
+    """Some bytes, of one field where it is known."""
+
+    position: Annotated[int, "the first byte's place in the file; in the log for log files"]
+    size: Annotated[int, "how many bytes"]
+    bytes: Annotated[str, "the bytes in hex; 00 ... stands for many zeros"]
+    field: Annotated[str | None, "what they belong to, as FORMAT.md calls it; null: nobody knows"]
+    value: Annotated[str | None, "what they say; of text and unknown bytes the printable ones"]
+
+
 class UnitDump(NamedTuple):
     """A unit of a consume queue file, or a run of units that hold nothing."""
 
