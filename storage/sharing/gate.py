@@ -313,13 +313,23 @@ class Gate:
     # -- byte 0 -------------------------------------------------------------------------------
 
     def share(self) -> None:
-        """Take the shared lock that keeps Java out. Raises StoreInUseError if Java is in."""
+        """Take the shared lock that keeps Java out. Raises StoreInUseError if Java is in, and
+        StoreNotWritableError if the store was replaced (restored) while this waited."""
+        if not self._is_in_place():
+            raise StoreNotWritableError(self._root, "it was replaced just now; try again")
         while not self._file.try_lock(JAVA_BYTE, exclusive=False):
             holder: Holder | None = self._file.holder(JAVA_BYTE)
             if holder is not None and holder.pid is not None:
                 who = f"a Java broker (pid {holder.pid})" if holder.pid else "a Java broker"
                 raise StoreInUseError(self._root, who)
             # An OFD lock (a closer's, about to go) or nothing any more: try again.
+
+    def _is_in_place(self) -> bool:
+        """Whether what is locked is the store's lock file, and not that of one moved aside."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fd), self._file.path.stat())
+        except FileNotFoundError:
+            return False
 
     def try_alone(self) -> bool:
         """Whether no other process shares byte 0; if so the lock is exclusive now."""
