@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from storage.errors import RocketMQError
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .kernels.partials import Partials
     from .stores import StoreRef
 
+ROUND_BYTES = 256 << 20
+"""Counts that are brought here at once, at most: Spark's JVM has 1 GB."""
+_CELL_BYTES: Final = 64
 S = TypeVar("S", Survey, Share)
 
 
@@ -64,24 +67,53 @@ def lag_report(
     looked = who.map(partial(try_survey, as_of=as_of, choice=choice), refs)
     failed = tuple(one for one in looked if isinstance(one, Unreadable))
     surveys, told = without_copies([one for one in looked if isinstance(one, Survey)])
-    works = plan(surveys, engine.cores, exact=exact)
-    sizes = [sum(task.behind - task.first for task in work.tasks) for work in works]
+    total = sum(one.backlog for one in surveys)
+    done = damaged = 0
 
-    def tell(done: int) -> None:
+    def tell(more: int) -> None:
         if progress is not None:
-            progress(sum(sizes[:done]), sum(sizes))
+            progress(done + more, total)
 
-    by_store: dict[str, list[Partials]] = defaultdict(list)
-    try:
-        for work, found in zip(works, engine.map(do, works, tell), strict=True):
-            by_store[work.root].append(found)
-    finally:
-        forget()
-    counted = [together(by_store[one.ref.path]) for one in surveys]
-    shares = [share_of(one, found) for one, found in zip(surveys, counted, strict=True)]
-    damaged = sum(int(found.missing.messages.sum()) for found in counted)
+    shares: list[Share] = []
+    for some in _rounds(surveys):
+        for one, found in zip(some, _counted(engine, some, tell, exact=exact), strict=True):
+            shares.append(share_of(one, found))
+            damaged += int(found.missing.messages.sum())
+        done += sum(one.backlog for one in some)
     warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *told]
     return Made(make_report(shares, as_of, warnings), failed, shares, damaged)
+
+
+def _rounds(surveys: Sequence[Survey]) -> Iterator[Sequence[Survey]]:
+    """Parts of the stores whose counts come here together: all but for very many."""
+    some: list[Survey] = []
+    size = 0
+    for one in surveys:
+        first, last = one.minutes
+        most = sum(last - first + 1 + len(queue.cuts) for queue in one.queues) * _CELL_BYTES
+        if some and size + most > ROUND_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(one)
+        size += most
+    if some:
+        yield some
+
+
+def _counted(
+    engine: Engine, surveys: Sequence[Survey], tell: Callable[[int], None], *, exact: bool
+) -> list[Partials]:
+    """What is unread in each store. ``tell`` is told how many messages are counted."""
+    works = plan(surveys, engine.cores, exact=exact)
+    sizes = [sum(task.behind - task.first for task in work.tasks) for work in works]
+    by_store: dict[str, list[Partials]] = defaultdict(list)
+    try:
+        found = engine.map(do, works, lambda done: tell(sum(sizes[:done])))
+        for work, part in zip(works, found, strict=True):
+            by_store[work.root].append(part)
+    finally:
+        forget()
+    return [together(by_store[one.ref.path]) for one in surveys]
 
 
 def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey | Unreadable:

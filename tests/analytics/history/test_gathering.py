@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from analytics import survey
+from analytics import lag_report as reporting, survey
 from analytics.engines.local import LocalEngine
 from analytics.engines.spark import SparkEngine
 from analytics.errors import KeptError
@@ -113,6 +113,22 @@ def test_shares_of_twenty_brokers_give_the_report_of_their_stores(
     assert len(whole.report.agenda) > 20
     assert whole.report.orphans
     assert text(gathered(kept(refs, tmp_path))) == text(whole)
+
+
+def test_many_stores_are_counted_in_rounds(
+    refs: list[StoreRef], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = report(refs)
+    monkeypatch.setattr(reporting, "ROUND_BYTES", 3_000)
+    told: list[tuple[int, int]] = []
+    rounds = lag_report(
+        LocalEngine(), refs, NOW, Choice(), progress=lambda *done: told.append(done)
+    )
+    assert text(rounds) == text(whole)
+    assert told == sorted(told)
+    (total,) = {total for _, total in told}
+    assert told[-1] == (total, total)
+    assert rounds.damaged == whole.damaged
 
 
 def test_the_same_groups_and_topics_can_be_chosen(refs: list[StoreRef], tmp_path: Path) -> None:
