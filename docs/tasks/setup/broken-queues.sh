@@ -1,0 +1,14 @@
+# A store of a real broker (Java, 4.9) in ./store: a file of a queue is gone, and an index file is
+# half zeros. Run it in an empty folder.
+set -eu
+python - <<'EOF'
+from pathlib import Path
+from tests.support import golden
+
+root = golden.extract("hole-4.9", Path("."))
+root.rename("store")
+newest = max(Path("store/index").iterdir())
+with newest.open("r+b") as file:
+    file.seek(440)  # behind 100 slots
+    file.write(bytes(3000))
+EOF
