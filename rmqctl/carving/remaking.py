@@ -1,10 +1,10 @@
 """What becomes of a record on its way: left out by a filter, masked, or as it is."""
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from rmqctl.exchange.masking import Rule, masked, masked_keys
+from rmqctl.exchange.masked_traces import TOLD
+from rmqctl.exchange.masking import Rule, masked
 from storage.carving.records import record_of, set_stored_body, set_stored_properties
 from storage.errors import InvalidMessageError
 from storage.format.errors import BodyError
@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from storage.model import MessageExt
 
 _LIGHT: Final = PROPERTY_INNER_MULTI_DISPATCH.encode()
-_OF_BODIES: Final = frozenset({"body", "json"})
-_TRACE: Final = re.compile(b"(Pub|SubBefore|SubAfter|EndTransaction)\x01")
-_TAGS_AT: Final = {"Pub": 6, "EndTransaction": 6}
-_KEYS_AT: Final = {"Pub": 7, "EndTransaction": 7, "SubBefore": 7, "SubAfter": 5}
+_OF_BODIES: Final = frozenset({"body", "json", *TOLD})
+"""Fields of rules that may change a body: those of traces tell of all but properties."""
 
 
 class UnmaskableError(Exception):
@@ -33,7 +31,6 @@ class Remaker:
         self._predicate = predicate
         self._rules = rules
         self._bodies = any(rule.field in _OF_BODIES for rule in rules)
-        self._traced = [rule for rule in rules if rule.field in ("keys", "tags")]
         self.changes_nothing = predicate is None and not rules
         """Whether all records but those of light queues go over as they are."""
 
@@ -67,30 +64,10 @@ class Remaker:
             return False
 
     def _encoded(self, message: "MessageExt") -> bytes:
-        # A trace tells the keys and tags of other messages.
-        is_trace = bool(self._traced) and _TRACE.match(message.body) is not None
-        old = message.body if self._bodies or is_trace else None
+        old = message.body if self._bodies else None
         masked(message, self._rules)
-        if is_trace and message.body is old:
-            message.body = self._masked_trace(message.body)
         if old is not None and message.body is not old:
             set_stored_body(message, message.body)
         # Written anew from what readers see: a property that stands there twice is seen once.
         set_stored_properties(message, message.properties)
         return record_of(message)
-
-    def _masked_trace(self, body: bytes) -> bytes:
-        records = body.decode("utf-8", "surrogateescape").split("\x02")
-        for at, record in enumerate(records):
-            fields = record.split("\x01")
-            for rule in self._traced:
-                places = _KEYS_AT if rule.field == "keys" else _TAGS_AT
-                place = places.get(fields[0], len(fields))
-                if place < len(fields) and fields[place]:
-                    rule.matched = True
-                    if rule.field == "keys":
-                        fields[place] = masked_keys(fields[place].split(" "), rule)
-                    else:
-                        fields[place] = rule.change(fields[place]) or ""
-            records[at] = "\x01".join(fields)
-        return "\x02".join(records).encode("utf-8", "surrogateescape")

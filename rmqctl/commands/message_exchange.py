@@ -65,6 +65,7 @@ def export(
 
     RULES are FIELD=ACTION, or @FILE with one a line. Fields: body, json.PATH, keys, tags,
     property.NAME, property.*. Actions: drop, stars, hash (equal texts stay equal), text:TEXT.
+    And ids=hash (unique ids tell addresses), hosts=drop (addresses of client and broker).
     """
     from rmqctl.exchange.forms import form_of
 

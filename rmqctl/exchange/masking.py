@@ -9,6 +9,9 @@ rule a line. A rule is FIELD=ACTION.
     keys               each key
     tags               the tag
     property.NAME      one property; property.* is all of the user's own
+    ids=hash           unique ids, which tell the address of a client; copies of a message still
+                       have the same one
+    hosts=drop         the addresses of client and broker, and what offset ids tell of them
 
     drop               it is gone: an empty body, no such property, no such member
     stars              a * for each character
@@ -16,21 +19,25 @@ rule a line. A rule is FIELD=ACTION.
                        with the same --mask-key. Without the key nobody can try texts
     text:TEXT          TEXT instead
 
-Rules apply in their order. Ids stay: unique ids hold the address of a client.
+Rules apply in their order. Traces tell of other messages: what rules hide of these is hidden there.
 """
 
 import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.retrying.failure_reason import FAILURE_CLIENT
+from broker.retrying.lineage import REDRIVE_DEAD, REDRIVE_ORIGIN, REDRIVE_UNIQUE
+from rmqctl.exchange.masked_traces import TOLD, ids_in, is_trace, masked_trace, without_host
 from storage.format.crc import crc32
 from storage.model import (
     PROPERTY_KEYS,
+    PROPERTY_ORIGIN_MESSAGE_ID,
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     RESERVED_PROPERTIES,
@@ -43,6 +50,10 @@ Change = Callable[[str], str | None]
 """The new text of an old one; None drops it."""
 
 _HASH_DIGITS: Final = 12
+_ID_DIGITS: Final = 32
+_ONE_WAY: Final = {"ids": "hash", "hosts": "drop"}
+_IDS: Final = (PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, REDRIVE_UNIQUE)
+_OFFSET_IDS: Final = (PROPERTY_ORIGIN_MESSAGE_ID, REDRIVE_DEAD, REDRIVE_ORIGIN)
 _STEP: Final = re.compile(r"\.?(?:\[(\d+|\*)\]|([^.\[\]]+))")
 _KEPT: Final = frozenset({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, PROPERTY_KEYS, PROPERTY_TAGS})
 
@@ -74,7 +85,7 @@ def parse_rules(text: str, key: str | None) -> list[Rule]:
 def _rule(text: str, secret: bytes) -> Rule:
     target, equals, action = (part.strip() for part in text.partition("="))
     field, dot, name = target.partition(".")
-    plain = field in {"body", "keys", "tags"} and not dot
+    plain = field in {"body", "keys", "tags", *_ONE_WAY} and not dot
     named = field in {"json", "property"} and bool(name)
     if not equals or not (plain or named):
         raise ValueError(
@@ -83,6 +94,10 @@ def _rule(text: str, secret: bytes) -> Rule:
         )
     if field == "json" and not _steps(name):
         raise ValueError(f"{name!r} is not a path (such as order.email or items[*].name)")
+    if field in _ONE_WAY and action != _ONE_WAY[field]:
+        raise ValueError(f"{text!r} is not a rule: {field} can only be {field}={_ONE_WAY[field]}")
+    if field == "ids":
+        return Rule(field, name, _new_id(secret), text)
     return Rule(field, name, _change(action, secret), text)
 
 
@@ -101,10 +116,24 @@ def _change(action: str, secret: bytes) -> Change:
     raise ValueError(f"{action!r} is not one of drop, stars, hash, text:TEXT")
 
 
-def masked(message: "MessageExt", rules: Iterable[Rule]) -> "MessageExt":
+def _new_id(secret: bytes) -> Change:
+    def new(text: str) -> str:
+        data = text.encode("utf-8", "surrogateescape")
+        return hmac.new(secret, data, hashlib.sha256).hexdigest()[:_ID_DIGITS].upper()
+
+    return new
+
+
+def masked(message: "MessageExt", rules: Sequence[Rule]) -> "MessageExt":
     """The message with all rules applied to it; only the object changes. BodyError as of body."""
+    told = [rule for rule in rules if rule.field in TOLD]
+    trace = message.body if told and is_trace(message.body) else None
     for rule in rules:
         match rule.field:
+            case "ids":
+                _mask_ids(message, rule, trace)
+            case "hosts":
+                _mask_hosts(message, rule)
             case "body":
                 rule.matched |= bool(message.body)
                 _set_body(message, _text(message.body), rule.change)
@@ -118,6 +147,8 @@ def masked(message: "MessageExt", rules: Iterable[Rule]) -> "MessageExt":
                 _set_property(message, PROPERTY_TAGS, rule.change(message.tags or ""))
             case _:
                 _mask_property(message, rule)
+    if trace is not None and message.body is trace:
+        _store_body(message, masked_trace(trace, told))
     return message
 
 
@@ -137,7 +168,10 @@ def _text(body: bytes) -> str:
 
 
 def _set_body(message: "MessageExt", text: str, change: Change) -> None:
-    body = (change(text) or "").encode("utf-8", "surrogateescape")
+    _store_body(message, (change(text) or "").encode("utf-8", "surrogateescape"))
+
+
+def _store_body(message: "MessageExt", body: bytes) -> None:
     message.body = body
     # The old sum would tell whether a guess at the body is right.
     message.body_crc = crc32(body)
@@ -228,6 +262,29 @@ def _set_property(message: "MessageExt", name: str, value: str | None) -> None:
     else:
         del properties[name]
     message.properties = properties
+
+
+def _mask_ids(message: "MessageExt", rule: Rule, trace: bytes | None) -> None:
+    for name in _IDS:
+        value = message.get_property(name)
+        if value is not None:
+            rule.matched = True
+            _set_property(message, name, rule.change(value))
+    if trace is not None:
+        known = ids_in(trace)
+        keys = [(rule.change(key) or "") if key in known else key for key in message.keys]
+        _set_property(message, PROPERTY_KEYS, " ".join(keys))
+
+
+def _mask_hosts(message: "MessageExt", rule: Rule) -> None:
+    rule.matched = True
+    message.born_host_bytes = bytes(len(message.born_host_bytes))
+    message.store_host_bytes = bytes(len(message.store_host_bytes))
+    _set_property(message, FAILURE_CLIENT, None)
+    for name in _OFFSET_IDS:
+        value = message.get_property(name)
+        if value is not None:
+            _set_property(message, name, without_host(value))
 
 
 def _one_word(key: str | None) -> str:

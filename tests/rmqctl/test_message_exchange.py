@@ -123,6 +123,7 @@ def test_any_messages_come_back(tmp_path_factory, messages):
 def test_csv_is_that_of_the_rfc_and_jsonl_has_the_fields_of_consume(tmp_path):
     source = fill(tmp_path / "a", NASTY)
     text = run("message", "export", "-S", source, "--as", "csv").raw.decode()
+    csv.field_size_limit(1 << 20)
     table = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     lines = run("message", "export", "-S", source).lines
     rows = [json.loads(line) for line in lines]
@@ -299,6 +300,8 @@ def test_without_pyarrow_parquet_is_one_sentence(tmp_path, monkeypatch):
         (["export", "--mask", "body"], 2, "--mask: 'body' is not a rule"),
         (["export", "--mask", "body=burn"], 2, "'burn' is not one of drop, stars, hash"),
         (["export", "--mask", "json.=drop"], 2, "is not a rule"),
+        (["export", "--mask", "ids=drop"], 2, "ids can only be ids=hash"),
+        (["export", "--mask", "hosts=stars"], 2, "hosts can only be hosts=drop"),
         (["export", "--mask", "body=drop", "--as", "raw"], 2, "raw are the log's own bytes"),
         (["export", "--mask", "@nowhere"], 1, "nowhere: No such file"),
         (["export", "--mask-key", "k"], 2, "--mask-key is for --mask"),

@@ -136,6 +136,50 @@ def test_the_trace_of_a_masked_message_is_still_a_trace(private, tmp_path):
     assert fields[7].split(" ") == list(message.keys)
 
 
+def test_ids_and_hosts_are_nowhere_either_and_copies_still_belong_together(private, tmp_path):
+    with StoreView.open(private) as view:
+        before = all_messages(view)
+        ids = {m.msg_id for m in before if m.topic == "orders"}
+        origins = {m.get_property("ORIGIN_MESSAGE_ID") or "" for m in before} - {""}
+        offset_ids = {m.offset_msg_id for m in before}
+    assert (len(ids), len(origins)) == (60, 5)
+    wanted = {text.encode() for text in ids | origins | offset_ids}
+    there = everything_in(private)
+    assert len([text for text in wanted if text in there]) >= 120
+    out = tmp_path / "out"
+    options = ("-t", "orders", "-t", "%DLQ%readers", "-t", TRACE_TOPIC)
+    result = run(
+        *("store", "carve", out, "-S", private, *options, "--mask", "ids=hash,hosts=drop", *DONE)
+    )
+    assert result.code == 0, result.err
+    data = everything_in(out)
+    assert [text for text in wanted if text in data] == []
+    assert b"127.0.0.1" not in data
+    with StoreView.open(out) as view:
+        assert fsck(view).healthy
+        after = all_messages(view)
+        assert {m.born_host for m in after} == {m.store_host for m in after} == {"0.0.0.0:0"}
+        assert len({m.msg_id for m in after if m.topic == "orders"}) == 60
+        dead = next(m for m in after if m.topic == "%DLQ%readers")
+        copies = view.query_message("orders", dead.msg_id, 64).messages
+        assert [m.body for m in copies] == [dead.body]
+        traces = view.query_message(TRACE_TOPIC, dead.msg_id, 64).messages
+        assert len(traces) == 1
+        assert dead.msg_id.encode() in traces[0].body
+    [row] = run("message", "get", dead.msg_id, "-S", out, "-o", "jsonl").lines[:1]
+    assert json.loads(row)["msg_id"] == dead.msg_id
+
+
+def test_an_export_of_traces_hides_the_same(private):
+    rules = "keys=hash,tags=drop,ids=hash,hosts=drop"
+    exported = run("message", "export", "-S", private, "-t", TRACE_TOPIC, "--mask", rules)
+    assert exported.code == 0
+    assert len(exported.lines) > 0
+    for secret in ("customer-4711", "Ann-Tag", "127.0.0.1"):
+        assert secret not in exported.out, secret
+    assert "Pub" in exported.out
+
+
 def test_a_rule_that_matches_nothing_is_told(private, tmp_path):
     rules = "keys=hash,property.tokem=drop,json.who.mail=hash"
     out = tmp_path / "out"
