@@ -16,6 +16,7 @@ from storage.verify.fsck import fsck
 from tests.support.busy_writer import KEY, TOPIC, busy_writers, told, wait_for_more
 from tests.support.cli import run
 from tests.support.crash import inspect
+from tests.support.oracle import ENTRY, UNIT
 
 SIZES = StoreConfig(
     mapped_file_size_commit_log=64 << 10,
@@ -54,6 +55,7 @@ def test_a_snapshot_holds_what_was_acknowledged_and_ends_at_one_place(tmp_path, 
     for number, (started, ended) in enumerate(times):
         source = open_snapshot(tmp_path / f"{number}")
         assert verify(source) == []
+        assert _behind(source.path, source.manifest.log_end) == []
         target = tmp_path / f"restored-{number}"
         assert restore_snapshot(source, target, run="x").settled
         found = inspect(target, SIZES)
@@ -71,6 +73,23 @@ def test_a_snapshot_holds_what_was_acknowledged_and_ends_at_one_place(tmp_path, 
                 known = [one.offset for one in writers[queue_id].committed if one.at < started]
                 assert max(known) <= offset <= view.max_offset_in_queue(TOPIC, queue_id)
             assert len(view.key_offsets(TOPIC, "all")) == len(found.records)
+
+
+def _behind(snapshot, cut):
+    """Whatever of the log, the queues and the index lies behind the cut."""
+    size = SIZES.mapped_file_size_commit_log
+    logs = sorted((snapshot / "commitlog").iterdir())
+    found = [path.name for path in logs if int(path.name) >= cut]
+    found += [path.name for path in logs[-1:] if any(path.read_bytes()[cut - int(path.name) :])]
+    assert all(path.stat().st_size == size for path in logs)
+    for path in (snapshot / "consumequeue").rglob("*"):
+        if path.is_file():
+            units = UNIT.iter_unpack(path.read_bytes())
+            found += [f"unit at {offset}" for offset, length, _ in units if offset + length > cut]
+    for path in (snapshot / "index").iterdir():
+        entries = ENTRY.iter_unpack(path.read_bytes()[40 + 4 * SIZES.max_hash_slot_num :])
+        found += [f"key at {offset}" for _, offset, _, _ in entries if offset >= cut]
+    return found
 
 
 def test_a_group_goes_on_in_a_restored_store_where_it_was(tmp_path):
