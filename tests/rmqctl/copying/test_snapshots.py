@@ -58,6 +58,7 @@ def restored(source, target, *options):
     return run("store", "restore", source, "-S", target, "--execute", "--yes", *options)
 
 
+@pytest.mark.feature(119)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_restored_store_is_the_one_that_was_copied(store, place, form):
     before = files_of(store)
