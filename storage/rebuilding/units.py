@@ -115,7 +115,7 @@ def _light_units(
         place, size = int(run.place[row]), int(run.size[row])
         request = read_request(file.view, place, size, ())
         for topic, queue_id, queue_offset in request.units[1:]:
-            if queue_offset < MAX_QUEUE_OFFSET:
+            if queue_id >= 0 and queue_offset < MAX_QUEUE_OFFSET:
                 number = names.number_of(topic, queue_id)
                 where = place + file_from_offset
                 time = int(run.store_timestamp[row])
