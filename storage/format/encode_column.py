@@ -65,17 +65,19 @@ def prepare_column(
     if keys is not None and key_rows is None:
         key_parts, fixed = _key_parts(keys, fixed)
     body_sizes = lengths_of(bodies)
-    property_sizes = np.full(count, len(fixed), np.int64)
+    property_sizes: Longs | int = len(fixed)
+    longest = len(fixed)
     if key_parts is not None:
-        property_sizes += lengths_of(key_parts)
-    if int(property_sizes.max()) > MAX_PROPERTIES_LENGTH:
-        properties_length(bytes(int(property_sizes.max())))  # raises
+        property_sizes = lengths_of(key_parts) + len(fixed)
+        longest = int(property_sizes.max())
+    if longest > MAX_PROPERTIES_LENGTH:
+        properties_length(bytes(longest))  # raises
     hosts = (len(born_host) == 20) | (len(store_host) == 20) << 1
     sizes = body_sizes + property_sizes + (HEAD_SIZES[hosts] + len(field) + 2)
 
     # What stands between two bodies is one row: the tail of a record and the head of the next.
     head_type = HEAD_TYPES[hosts]
-    template = field + bytes(2) + fixed
+    template = field + longest.to_bytes(2, "big") + fixed  # the length that most rows have
     begin = len(template)
     width = begin + head_type.itemsize
     between = np.frombuffer(
@@ -86,8 +88,15 @@ def prepare_column(
     heads["total_size"] = sizes
     heads["magic"] = MESSAGE_MAGIC_V1
     heads["body_crc"] = checksums_of(bodies)
-    queue_column = queue_ids if isinstance(queue_ids, int) else _whole_numbers(queue_ids, count)
-    heads["queue_id"] = queue_column
+    queues: list[tuple[str, int]]
+    queue_index: Longs | None
+    if isinstance(queue_ids, int):
+        queues, queue_index = [(topic, queue_ids)], None
+        heads["queue_id"] = queue_ids
+    else:
+        column = _whole_numbers(queue_ids, count)
+        queues, queue_index = _queues(topic, queue_ids, column)
+        heads["queue_id"] = column
     heads["flag"] = flag
     heads["sys_flag"] = sys_flag & ~_V6_BITS | hosts << 4
     heads["born_timestamp"] = born_timestamp
@@ -96,15 +105,15 @@ def prepare_column(
     heads["body_length"] = body_sizes
 
     tails = between[1:, :begin]
-    tails[:, len(field) : len(field) + 2] = (
-        property_sizes.astype(">u2").view(np.uint8).reshape(count, 2)
-    )
+    if not isinstance(property_sizes, int):
+        tails[:, len(field) : len(field) + 2] = (
+            property_sizes.astype(">u2").view(np.uint8).reshape(count, 2)
+        )
     for start, rows in varying:
         start += len(field) + 2
         tails[:, start : start + rows.shape[1]] = rows
     image = _image(between, begin, bodies, key_parts)
 
-    queues, queue_index = _queues(topic, queue_column)
     hashes, key_counts = _no_keys()
     if is_indexed(sys_flag):
         hashes, key_counts = _key_hashes(topic, unique_rows, key_rows, keys)
@@ -190,20 +199,23 @@ def _whole_numbers(values: Sequence[int], count: int) -> Longs:
     return column
 
 
-def _queues(topic: str, queue_ids: int | Longs) -> tuple[list[tuple[str, int]], Longs | None]:
-    """Give the distinct queues in the order of their first messages, and each message's number."""
-    if isinstance(queue_ids, int):
-        return [(topic, queue_ids)], None
-    if queue_ids.min() >= 0 and queue_ids.max() < 1 << 16:
-        queue_ids = queue_ids.astype(np.uint16)  # sorted by counting
-    distinct, firsts, inverse = np.unique(queue_ids, return_index=True, return_inverse=True)
-    order = np.argsort(firsts)
-    queues = [(topic, int(queue_id)) for queue_id in distinct[order]]
+def _queues(
+    topic: str, queue_ids: Sequence[int], column: Longs
+) -> tuple[list[tuple[str, int]], Longs | None]:
+    """Give the distinct queues in the order of their first messages, and each message's number.
+
+    ``column`` is ``queue_ids`` as NumPy has them.
+    """
+    distinct = [int(queue_id) for queue_id in dict.fromkeys(queue_ids)]
+    queues = [(topic, queue_id) for queue_id in distinct]
     if len(queues) == 1:
         return queues, None
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.arange(len(order))
-    return queues, numbers[inverse]
+    if min(distinct) >= 0 and max(distinct) < 1 << 16:
+        numbers = np.empty(max(distinct) + 1, np.int64)
+        numbers[distinct] = np.arange(len(distinct))
+        return queues, numbers[column]
+    number_of = {queue_id: number for number, queue_id in enumerate(distinct)}
+    return queues, np.fromiter(map(number_of.__getitem__, column.tolist()), np.int64, len(column))
 
 
 def _no_keys() -> tuple[Longs, Longs | int]:
@@ -227,7 +239,10 @@ def _key_hashes(
         columns.append(index_hashes_many(begun, keys))
     if not columns:
         return _no_keys()
-    return np.stack(columns, axis=1).reshape(-1), len(columns)
+    hashes = np.empty((len(columns[0]), len(columns)), np.int64)
+    for number, column in enumerate(columns):
+        hashes[:, number] = column
+    return hashes.reshape(-1), len(columns)
 
 
 def _uneven_key_hashes(begun: int, unique: list[Longs], keys: Sequence[str]) -> tuple[Longs, Longs]:
