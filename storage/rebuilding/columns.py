@@ -135,8 +135,8 @@ def read_run(file: ReadMap, position: int, sizes: list[int], names: QueueNames) 
 def _heads_at(file: ReadMap, places: Longs, hosts: int) -> NDArray[Any]:
     """The fixed fields at many places; ``hosts`` chooses the form."""
     head = HEAD_TYPES[hosts]
-    # An item at every byte: taking some of them copies whole heads.
+    # An item at every byte; without fields, so that each is copied as a whole.
     every: NDArray[Any] = np.ndarray(
-        (max(0, file.length - head.itemsize + 1),), head, file.view, strides=(1,)
+        (max(0, file.length - head.itemsize + 1),), f"V{head.itemsize}", file.view, strides=(1,)
     )
-    return every[places]
+    return every[places].view(head)

@@ -10,7 +10,7 @@ PROCESSES = 2
 
 @pytest.mark.crash
 @pytest.mark.slow
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.long)])
 def test_nothing_that_was_readable_is_lost_and_the_next_run_finishes(every: int) -> None:
     with fast_folder() as folder:
         running = [
