@@ -22,7 +22,6 @@ rule a line. A rule is FIELD=ACTION.
 Rules apply in their order. Traces tell of other messages: what rules hide of these is hidden there.
 """
 
-import hashlib
 import hmac
 import re
 import secrets
@@ -110,18 +109,16 @@ def _change(action: str, secret: bytes) -> Change:
         case "stars":
             return lambda text: "*" * len(text)
         case "hash":
-            return lambda text: hmac.new(
-                secret, text.encode("utf-8", "surrogateescape"), hashlib.sha256
-            ).hexdigest()[:_HASH_DIGITS]
+            return lambda text: _hashed(secret, text)[:_HASH_DIGITS]
     raise ValueError(f"{action!r} is not one of drop, stars, hash, text:TEXT")
 
 
 def _new_id(secret: bytes) -> Change:
-    def new(text: str) -> str:
-        data = text.encode("utf-8", "surrogateescape")
-        return hmac.new(secret, data, hashlib.sha256).hexdigest()[:_ID_DIGITS].upper()
+    return lambda text: _hashed(secret, text)[:_ID_DIGITS].upper()
 
-    return new
+
+def _hashed(secret: bytes, text: str) -> str:
+    return hmac.digest(secret, text.encode("utf-8", "surrogateescape"), "sha256").hex()
 
 
 def masked(message: "MessageExt", rules: Sequence[Rule]) -> "MessageExt":

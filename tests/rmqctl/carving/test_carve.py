@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -302,6 +303,38 @@ def test_nothing_old_is_deleted_by_the_way_and_writers_may_go_on(orders, tmp_pat
     healthy(out)
     row = run("message", "query", "-t", "orders", "-k", "new-1", "-S", out, "-o", "json").json()
     assert [m["queue_offset"] for m in row] == [end]
+
+
+def test_what_is_carved_while_others_write_is_of_one_moment(orders, tmp_path):
+    """All before it, in every queue, and no progress beyond it."""
+    stop = threading.Event()
+
+    def write_and_consume() -> None:
+        with EmbeddedBroker.open(orders) as broker:
+            number = 0
+            while not stop.is_set():
+                sent = broker.send(Message("orders", b"live %d" % number, keys="live"), number % 2)
+                broker.progress.move("others", {("orders", number % 2): sent.queue_offset + 1}, {})
+                number += 1
+
+    writer = threading.Thread(target=write_and_consume)
+    writer.start()
+    numbers: list[int] = []
+    try:
+        for turn in range(8):
+            out = tmp_path / f"out-{turn}"
+            carve(orders, out, "-t", "orders")
+            with StoreView.open(out) as view:
+                numbers = [
+                    int(m.body.split()[1]) for m in all_messages(view) if m.body.startswith(b"live")
+                ]
+                assert numbers == list(range(len(numbers)))
+                for queue_id, offset in progress_of(out).get("orders@others", {}).items():
+                    assert offset <= view.queue_bounds("orders", queue_id).max_offset
+    finally:
+        stop.set()
+        writer.join()
+    assert len(numbers) > 0
 
 
 def test_a_full_disk_leaves_nothing_behind(orders, tmp_path, monkeypatch):
