@@ -147,6 +147,8 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "recover-config": Leaf(
                 "store_recover", "recover_config", "Put half-written settings together again"
             ),
+            "du": Leaf("store_usage", "du", "Show what fills the disk, and what is deleted next"),
+            "clean": Leaf("store_usage", "clean", "Delete files whose time is over"),
             "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
             "tail": Leaf("store_tail", "tail", "Follow the log as it grows"),
             "snapshot": Leaf("store_snapshot", "snapshot", "Copy a store while it runs"),

@@ -1,0 +1,1 @@
+"""What fills the disk, what is deleted next, and deleting it."""

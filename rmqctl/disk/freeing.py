@@ -1,0 +1,92 @@
+"""Which files of the log go next, when, and which messages go with them."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from analytics.retention import LogFile, Rules, log_files, rules_of
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+Progress = Mapping[tuple[str, str], Mapping[int, int]]
+"""(group, topic) to queue id to the next offset to consume."""
+
+
+class NextClean(NamedTuple):
+    """What the next run deletes: the log up to ``before``, from ``at`` (ms) on.
+
+    ``at`` is None where nothing but the newest file is there: that one never goes.
+    """
+
+    at: int | None
+    before: int
+    files: list[LogFile]
+    staying: list[LogFile]
+
+
+def next_clean(view: "StoreView", now_ms: int) -> NextClean:
+    """The run after this moment that finds something to delete, in the hours of deleteWhen."""
+    return _until_first(log_files(view, rules_of(view), now_ms))
+
+
+def expired(view: "StoreView", now_ms: int) -> list[LogFile]:
+    """The files that are old enough now, at whatever hour; never one for the disk's sake.
+
+    One after the other from the oldest: the first that is too young keeps all behind it.
+    """
+    rules = Rules(rules_of(view).reserved_ms, frozenset(), any_hour=True)
+    files = log_files(view, rules, now_ms)
+    log_end = view.log_max_offset()
+    size = view.config.mapped_file_size_commit_log
+    found = []
+    for file in files:
+        due = file.due_timestamp
+        if due is None or due > now_ms or file.first + size > log_end:
+            break
+        found.append(file)
+    return found
+
+
+def _until_first(files: list[LogFile]) -> NextClean:
+    first = next((file.due_timestamp for file in files if file.due_timestamp is not None), None)
+    if first is None:
+        return NextClean(None, files[0].first if files else 0, [], files)
+    going = [f for f in files if f.due_timestamp is not None and f.due_timestamp <= first]
+    staying = files[len(going) :]
+    before = staying[0].first if staying else 0
+    return NextClean(first, before, going, staying)
+
+
+def first_at(view: "StoreView", topic: str, queue_id: int, place: int) -> int:
+    """The first queue offset whose record lies at or behind a place of the log, by bisection."""
+    low, high = view.queue_bounds(topic, queue_id)
+    while low < high:
+        middle = (low + high) // 2
+        unit = view.unit(topic, queue_id, middle)
+        if unit is not None and unit[0] >= place:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def within(view: "StoreView", first: int, behind: int) -> Iterator[tuple[str, int, int, int]]:
+    """Topic, queue id and offsets of the messages that lie between two places of the log."""
+    for topic, queue_id in view.queues():
+        begin = first_at(view, topic, queue_id, first)
+        end = first_at(view, topic, queue_id, behind)
+        if begin < end:
+            yield topic, queue_id, begin, end
+
+
+def unread_by(progress: Progress, topic: str, ends: Mapping[int, int]) -> list[str]:
+    """Groups that have progress in a topic and have not read a queue up to its end there.
+
+    A queue in which such a group has no progress is unknown, and not counted.
+    """
+    return sorted(
+        group
+        for (group, name), offsets in progress.items()
+        if name == topic
+        and any(offsets[queue] < end for queue, end in ends.items() if queue in offsets)
+    )
