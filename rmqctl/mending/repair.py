@@ -46,7 +46,7 @@ def repair(
         _refuse_writers(root)
     parts = None if only is None else [Part(name) for name in only]
     report = _fsck(cli, view, jobs)
-    plan = make_plan(view, report, parts)
+    plan = make_plan(view, report, cli.now_ms, parts)
     rows = [repair_row(number, step) for number, step in enumerate(plan.steps, 1)]
     if export is not None:
         write_plan(export, rows)

@@ -2,15 +2,18 @@
 
 Only fields that are stored twice are mended: size, magic, topic, queue, queue offset and place are
 in the unit, its folder and its position; body length and property length follow from the sum of
-the parts. The body's CRC must be right afterwards, so nothing is guessed.
+the parts. The body's CRC must be right afterwards, so nothing is guessed; a CRC of which one bit
+differs was damaged itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import pack_into
+from zlib import crc32
 
 from storage.format.check import CheckKind, check_record
+from storage.format.crc import CRC_MASK
 from storage.format.layout import (
     HEAD_SIZES,
     MESSAGE_MAGIC_V1,
@@ -25,6 +28,7 @@ from storage.format.sys_flag import MessageSysFlag
 
 from .units_into import Pointing
 
+_BODY_CRC = 8
 _QUEUE_ID = 12
 _MOST_CHANGED = 12
 """Bytes that may differ: more than that is no damaged head but another record."""
@@ -86,6 +90,11 @@ def _with_lengths(
     record[topic_at : topic_at + version] = len(topic).to_bytes(version, "big")
     record[topic_at + version : topic_at + version + len(topic)] = topic
     record[properties - 2 : properties] = (len(record) - properties).to_bytes(2, "big")
+    body = record[head : head + body_length]
+    crc, (stored,) = crc32(body) & CRC_MASK, _ints(record, _BODY_CRC)
+    if ((crc ^ stored) & 0xFFFFFFFF).bit_count() == 1:
+        # No damage of a body changes its CRC in one bit only: the field itself is damaged.
+        pack_into(">i", record, _BODY_CRC, crc)
     return bytes(record)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from storage.files.fs import FileSystem
 from storage.format.layout import BLANK_SIZE
 from storage.format.names import COMMITLOG, OURS, file_name
 from storage.format.record import RecordError, blank_record, read_head
@@ -16,6 +15,7 @@ from storage.format.replaced import LEAST_FILLER, Replaced, fillers
 from .log_bytes import Region, RegionPlanner, record_time
 from .log_files import Contents, contents
 from .log_order import fitting_records
+from .log_tail import TailPlanner
 from .quarantine import QUARANTINE, read_manifest
 from .steps import Action, Step
 from .units_into import Pointing, units_into
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 _FOREIGN: Final = "LOG_FILE_FOREIGN"
 _MISSING: Final = "LOG_FILE_MISSING"
 _MISPLACED: Final = "RECORD_MISPLACED"
-_TORN: Final = "LOG_TORN_TAIL"
-_TAIL: Final = "LOG_TAIL_LOST"
 _LENGTH: Final = "LOG_FILE_LENGTH"
-_BEHIND: Final = "LOG_BEHIND_END"
 _SUSPECT: Final = frozenset((_MISPLACED, "RECORD_REPEATED"))
 _STEP: Final = 1 << 20
 
@@ -86,7 +83,17 @@ class LogPlanner:
         kept = right | set(moves.values())
         yield from self._missing(kept)
         yield from self._regions({first: walked[first] for first in walked.keys() & right})
-        yield from self._behind_end(present)
+        tail = TailPlanner(
+            self._files,
+            self._found,
+            self._log_end,
+            kept,
+            closed=self._closed,
+            make=lambda first, units: self._make(first, units, last=True),
+            away=self._away,
+        )
+        yield from tail.steps()
+        self.queues |= tail.queues
 
     # -- whole files --------------------------------------------------------------------------
 
@@ -175,7 +182,7 @@ class LogPlanner:
         return None
 
     def _missing(self, kept: set[int]) -> Iterator[Step]:
-        """Files that are missing between others, and the last one if units tell of it."""
+        """Files that are missing between others."""
         if not kept:
             return
         wanted = set(range(min(kept), max(kept), self._size)) - kept
@@ -186,10 +193,6 @@ class LogPlanner:
             else:
                 end = first + self._size
                 yield self._make(first, units_into(self._files, [(first, end)]), last=False)
-        tail = self._tail_units()
-        first = max(kept) + self._size
-        if tail and tail[0].offset >= first:
-            yield self._make(first, tail, last=True)
 
     def _make(self, first: int, units: list[Pointing], *, last: bool) -> Step:
         """A file in place of a lost one. The last record of each queue that ended in it is kept:
@@ -204,8 +207,8 @@ class LogPlanner:
                 continue
             records += [*fillers(at, unit.offset, time), wanted]
             at = unit.end
-        places = {record.commitlog_offset for record in records}
-        self.queues |= {(u.topic, u.queue_id) for u in units if u.offset not in places}
+        places = {record[:3] for record in records}
+        self.queues |= {unit[2:4] for unit in units if unit[2:5] not in places}
         left = first + self._size - at
         what = "a file of one blank record, which every reader passes"
         if records:
@@ -249,57 +252,6 @@ class LogPlanner:
             yield from planner.steps(region, inside)
         self.queues |= planner.dropped
 
-    def _tail_units(self) -> list[Pointing]:
-        """Units of records one behind the other from the log's end on, after a clean exit."""
-        if not self._closed:
-            return []
-        chain: list[Pointing] = []
-        at = self._log_end
-        for unit in units_into(self._files, [(at, 1 << 62)]):
-            following = at - at % self._size + self._size
-            if unit.end > unit.offset - unit.offset % self._size + self._size:
-                break
-            if chain and unit[:2] == chain[-1][:2]:
-                chain.append(unit)  # of a light queue
-            elif unit.offset == at or (unit.offset == following and not chain and at % self._size):
-                chain.append(unit)
-                at = unit.end
-        return chain
-
-    def _behind_end(self, present: list[int]) -> Iterator[Step]:
-        """What lies behind the log's end: records that units tell of, or left-over bytes."""
-        end = self._log_end
-        first = end - end % self._size
-        tail = [unit for unit in self._tail_units() if unit.offset < first + self._size]
-        file = self._log.at(first)
-        if file is not None and tail:
-            time = self._last_time(first)
-            region = Region(end, tail[-1].end, _TAIL, {}, time, 0, ends_file=False)
-            yield from self._of_file(first, [region], tail)
-            end = tail[-1].end
-        codes = self._codes(first)
-        if file is not None and {_TORN, _BEHIND} & codes:
-            position = end - first
-            used = _used(self._log.path(first), position)
-            if used > position:
-                yield Step(
-                    Action.CLEAR,
-                    _name(first),
-                    position,
-                    used - position,
-                    _TORN,
-                    f"{used - position} bytes behind the last whole record become zeros",
-                    "nobody had an acknowledgement for what was being written here",
-                    old_crc=crc32(file.view[position:used]),
-                )
-        for later in present:
-            if later >= end and later != first and _BEHIND in self._codes(later):
-                yield self._away(later, _BEHIND, "it lies behind the log's end")
-
-    def _last_time(self, first: int) -> int:
-        seen = contents(self._log, first, self._log_end, {}, set(), last=True)
-        return seen.last_time
-
     def _crc(self, first: int) -> int:
         file = self._log.at(first)
         crc = 0
@@ -311,20 +263,3 @@ class LogPlanner:
 
 def _name(first: int) -> str:
     return f"{COMMITLOG}/{file_name(first)}"
-
-
-def _used(path: str, start: int) -> int:
-    """Position behind the last byte that is not zero, ``start`` if there is none behind it."""
-    fs = FileSystem()
-    fd = fs.open(Path(path), writable=False)
-    try:
-        for first, end in reversed(fs.data_ranges(fd, start, fs.size(fd))):
-            while end > first:
-                begin = max(first, end - _STEP)
-                block = fs.read(fd, end - begin, begin).rstrip(b"\0")
-                if block:
-                    return begin + len(block)
-                end = begin
-    finally:
-        fs.close(fd)
-    return start

@@ -12,9 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+from storage.configs.config_file import encoded
+from storage.configs.consumer_offsets import CONSUMER_OFFSET_FILE
 from storage.files.read_files import StoreFiles
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
-from storage.format.names import ABORT, CHECKPOINT, COMMITLOG, CONSUMEQUEUE, INDEX, parse_file_name
+from storage.format.names import (
+    ABORT,
+    CHECKPOINT,
+    COMMITLOG,
+    CONSUMEQUEUE,
+    INDEX,
+    is_index_file_name,
+    parse_file_name,
+)
+from storage.format.record import decode_record
+from storage.salvaging.configs import SalvagedFile, salvage_groups, salvage_topics
+from storage.salvaging.delays import salvage_delays
 from storage.verify import Code, Finding, Part, Severity
 
 from .contradictions import Contradictions, contradictions
@@ -28,24 +41,33 @@ if TYPE_CHECKING:
 
 _MAX_QUEUE_ID: Final = (1 << 31) - 1
 _OF_INDEX: Final = "INDEX_"
+_LOST_CONFIG: Final = frozenset({"CONFIG_UNREADABLE", "CONFIG_EMPTY"})
+_TAKES_RECORDS: Final = frozenset(
+    (Action.MAKE_FILE, Action.FILL, Action.BLANK, Action.QUARANTINE, Action.CLEAR)
+)
 _UNTOUCHED: Final = frozenset({"PROPERTIES_DAMAGED", "STORE_TIME_BACK"})
 """Codes of log findings that say nothing about where records are."""
 
 
-def make_plan(view: StoreView, report: Report, only: Iterable[Part] | None = None) -> Plan:
+def make_plan(
+    view: StoreView, report: Report, now_ms: int, only: Iterable[Part] | None = None
+) -> Plan:
     """Plan what mends the findings of ``report``, a check of the whole store.
 
     ``only`` limits it to some parts. Reads only. Raises OSError.
     """
     parts = frozenset(Part) if only is None else frozenset(only)
-    return _Planning(view, report, parts).plan()
+    return _Planning(view, report, now_ms, parts).plan()
 
 
 class _Planning:
-    def __init__(self, view: StoreView, report: Report, parts: frozenset[Part]) -> None:
+    def __init__(
+        self, view: StoreView, report: Report, now_ms: int, parts: frozenset[Part]
+    ) -> None:
         self._view = view
         self._root = view.root
         self._report = report
+        self._now_ms = now_ms
         self._parts = parts
         self._files = StoreFiles(view.root, view.config)
         self._findings = [f for f in report.findings if f.severity is not Severity.INFO]
@@ -58,7 +80,7 @@ class _Planning:
         if Part.QUEUE in self._parts:
             steps += self._queue_steps()
         if Part.INDEX in self._parts:
-            steps += self._index_steps()
+            steps += self._index_steps(steps)
         if Part.CONFIG in self._parts:
             steps += self._config_steps()
         if Part.LOG in self._parts:
@@ -120,6 +142,8 @@ class _Planning:
         record = self._record(place)
         clean = sanitized_properties(record) if record else None
         if record and clean:
+            message = decode_record(record)
+            self._queues.setdefault((message.topic, message.queue_id), str(finding.code))
             yield Step(
                 Action.MEND,
                 finding.file,
@@ -167,22 +191,30 @@ class _Planning:
                 f"{topic} queue {queue_id} is made anew from the log",
             )
 
-    def _index_steps(self) -> Iterator[Step]:
-        wrong = [f for f in self._findings if f.code.startswith(_OF_INDEX)]
+    def _index_steps(self, before: list[Step]) -> Iterator[Step]:
+        """Also where steps before take records away that have keys, or change keys."""
+        wrong = [str(f.code) for f in self._findings if f.code.startswith(_OF_INDEX)]
+        if self._has_index():
+            wrong += [step.why for step in before if _changes_keys(step)]
         if wrong:
             yield Step(
                 Action.REBUILD_INDEX,
                 INDEX,
                 None,
                 _bytes_in(self._root / INDEX),
-                str(wrong[0].code),
+                wrong[0],
                 "the index is made anew from the log",
             )
+
+    def _has_index(self) -> bool:
+        folder = self._root / INDEX
+        return folder.is_dir() and any(is_index_file_name(path.name) for path in folder.iterdir())
 
     # -- the rest -----------------------------------------------------------------------------
 
     def _config_steps(self) -> Iterator[Step]:
-        for finding in self._findings:
+        salvaged = self._salvaged()
+        for finding in {(f.file, f.code): f for f in self._findings}.values():
             if finding.code == Code.CONFIG_FROM_BAK:
                 path = self._root / finding.file
                 bak = path.with_name(path.name + ".bak").read_bytes()
@@ -197,16 +229,41 @@ class _Planning:
                     old_crc=crc32(path.read_bytes()) if path.exists() else None,
                     data=bak,
                 )
-            elif finding.code == Code.CONFIG_UNREADABLE:
+            elif finding.code in _LOST_CONFIG and finding.file in salvaged:
+                file = salvaged[finding.file]
+                path = self._root / finding.file
+                yield Step(
+                    Action.RESTORE,
+                    finding.file,
+                    None,
+                    None,
+                    str(finding.code),
+                    f"{len(file.rows)} settings are put together again from what still tells of "
+                    "them; 'rmqctl store recover-config' lists them",
+                    "settings that nothing tells of are as for a new one",
+                    old_crc=crc32(path.read_bytes()) if path.exists() else None,
+                    data=encoded(file.document),
+                )
+            elif finding.code in _LOST_CONFIG:
                 yield Step(
                     Action.NONE,
                     finding.file,
                     None,
                     None,
                     str(finding.code),
-                    "neither it nor its .bak can be read; see 'rmqctl store recover-config' and "
-                    "'rmqctl store recover-offsets'",
+                    "neither it nor its .bak tells anything; 'rmqctl store recover-offsets' looks "
+                    "for progress in messages"
+                    if finding.file.endswith(CONSUMER_OFFSET_FILE)
+                    else "neither it nor its .bak nor any queue tells anything",
                 )
+
+    def _salvaged(self) -> dict[str, SalvagedFile]:
+        """What can be put together again of files of settings, by path in the store."""
+        if not any(finding.code in _LOST_CONFIG for finding in self._findings):
+            return {}
+        view, now = self._view, self._now_ms
+        found = (salvage_topics(view, now), salvage_groups(view, now), salvage_delays(view))
+        return {str(f.path.relative_to(self._root)): f for f in found if f is not None}
 
     def _checkpoint_steps(self) -> Iterator[Step]:
         """A checkpoint vouches for what is on the device: for nothing after a crash."""
@@ -235,6 +292,12 @@ class _Planning:
             end = view.max_offset_in_queue(topic, queue_id)
             times.append(view.store_timestamp(topic, queue_id, end - 1) or 0 if end else 0)
         return max(times)
+
+
+def _changes_keys(step: Step) -> bool:
+    if step.action is Action.MEND:
+        return step.why in _UNTOUCHED
+    return step.action in _TAKES_RECORDS and bool(step.cost or step.action is Action.QUARANTINE)
 
 
 def _bytes_in(folder: Path) -> int:

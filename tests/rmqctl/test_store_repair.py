@@ -147,11 +147,11 @@ def test_only_chooses_parts(root, made):
 
 def test_what_can_not_be_mended_is_said(root, made):
     (root / "config").mkdir()
-    (root / "config" / "topics.json").write_text('{"dataVersion":')
+    (root / "config" / "consumerOffset.json").write_text('{"offsetTable":')
     result = run("store", "repair", "-S", root, "--only", "config", "-o", "json")
     (row,) = json.loads(result.out)
-    assert (row["action"], row["file"]) == ("NONE", "config/topics.json")
-    assert "recover-config" in row["what"]
+    assert (row["action"], row["file"]) == ("NONE", "config/consumerOffset.json")
+    assert "recover-offsets" in row["what"]
     result = run("store", "repair", "-S", root, "--only", "config", "--execute", "--yes")
     assert result.code == 4
     result = run("store", "repair", "-S", root, "--execute", "--yes", "-o", "json")

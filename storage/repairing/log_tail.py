@@ -1,0 +1,157 @@
+"""Planning what becomes of the log's end, and of what lies behind it.
+
+Units behind the end tell of messages that were there, if they follow the end one by one: records
+of zeros keep their places, so that no later message gets the number of a lost one, which consumers
+would take for consumed. Other units are left over, and their queues are made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from storage.files.fs import FileSystem
+from storage.format.names import COMMITLOG, file_name
+
+from .log_bytes import Region, RegionPlanner
+from .log_files import contents
+from .steps import Action, Step
+from .units_into import Pointing, units_into
+
+if TYPE_CHECKING:
+    from storage.files.read_files import StoreFiles
+
+_TAIL: Final = "LOG_TAIL_LOST"
+_MISSING: Final = "LOG_FILE_MISSING"
+_TORN: Final = "LOG_TORN_TAIL"
+_BEHIND: Final = "LOG_BEHIND_END"
+_LEFT_OVER: Final = frozenset((_TAIL, _TORN, _BEHIND, "LOG_FILE_LENGTH"))
+_STEP: Final = 1 << 20
+_FOREVER: Final = 1 << 62
+
+
+class TailPlanner:
+    """Plans the end of one log. ``found`` are codes by log offset.
+
+    ``kept`` are the files that the log has when all other steps are done. ``closed``: the store
+    was closed cleanly. ``make`` gives the step that makes a file from units, ``away`` the one that
+    takes a file away.
+    """
+
+    def __init__(
+        self,
+        files: StoreFiles,
+        found: dict[int, list[str]],
+        log_end: int,
+        kept: set[int],
+        *,
+        closed: bool,
+        make: Callable[[int, list[Pointing]], Step],
+        away: Callable[[int, str, str], Step],
+    ) -> None:
+        self._files = files
+        self._log = files.log
+        self._size = files.log.file_size
+        self._found = found
+        self._log_end = log_end
+        self._kept = kept
+        self._closed = closed
+        self._make = make
+        self._away = away
+        self.queues: set[tuple[str, int]] = set()
+        """Queues with units of messages that are gone for good."""
+
+    def steps(self) -> Iterator[Step]:
+        """Give the steps, in the order of execution."""
+        behind = units_into(self._files, [(self._log_end, _FOREVER)])
+        chain = self._chain(behind)
+        end = self._log_end
+        if chain:
+            first = chain[0].offset - chain[0].offset % self._size
+            if first in self._kept:
+                yield from self._records(first, chain)
+                end = chain[-1].end
+            else:
+                yield self._make(first, chain)
+        self.queues |= {(unit.topic, unit.queue_id) for unit in behind if unit not in chain}
+        yield from self._left_over(end)
+
+    def _chain(self, behind: list[Pointing]) -> list[Pointing]:
+        """Units that follow the end one by one, within one file."""
+        codes = {code for found in self._found.values() for code in found}
+        if not behind or not (self._closed or codes & {_TAIL, _MISSING}):
+            return []
+        at = self._log_end
+        if not self._kept:
+            at = behind[0].offset - behind[0].offset % self._size
+        boundary = at - at % self._size + self._size
+        if at % self._size and behind[0].offset == boundary:
+            at, boundary = boundary, boundary + self._size  # the blank record is there
+        chain: list[Pointing] = []
+        for unit in behind:
+            if unit.end > boundary:
+                break
+            if chain and unit[:2] == chain[-1][:2]:
+                chain.append(unit)  # of a light queue
+            elif unit.offset == at:
+                chain.append(unit)
+                at = unit.end
+        return chain
+
+    def _records(self, first: int, chain: list[Pointing]) -> Iterator[Step]:
+        file = self._log.at(first)
+        if file is None:
+            return
+        time = contents(self._log, first, self._log_end, {}, set(), last=True).last_time
+        region = Region(chain[0].offset, chain[-1].end, _TAIL, {}, time, 0, ends_file=False)
+        planner = RegionPlanner(first, self._size, file.view)
+        yield from planner.steps(region, chain)
+        self.queues |= planner.dropped
+
+    def _left_over(self, end: int) -> Iterator[Step]:
+        first = end - end % self._size
+        file = self._log.at(first)
+        if file is not None and first in self._kept and self._codes(first) & _LEFT_OVER:
+            position = end - first
+            used = _used(self._log.path(first), position)
+            if used > position:
+                yield Step(
+                    Action.CLEAR,
+                    f"{COMMITLOG}/{file_name(first)}",
+                    position,
+                    used - position,
+                    _TORN,
+                    f"{used - position} bytes behind the last whole record become zeros",
+                    "nobody had an acknowledgement for what was being written here",
+                    old_crc=crc32(file.view[position:used]),
+                )
+        for later in self._log.offsets():
+            if later >= end and later != first and _BEHIND in self._codes(later):
+                yield self._away(later, _BEHIND, "it lies behind the log's end")
+
+    def _codes(self, first: int) -> set[str]:
+        return {
+            code
+            for place, codes in self._found.items()
+            if first <= place < first + self._size
+            for code in codes
+        }
+
+
+def _used(path: str, start: int) -> int:
+    """Position behind the last byte that is not zero, ``start`` if there is none behind it."""
+    fs = FileSystem()
+    fd = fs.open(Path(path), writable=False)
+    try:
+        for first, end in reversed(fs.data_ranges(fd, start, fs.size(fd))):
+            while end > first:
+                begin = max(first, end - _STEP)
+                block = fs.read(fd, end - begin, begin).rstrip(b"\0")
+                if block:
+                    return begin + len(block)
+                end = begin
+    finally:
+        fs.close(fd)
+    return start
