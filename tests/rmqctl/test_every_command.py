@@ -34,7 +34,12 @@ reason = "it \\u001b[31mis\\u001b[0m | so"
 tz = "Asia/Tokyo"
 reason = "a\\tb"
 """
-EMPTY = frozenset({"group clients", "lag risk", "store rebuild"})
+EMPTY = frozenset(
+    {
+        *("group clients", "lag risk", "store rebuild", "store clean"),
+        *("store recover-offsets", "store recover-config"),
+    }
+)
 """Nobody lives here, nothing is about to be deleted, and nothing is wrong."""
 NOT_FOR_TERMINALS = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
