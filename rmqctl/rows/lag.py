@@ -4,6 +4,21 @@ from typing import Annotated, NamedTuple
 
 from rmqctl.output.fields import Wide
 
+Group = Annotated[str, "the consumer group"]
+Topic = Annotated[str, "the topic"]
+Retry = Annotated[
+    int | None, "the group's messages that wait for their next attempt, of all topics"
+]
+Dlq = Annotated[int, "the group's dead letters, of all topics"]
+WorstQueue = Annotated[int | None, Wide("the queue with the largest lag")]
+Skew = Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]
+UnknownQueues = Annotated[int, Wide("queues that are not in the sums: nothing is known")]
+Queue = Annotated[int, "the queue"]
+MinOffset = Annotated[int, "the first message that is still there"]
+Committed = Annotated[int | None, "the next message that the group will read"]
+MaxOffset = Annotated[int, "where the next message will be"]
+Groups = Annotated[int, "groups that read it"]
+GroupsLag = Annotated[int | None, "messages that groups have not read, summed over the groups"]
 Queues = Annotated[int, "its queues that are read"]
 Lag = Annotated[int | None, "messages that it has not read, deleted ones included"]
 LagBytes = Annotated[int | None, "bytes in the log of those that are still there"]
@@ -28,8 +43,8 @@ Risk = Annotated[
 class LagRow(NamedTuple):
     """A group in a topic."""
 
-    group: Annotated[str, "the consumer group"]
-    topic: Annotated[str, "the topic"]
+    group: Group
+    topic: Topic
     queues: Queues
     lag: Lag
     lag_bytes: LagBytes
@@ -39,24 +54,22 @@ class LagRow(NamedTuple):
     rate_out: RateOut
     drain_ms: Drain
     status: Status
-    retry: Annotated[
-        int | None, "the group's messages that wait for their next attempt, of all topics"
-    ]
-    dlq: Annotated[int, "the group's dead letters, of all topics"]
-    worst_queue_id: Annotated[int | None, Wide("the queue with the largest lag")]
-    skew: Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]
+    retry: Retry
+    dlq: Dlq
+    worst_queue_id: WorstQueue
+    skew: Skew
     lost: Lost
     risk_timestamp: Risk
-    unknown_queues: Annotated[int, Wide("queues that are not in the sums: nothing is known")]
+    unknown_queues: UnknownQueues
 
 
 class LagTopicRow(NamedTuple):
     """All groups in a topic."""
 
-    topic: Annotated[str, "the topic"]
-    groups: Annotated[int, "groups that read it"]
+    topic: Topic
+    groups: Groups
     queues: Queues
-    lag: Annotated[int | None, "messages that groups have not read, summed over the groups"]
+    lag: GroupsLag
     lag_bytes: LagBytes
     oldest_unread_timestamp: Oldest
     oldest_unread_age_ms: Age
@@ -66,22 +79,22 @@ class LagTopicRow(NamedTuple):
     status: Annotated[str, "the worst of its groups"]
     retry: Annotated[int | None, "messages of its groups that wait for their next attempt"]
     dlq: Annotated[int, "dead letters of its groups"]
-    worst_queue_id: Annotated[int | None, Wide("the queue with the largest lag")]
-    skew: Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]
+    worst_queue_id: WorstQueue
+    skew: Skew
     lost: Lost
     risk_timestamp: Risk
-    unknown_queues: Annotated[int, Wide("queues that are not in the sums: nothing is known")]
+    unknown_queues: UnknownQueues
 
 
 class LagQueueRow(NamedTuple):
     """A group in a queue."""
 
-    group: Annotated[str, "the consumer group"]
-    topic: Annotated[str, "the topic"]
-    queue_id: Annotated[int, "the queue"]
-    min_offset: Annotated[int, "the first message that is still there"]
-    committed_offset: Annotated[int | None, "the next message that the group will read"]
-    max_offset: Annotated[int, "where the next message will be"]
+    group: Group
+    topic: Topic
+    queue_id: Queue
+    min_offset: MinOffset
+    committed_offset: Committed
+    max_offset: MaxOffset
     lag: Lag
     lag_bytes: LagBytes
     oldest_unread_timestamp: Oldest

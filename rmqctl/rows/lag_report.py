@@ -2,19 +2,32 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.fields import OmitNull
 from rmqctl.rows.lag import (
     Age,
+    Committed,
+    Dlq,
     Drain,
+    Group,
+    Groups,
+    GroupsLag,
     Lag,
     LagBytes,
     Lost,
+    MaxOffset,
+    MinOffset,
     Oldest,
+    Queue,
     Queues,
     RateIn,
     RateOut,
+    Retry,
     Risk,
+    Skew,
     Status,
+    Topic,
+    UnknownQueues,
+    WorstQueue,
 )
 
 Messages = Annotated[int, "messages that it has not read and that are still there"]
@@ -24,8 +37,8 @@ Bytes = Annotated[int, "their bytes in the log"]
 class ReportGroupRow(NamedTuple):
     """A group in a topic, over all stores."""
 
-    group: Annotated[str, "the consumer group"]
-    topic: Annotated[str, "the topic"]
+    group: Group
+    topic: Topic
     queues: Queues
     lag: Lag
     lag_bytes: LagBytes
@@ -35,15 +48,13 @@ class ReportGroupRow(NamedTuple):
     rate_out: RateOut
     drain_ms: Drain
     status: Status
-    retry: Annotated[
-        int | None, "the group's messages that wait for their next attempt, of all topics"
-    ]
-    dlq: Annotated[int, "the group's dead letters, of all topics"]
-    worst_queue_id: Annotated[int | None, Wide("the queue with the largest lag")]
-    skew: Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]
+    retry: Retry
+    dlq: Dlq
+    worst_queue_id: WorstQueue
+    skew: Skew
     lost: Lost
     risk_timestamp: Risk
-    unknown_queues: Annotated[int, Wide("queues that are not in the sums: nothing is known")]
+    unknown_queues: UnknownQueues
     lag_before: Annotated[int | None, OmitNull("lag in the report that this is compared with")]
     lag_change: Annotated[int | None, OmitNull("how much lag has grown since")]
 
@@ -51,13 +62,13 @@ class ReportGroupRow(NamedTuple):
 class ReportQueueRow(NamedTuple):
     """A group in a queue."""
 
-    group: Annotated[str, "the consumer group"]
-    topic: Annotated[str, "the topic"]
+    group: Group
+    topic: Topic
     broker: Annotated[str, "the broker's name"]
-    queue_id: Annotated[int, "the queue"]
-    min_offset: Annotated[int, "the first message that is still there"]
-    committed_offset: Annotated[int | None, "the next message that the group will read"]
-    max_offset: Annotated[int, "where the next message will be"]
+    queue_id: Queue
+    min_offset: MinOffset
+    committed_offset: Committed
+    max_offset: MaxOffset
     lag: Lag
     lag_bytes: LagBytes
     oldest_unread_timestamp: Oldest
@@ -73,9 +84,9 @@ class ReportQueueRow(NamedTuple):
 class ReportTopicRow(NamedTuple):
     """All groups in a topic, over all stores."""
 
-    topic: Annotated[str, "the topic"]
-    groups: Annotated[int, "groups that read it"]
-    lag: Annotated[int | None, "messages that groups have not read, summed over the groups"]
+    topic: Topic
+    groups: Groups
+    lag: GroupsLag
     lag_bytes: LagBytes
     oldest_unread_timestamp: Oldest
     oldest_unread_age_ms: Age
@@ -85,8 +96,8 @@ class ReportTopicRow(NamedTuple):
 class ReportTagRow(NamedTuple):
     """What a group has not read, by tag."""
 
-    group: Annotated[str, "the consumer group"]
-    topic: Annotated[str, "the topic"]
+    group: Group
+    topic: Topic
     tag: Annotated[str | None, "the tag; null: none, or not to be told from the queue"]
     messages: Messages
     bytes: Bytes
@@ -95,8 +106,8 @@ class ReportTagRow(NamedTuple):
 class ReportMinuteRow(NamedTuple):
     """What a group has not read, by the minute in which it was stored."""
 
-    group: Annotated[str, "the consumer group"]
-    topic: Annotated[str, "the topic"]
+    group: Group
+    topic: Topic
     minute_timestamp: Annotated[int | None, "when the minute began; null: not to be read"]
     messages: Messages
     bytes: Bytes
@@ -105,8 +116,8 @@ class ReportMinuteRow(NamedTuple):
 class ReportHourRow(NamedTuple):
     """What a group has not read, by the hour in which it was stored."""
 
-    group: Annotated[str, "the consumer group"]
-    topic: Annotated[str, "the topic"]
+    group: Group
+    topic: Topic
     hour_timestamp: Annotated[int | None, "when the hour began; null: not to be read"]
     messages: Messages
     bytes: Bytes
