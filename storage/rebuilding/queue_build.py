@@ -4,6 +4,7 @@ What the log can not tell any more is taken over from the old files where that i
 
 * units of messages that the log has deleted, in front of the first one that it still has;
 * the address into ``consumequeue_ext`` of a unit that is right otherwise;
+* the end of a queue whose messages are all deleted, and its units, but for wrong ones among them;
 * units at the end whose records are lost to damage in the log, so that no new message gets an
   offset that consumers have passed.
 
@@ -96,6 +97,23 @@ class OldUnits:
             last = int(ends[-1])
         return number
 
+    def end_of_deleted(self, log_min: int) -> int:
+        """Queue offset behind the last unit of a deleted message; ``first`` if there is none."""
+        for file in reversed(self.files):
+            number = file // CQ_STORE_UNIT_SIZE
+            deleted = np.flatnonzero(_are_deleted(self.read(number, self.per_file), log_min))
+            if len(deleted):
+                return number + int(deleted[-1]) + 1
+        return self.first
+
+
+def _are_deleted(units: Units, log_min: int) -> NDArray[np.bool_]:
+    """Which units point at something in front of the log's first byte."""
+    offsets, sizes = units["offset"].astype(np.int64), units["size"].astype(np.int64)
+    inside: NDArray[np.bool_] = (sizes > 0) & (offsets >= 0) & (offsets <= log_min - sizes)
+    inside &= sizes != PRE_BLANK_SIZE
+    return inside
+
 
 class QueueBuild:
     """Takes the units of one queue in log order and has a sink take what its files shall hold."""
@@ -168,8 +186,11 @@ class QueueBuild:
         old, per_file = self._old, self._old.per_file
         deleted = old.deleted_until(self._log_min, first)
         if first is None:
-            first = deleted
-            if deleted == old.first:
+            first = old.end_of_deleted(self._log_min)
+            if first != deleted:
+                self._put_mended(first)
+                return
+            if first == old.first:
                 return
         begin = first - first % per_file
         if deleted == first and old.first <= begin:
@@ -183,6 +204,23 @@ class QueueBuild:
         if len(head):
             self._sink.put(begin, head, 0)
         self.next_offset = first
+
+    def _put_mended(self, end: int) -> None:
+        """Put a queue that the log tells nothing of any more: its end must stay where it is.
+
+        New messages would get offsets that consumers have passed otherwise.
+        """
+        self.first = self.next_offset = self._old.first
+        while self.next_offset < end:
+            rest = self._old.per_file - self.next_offset % self._old.per_file
+            count = min(_BLOCK, end - self.next_offset, rest)
+            units = np.frombuffer(PRE_BLANK * count, UNIT).copy()
+            old = self._old.read(self.next_offset, count)
+            good = _are_deleted(old, self._log_min)
+            units[: len(old)][good] = old[good]
+            self._sink.put(self.next_offset, units, 0)
+            self.fillers += count - int(good.sum())
+            self.next_offset += count
 
     def _with_addresses(self, piece: Piece) -> Units:
         """Units with the addresses into ConsumeQueueExt that the old ones have, where right."""

@@ -167,3 +167,21 @@ def test_units_of_deleted_messages_are_fillers_where_their_file_is_lost(tmp_path
         assert least - 1200 < begin <= least
         filler = bytes(8) + b"\x7f\xff\xff\xff" + bytes(8)
         assert first.read_bytes()[: least - begin] == filler * ((least - begin) // 20)
+
+
+def test_a_queue_that_the_log_tells_nothing_of_ends_where_it_did(tmp_path: Path) -> None:
+    root = golden.extract("retention-4.9", tmp_path)
+    (path,) = (root / CONSUMEQUEUE / "GoldenIdle" / "0").iterdir()
+    before = path.read_bytes()
+    with StoreView.open(root) as view:
+        end = view.max_offset_in_queue("GoldenIdle", 0)
+    assert end > 4
+    with path.open("r+b") as file:
+        file.seek(20)
+        file.write(b"\x01" * 40)
+    (done,) = rebuild(root)
+    assert (done.next_after, done.fillers, done.log_from) == (end, 2, None)
+    with StoreView.open(root) as view:
+        assert view.queue_bounds("GoldenIdle", 0) == (end, end)
+    filler = bytes(8) + b"\x7f\xff\xff\xff" + bytes(8)
+    assert path.read_bytes() == before[:20] + filler * 2 + before[60:]
