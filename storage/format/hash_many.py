@@ -30,7 +30,7 @@ def hash_many(texts: Sequence[str | bytes]) -> tuple[NDArray[np.uint32], NDArray
     if longest == 0:
         return np.zeros(len(texts), np.uint32), lengths
     if int(lengths.min()) == longest:
-        return _hash_rows(units.reshape(len(texts), longest)), lengths
+        return hash_rows(units.reshape(len(texts), longest)), lengths
     ends = np.cumsum(lengths)
     exponents = np.repeat(ends - 1, lengths) - np.arange(len(units))
     terms = np.append(units * _POWERS[exponents], np.uint32(0))
@@ -40,7 +40,8 @@ def hash_many(texts: Sequence[str | bytes]) -> tuple[NDArray[np.uint32], NDArray
     return sums, lengths
 
 
-def _hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
+def hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """Hash texts that are the rows of a matrix, unsigned: Latin-1, 1 to MAX_ROW characters."""
     hashes: NDArray[np.uint32] = rows.astype(np.uint32) @ _POWERS[rows.shape[1] - 1 :: -1]
     return hashes
 
@@ -78,10 +79,15 @@ def index_hashes_many(
     return _index_hashes(np.asarray(topic_hashes, np.uint32) * powers_of_31(lengths) + hashes)
 
 
-def index_hashes_of_rows(topic_hash: int, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Hash keys for the index that are the rows of a matrix: ASCII, 1 to MAX_ROW characters."""
-    power = pow(31, keys.shape[1], 1 << 32)
-    return _index_hashes(np.uint32(topic_hash * power & 0xFFFFFFFF) + _hash_rows(keys))
+def index_hashes_of_rows(
+    topic_hashes: int | NDArray[np.uint32], keys: NDArray[np.uint8]
+) -> NDArray[np.int64]:
+    """Hash keys for the index that are the rows of a matrix: ASCII, 1 to MAX_ROW characters.
+
+    ``topic_hashes`` as for :func:`index_hashes_many`.
+    """
+    power = np.uint32(pow(31, keys.shape[1], 1 << 32))
+    return _index_hashes(np.asarray(topic_hashes, np.uint32) * power + hash_rows(keys))
 
 
 def _index_hashes(whole: NDArray[np.uint32]) -> NDArray[np.int64]:

@@ -107,6 +107,9 @@ class LogCheck:
         self._checked.records += len(block)
         misplaced = block.physical_offset != block.offset
         if misplaced.any():
+            block = read_block(
+                file, first, stretch.start, stretch.sizes, self._topics, shaped=False
+            )
             for row in np.flatnonzero(misplaced).tolist():
                 self._misplaced_record(
                     int(block.offset[row]), int(block.size[row]), int(block.physical_offset[row])
@@ -114,7 +117,8 @@ class LogCheck:
             block = block.take(np.flatnonzero(~misplaced))
             if not len(block):
                 return block
-        for row, text in enumerate(block.properties):
+        for row in block.loose:
+            text = block.properties[row]
             if text[-1:] == b"\0" or not (text.isascii() or _is_utf8(text)):
                 block.unsure[row] = True
                 self._at_record(

@@ -126,8 +126,8 @@ class QueueCheck:
                 block.size[rows],
                 expected,
             )
-        for row, text in enumerate(block.properties):
-            if _INNER_MULTI_DISPATCH in text:
+        for row in block.loose:
+            if _INNER_MULTI_DISPATCH in block.properties[row]:
                 self._compare_light_queues(block, row)
 
     # -- records to units ---------------------------------------------------------------------
@@ -167,6 +167,7 @@ class QueueCheck:
         if file is None:
             return
         request = read_request(file.view, position, int(block.size[row]), ())
+        code = _ANY_CODE if block.unsure[row] else request.tags_code
         for topic, queue_id, queue_offset in request.units[1:]:
             gone = request.commitlog_offset < self._deleted.get(topic, 0)
             if self._is_wanted(topic) and not gone and queue_offset < MAX_QUEUE_OFFSET:
@@ -175,7 +176,7 @@ class QueueCheck:
                     np.array([queue_offset]),
                     np.array([request.commitlog_offset]),
                     np.array([request.size]),
-                    np.array([request.tags_code]),
+                    np.array([code]),
                 )
 
     def _delivery_times(self, block: RecordBlock, rows: Longs, codes: Longs) -> Longs:

@@ -23,8 +23,12 @@ from storage.model import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
 
+from .shapes import Shape, find_shapes, rows_at
+
 Longs = NDArray[np.int64]
 _SEPARATOR: Final = b"\x02"
+_SOME_TOPICS: Final = 8
+_FEW_RECORDS: Final = 64
 
 
 def _marker(name: str) -> bytes:
@@ -44,6 +48,11 @@ class TopicNames:
         self.numbers: dict[bytes, int] = {}
         self.names: list[str] = []
         self._hashes: list[int] = []
+
+    def known(self, name: bytes) -> int:
+        """The same as :meth:`number`, quicker for a topic that was met before."""
+        found = self.numbers.get(name)
+        return self.number(name) if found is None else found
 
     def number(self, name: bytes) -> int:
         """Give the topic's number, a new one for a new topic."""
@@ -65,7 +74,8 @@ class RecordBlock:
     """Whole records of one log file in log order; item i of each column is of the same record.
 
     ``offset`` is where the record lies, ``physical_offset`` where it says it does. ``properties``
-    are the property bytes with a separator in front.
+    are the property bytes with a separator in front; b"" for the records of ``shapes``, which are
+    plain text without anything special in them.
     """
 
     offset: Longs
@@ -79,23 +89,36 @@ class RecordBlock:
     properties: list[bytes]
     unsure: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     """Records whose tags and keys nobody knows any more; filled by :func:`read_block`."""
+    shapes: list[Shape] = field(default_factory=list)
 
     def take(self, rows: Longs) -> RecordBlock:
-        """A block of some of the records."""
+        """A block of some of the records; only of a block without shapes."""
         chosen = {
             column.name: getattr(self, column.name)[rows]
             for column in fields(self)
-            if column.name != "properties"
+            if column.name not in ("properties", "shapes")
         }
         return replace(self, properties=[self.properties[r] for r in rows.tolist()], **chosen)
 
     def __len__(self) -> int:
         return len(self.offset)
 
+    @property
+    def loose(self) -> Sequence[int]:
+        """Records whose properties are in ``properties``."""
+        if not self.shapes:
+            return range(len(self))
+        free = np.ones(len(self), np.bool_)
+        for shape in self.shapes:
+            free[shape.rows] = False
+        return np.flatnonzero(free).tolist()
+
     def tags_codes(self, known: dict[bytes, int]) -> Longs:
         """Hashes of the tags; ``known`` keeps those of texts that were met before."""
         codes = []
-        for text in self.properties:
+        loose = self.loose
+        for row in loose:
+            text = self.properties[row]
             tag = _value(text, _TAGS, PROPERTY_TAGS)
             code = known.get(tag)
             if code is None:
@@ -103,10 +126,34 @@ class RecordBlock:
                 if len(known) < 100_000:
                     known[tag] = code
             codes.append(code)
-        return np.array(codes, np.int64)
+        found = np.zeros(len(self), np.int64)
+        found[loose] = codes
+        for shape in self.shapes:
+            found[shape.rows] = shape.tags_codes()
+        return found
 
     def index_keys(self, rows: Longs, topics: TopicNames) -> tuple[Longs, Longs]:
-        """Which of ``rows`` each key belongs to, and its index hash, in the index's order."""
+        """Which of ``rows`` each key belongs to, and its index hash; those of a record in the
+        index's order."""
+        if not self.shapes:
+            return self._loose_keys(rows, topics)
+        wanted = np.zeros(len(self), np.bool_)
+        wanted[rows] = True
+        for shape in self.shapes:
+            wanted[shape.rows] = False
+        owner, hashes = self._loose_keys(np.flatnonzero(wanted), topics)
+        owners, found = [owner], [hashes]
+        wanted[:] = False
+        wanted[rows] = True
+        of_topics = topics.hashes()
+        for shape in self.shapes:
+            chosen = wanted[shape.rows]
+            for hashes in shape.index_hashes(of_topics[self.topic[shape.rows]]):
+                owners.append(shape.rows[chosen])
+                found.append(hashes[chosen])
+        return np.concatenate(owners), np.concatenate(found)
+
+    def _loose_keys(self, rows: Longs, topics: TopicNames) -> tuple[Longs, Longs]:
         keys: list[bytes] = []
         owners: list[int] = []
         for row in rows.tolist():
@@ -131,11 +178,18 @@ class RecordBlock:
 
 
 def read_block(
-    file: ReadMap, file_from_offset: int, start: int, sizes: list[int], topics: TopicNames
+    file: ReadMap,
+    file_from_offset: int,
+    start: int,
+    sizes: list[int],
+    topics: TopicNames,
+    *,
+    shaped: bool = True,
 ) -> RecordBlock:
     """Take the columns of records that lie one behind the other from ``start`` on.
 
-    Their lengths have been checked (storage.format.record.scan_records).
+    ``shaped`` reads properties as :class:`Shape` where many are alike. Their lengths have been
+    checked (storage.format.record.scan_records).
     """
     size = np.array(sizes, np.int64)
     position = np.cumsum(size) - size + (start - file_from_offset)
@@ -152,20 +206,23 @@ def read_block(
             body_length[rows] = wide["body_length"]
     topic_at = position + np.array(HEAD_SIZES, np.int64)[hosts] + np.maximum(body_length, 0)
     width = np.where(heads["magic"] == MESSAGE_MAGIC_V1, 1, 2)
+    octets = np.frombuffer(file.view, np.uint8)
+    name_length = octets[topic_at].astype(np.int64)
+    two = np.flatnonzero(width == 2)
+    name_length[two] = name_length[two] << 8 | octets[topic_at[two] + 1]
+    name_at = topic_at + width
+    topic = _topic_numbers(file, octets, name_at, name_length, topics)
+    begin, end = name_at + name_length + 2, position + size
+    shapes: list[Shape] = []
+    loose = np.arange(len(size))
+    if shaped:
+        shapes, loose = find_shapes(octets, begin, end)
+    properties = [b""] * len(size)
     read = file.map
-    number = topics.number
-    numbers = topics.numbers
-    topic: list[int] = []
-    properties: list[bytes] = []
-    for at, wide_by, end in zip(
-        topic_at.tolist(), width.tolist(), (position + size).tolist(), strict=True
+    for row, behind, stop in zip(
+        loose.tolist(), begin[loose].tolist(), end[loose].tolist(), strict=True
     ):
-        begin = at + wide_by
-        behind = begin + (read[at] if wide_by == 1 else read[at] << 8 | read[at + 1])
-        name = read[begin:behind]
-        found = numbers.get(name)
-        topic.append(number(name) if found is None else found)
-        properties.append(_SEPARATOR + read[behind + 2 : end])
+        properties[row] = _SEPARATOR + read[behind:stop]
     return RecordBlock(
         offset=position + file_from_offset,
         size=size,
@@ -174,10 +231,35 @@ def read_block(
         physical_offset=heads["physical_offset"].astype(np.int64),
         sys_flag=sys_flag,
         store_timestamp=store_timestamp,
-        topic=np.array(topic, np.int64),
+        topic=topic,
         properties=properties,
+        shapes=shapes,
         unsure=sys_flag & REPLACED_FLAG != 0,
     )
+
+
+def _topic_numbers(
+    file: ReadMap,
+    octets: NDArray[np.uint8],
+    name_at: Longs,
+    name_length: Longs,
+    topics: TopicNames,
+) -> Longs:
+    """The numbers of the topics whose names lie at some places."""
+    found = np.full(len(name_at), -1, np.int64)
+    for length in np.flatnonzero(np.bincount(name_length)).tolist():
+        rows = np.flatnonzero(name_length == length)
+        for _ in range(_SOME_TOPICS):
+            if len(rows) < _FEW_RECORDS or not length:
+                break
+            first = int(name_at[rows[0]])
+            names = rows_at(octets, name_at[rows], length)
+            like = (names == octets[first : first + length]).all(axis=1)
+            found[rows[like]] = topics.known(file.map[first : first + length])
+            rows = rows[~like]
+        for row, begin in zip(rows.tolist(), name_at[rows].tolist(), strict=True):
+            found[row] = topics.known(file.map[begin : begin + length])
+    return found
 
 
 def _heads_at(file: ReadMap, positions: Longs, hosts: int) -> NDArray[Any]:
