@@ -143,6 +143,6 @@ def test_damage_anywhere_gives_no_wrong_message(
             found = finder.containing(offset)
             if found is not None and found.message is not None:
                 assert found.start <= offset < found.end
-                assert found.message.body == stored[found.start].body
+                assert found.message.stored_body == stored[found.start].body
                 raw = bytes(made.log[found.start : found.end])
-                assert decode_record(raw).body == found.message.body
+                assert decode_record(raw).stored_body == found.message.stored_body
