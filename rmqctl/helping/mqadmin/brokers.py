@@ -11,10 +11,6 @@ _ONE_BROKER: Final = (
     "a store is one broker and knows of no cluster; 'store info' and 'broker status' tell about it"
 )
 _ACCESS: Final = "there is no access control of ours: who may open the folder may do everything"
-_CLEANS: Final = (
-    "whoever writes to a store of rmqctl's deletes expired files by the way, 'broker start' those "
-    "of other stores"
-)
 
 
 def _set_config(given: Given) -> Lines:
@@ -27,12 +23,16 @@ def _metadata(given: Given) -> Lines:
     return line("topic describe", ["-o", "json"])
 
 
+def _clean(_: Given) -> Lines:
+    return line("store clean", ["--execute"])
+
+
 BROKERS: Final[Mapping[str, Old]] = {
     "brokerStatus": Old(_WHERE, lambda given: line("broker status")),
     "getBrokerConfig": Old(_WHERE, lambda given: line("broker config get")),
     "updateBrokerConfig": Old(f"{_WHERE} k:key=* v:value=*", _set_config),
-    "cleanExpiredCQ": Old("b:brokerAddr= c:cluster=", _CLEANS),
-    "deleteExpiredCommitLog": Old("b:brokerAddr= c:cluster=", _CLEANS),
+    "cleanExpiredCQ": Old("b:brokerAddr= c:cluster=", _clean),
+    "deleteExpiredCommitLog": Old("b:brokerAddr= c:cluster=", _clean),
     "cleanUnusedTopic": Old(
         "b:brokerAddr= c:cluster=", "queues without a topic are deleted with 'topic delete'"
     ),
