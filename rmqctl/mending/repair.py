@@ -92,7 +92,8 @@ def _foot(plan: Plan) -> list[str]:
     known = sum(step.lost or 0 for step in plan.steps)
     unknown = any(step.lost is None for step in plan.steps)
     more = ", and some that nobody can count" if unknown else ""
-    lost = f"{known} messages stay unreadable{more}" if known or unknown else ""
+    stay = "1 message stays" if known == 1 else f"{known} messages stay"
+    lost = f"{stay} unreadable{more}" if known or unknown else ""
     kept = f"what is written over or taken away goes to rmqctl/{QUARANTINE}/"
     return [sentence for sentence in (lost, kept) if sentence]
 
