@@ -52,7 +52,7 @@ def main(words: Sequence[str] | None = None) -> int:
     document = {"as_of": fields.pop("as_of"), "engine": name, **fields, "elapsed_ms": elapsed_ms}
     json.dump(document, sys.stdout, ensure_ascii=False, indent=2)
     sys.stdout.write("\n")
-    return PARTLY if made.unreadable or made.damaged else 0
+    return PARTLY if made.unreadable or made.is_damaged else 0
 
 
 def _parser() -> argparse.ArgumentParser:

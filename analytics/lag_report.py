@@ -43,8 +43,8 @@ class Made(NamedTuple):
     unreadable: tuple[Unreadable, ...]
     shares: Sequence[Share]
     """What each store adds to the report."""
-    damaged: int = 0
-    """Messages whose units are missing."""
+    is_damaged: bool = False
+    """Some queues lack units: they were counted as far as they say something."""
 
 
 def lag_report(
@@ -68,7 +68,8 @@ def lag_report(
     failed = tuple(one for one in looked if isinstance(one, Unreadable))
     surveys, told = without_copies([one for one in looked if isinstance(one, Survey)])
     total = sum(one.backlog for one in surveys)
-    done = damaged = 0
+    done = 0
+    is_damaged = any(one.is_damaged for one in surveys)
 
     def tell(more: int) -> None:
         if progress is not None:
@@ -78,10 +79,10 @@ def lag_report(
     for some in _rounds(surveys):
         for one, found in zip(some, _counted(engine, some, tell, exact=exact), strict=True):
             shares.append(share_of(one, found))
-            damaged += int(found.missing.messages.sum())
+            is_damaged = is_damaged or len(found.missing) > 0
         done += sum(one.backlog for one in some)
     warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *told]
-    return Made(make_report(shares, as_of, warnings), failed, shares, damaged)
+    return Made(make_report(shares, as_of, warnings), failed, shares, is_damaged)
 
 
 def _rounds(surveys: Sequence[Survey]) -> Iterator[Sequence[Survey]]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX
 from storage.errors import StoreError
+from storage.format.names import CONSUMEQUEUE, file_name
+from storage.format.unit import CQ_STORE_UNIT_SIZE
 from storage.model import retry_topic
 from storage.readonly import StoreView
 
@@ -82,6 +85,8 @@ class Survey:
     agenda: tuple[Waiting, ...] = ()
     orphans: tuple[Orphan, ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    is_damaged: bool = False
+    """A queue seems to end where it does not."""
 
     @property
     def backlog(self) -> int:
@@ -109,7 +114,8 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
         seen = look_at(view, topics, Readers(chosen, {}, table), as_of, sizes=False)
         queues = tuple(_counted(seen))
         minutes, unreadable = _minutes(view, queues)
-        warnings = [*_unread_parts(view), *_odd(seen)]
+        damaged = tuple(_damaged(view, seen))
+        warnings = [*_unread_parts(view), *damaged, *_odd(seen)]
         agenda = tuple(_agenda(view, warnings))
         log = view.log_min_offset(), view.log_max_offset()
         marks = frozenset(_marks(view, *log))
@@ -126,6 +132,7 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
         agenda,
         orphans,
         tuple(warnings),
+        is_damaged=bool(damaged),
     )
 
 
@@ -214,6 +221,29 @@ def _marks(view: StoreView, begin: int, end: int) -> Iterator[str]:
 
 def _unread_parts(view: StoreView) -> list[str]:
     return [f"not read: {sentence}" for sentence in view.not_covered()]
+
+
+def _damaged(view: StoreView, seen: StoreLook) -> Iterator[str]:
+    """Queues whose end somebody has passed, though something stands there: no unit ends them."""
+    passed = {
+        (standing.topic, queue.queue_id, queue.unread.max_offset)
+        for standing in seen.standings
+        for queue in standing.queues
+        if queue.unread.ahead
+    }
+    per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
+    for topic, queue_id, end in sorted(passed):
+        folder = Path(view.root, CONSUMEQUEUE, topic, str(queue_id))
+        try:
+            with (folder / file_name((end - end % per_file) * CQ_STORE_UNIT_SIZE)).open("rb") as at:
+                at.seek(end % per_file * CQ_STORE_UNIT_SIZE)
+                if any(at.read(CQ_STORE_UNIT_SIZE)):
+                    yield (
+                        f"queue {queue_id} of {topic} is damaged at offset {end}: what is behind "
+                        "that is not counted; see 'rmqctl store fsck'"
+                    )
+        except FileNotFoundError:
+            continue
 
 
 def _odd(seen: StoreLook) -> Iterator[str]:

@@ -181,10 +181,10 @@ def report(
                     _print_rows(cli, found, by, shown, begin)
     if made.unreadable:
         raise PartlyDone(f"{len(made.unreadable)} of {number} stores could not be read")
-    if made.damaged:
+    if made.is_damaged:
         raise PartlyDone(
-            f"{made.damaged} messages are counted by their number alone, because their queues are "
-            "damaged; 'rmqctl store fsck' says where"
+            "queues are damaged, and were counted as far as they say something; "
+            "'rmqctl store fsck' says where"
         )
 
 
