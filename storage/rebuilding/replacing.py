@@ -105,7 +105,10 @@ def put_index_in_place(
     why: str = WHY,
     fs: FileSystem | None = None,
 ) -> Iterator[RebuiltIndexFile]:
-    """The same for what ``rebuild_index`` made in the folder ``made``."""
+    """The same for what ``rebuild_index`` made in the folder ``made``.
+
+    Raises StoreNotWritableError.
+    """
     fs = fs or FileSystem()
     root = view.root
     folder = root / INDEX
