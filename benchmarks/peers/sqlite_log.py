@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 from benchmarks.workload import HOST, IDS, QUEUES, TAG, TOPIC, Column
 from storage.format.crc import CRC_MASK
-from storage.format.encode import MessageInner
+from storage.format.encode import MessageInner, cached_tags_code
 from storage.store import now_ms
 
 _SCHEMA = """
@@ -34,6 +34,10 @@ _INSERT_KEY = "insert into keys values (?, ?)"
 _SELECT = (
     "select * from messages where topic = ? and queue_id = ? and queue_offset >= ? "
     "order by queue_offset limit ?"
+)
+_SELECT_TAGGED = (
+    "select * from messages where topic = ? and queue_id = ? and queue_offset >= ? "
+    "and tags_code = ? order by queue_offset limit ?"
 )
 
 
@@ -54,13 +58,24 @@ class SqliteLog:
 
     def put(self, message: MessageInner) -> None:
         """Store one message in a transaction of its own."""
+        self._execute("begin immediate")
+        self._put(message)
+        self._execute("commit")
+
+    def put_many(self, messages: Sequence[MessageInner]) -> None:
+        """Store any messages in one transaction."""
+        self._execute("begin immediate")
+        for message in messages:
+            self._put(message)
+        self._execute("commit")
+
+    def _put(self, message: MessageInner) -> None:
         queue_id = message.queue_id
         queue_offset = self._next[queue_id]
         self._next[queue_id] = queue_offset + 1
         number = self._id = self._id + 1
         body = message.body
         execute = self._execute
-        execute("begin immediate")
         execute(
             _INSERT,
             (
@@ -77,14 +92,13 @@ class SqliteLog:
                 message.store_host,
                 message.reconsume_times,
                 message.prepared_transaction_offset,
-                hash(message.tags),
+                cached_tags_code(message.tags),
                 message.properties,
                 body,
             ),
         )
         for key in message.keys:
             execute(_INSERT_KEY, (f"{message.topic}#{key}", number))
-        execute("commit")
 
     def put_column(self, column: Column) -> None:
         """Store a batch in one transaction; ids and properties are made here, as in ours."""
@@ -137,6 +151,15 @@ class SqliteLog:
         """Up to ``count`` messages of a queue from an offset on, as rows; the body is the last."""
         rows: list[tuple[Any, ...]] = self._execute(
             _SELECT, (TOPIC, queue_id, queue_offset, count)
+        ).fetchall()
+        return rows
+
+    def pull_tagged(
+        self, queue_id: int, queue_offset: int, count: int, code: int
+    ) -> list[tuple[Any, ...]]:
+        """The same, of messages with the hash of a tag."""
+        rows: list[tuple[Any, ...]] = self._execute(
+            _SELECT_TAGGED, (TOPIC, queue_id, queue_offset, code, count)
         ).fetchall()
         return rows
 
