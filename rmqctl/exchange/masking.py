@@ -27,6 +27,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -189,6 +190,7 @@ def _mask_json(message: "MessageExt", rule: Rule) -> None:
         _set_body(message, text, lambda text: text)
 
 
+@lru_cache(maxsize=64)
 def _steps(path: str) -> list[str | int]:
     """``a.b[0][*]`` as its steps; empty for a malformed path."""
     steps: list[str | int] = []

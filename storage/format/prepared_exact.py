@@ -12,7 +12,7 @@ import numpy as np
 
 from .layout import QUEUE_OFFSET_POSITION
 from .prepared_many import PLACE, Longs, PreparedColumns, at_any_byte
-from .unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
+from .unit import PRE_BLANK
 
 if TYPE_CHECKING:
     from .prepared import Ints
@@ -30,7 +30,7 @@ class ExactColumns(PreparedColumns):
     ``may_go_back``: times that are older than what the log holds are no reason to refuse them.
     """
 
-    __slots__ = ("_next", "may_go_back", "queue_offsets", "store_timestamps")
+    __slots__ = ("_next", "_rows", "may_go_back", "queue_offsets", "store_timestamps")
 
     store_timestamps: Longs
 
@@ -49,14 +49,20 @@ class ExactColumns(PreparedColumns):
         self.queue_offsets = queue_offsets
         self.may_go_back = may_go_back
         self._next: Sequence[int] = ()
+        self._rows: list[Longs] = []  # of each queue, in order
 
     def place(
         self, commitlog_offset: int, queue_offsets: Sequence[int], store_timestamp: int
     ) -> Ints:
-        """Write commit log and queue offsets into ``image``; the store times are there."""
+        """Write commit log and queue offsets into ``image``; the store times are there.
+
+        ValueError where the queue offsets do not ascend from ``queue_offsets`` on.
+        """
         self._next = queue_offsets
         own = self.queue_offsets
-        if own is None:
+        if own is not None:
+            self._check_ascending(own)
+        else:
             own = np.asarray(self.record_queue_offsets(queue_offsets), np.int64)
         place = np.empty(len(self.starts), PLACE)
         place["queue_offset"] = own
@@ -72,21 +78,24 @@ class ExactColumns(PreparedColumns):
         own = self.queue_offsets
         if own is None:
             return blocks
-        rows = np.arange(len(own)) if self._by_queue is None else self._by_queue
-        start = 0
         for at, (number, count, block) in enumerate(blocks):
-            places = own[rows[start : start + count]] - self._next[number]
-            start += count
+            places = own[self._rows[number]] - self._next[number]
             span = int(places[-1]) + 1
-            if int(places[0]) < 0 or (np.diff(places) <= 0).any():
-                topic, queue_id = self.queues[number]
-                raise ValueError(f"the queue offsets of {topic} queue {queue_id} do not ascend")
             if span != count:
                 units = np.repeat(_FILLER, span)
                 units[places] = np.frombuffer(block, "V20")
                 blocks[at] = (number, span, units.tobytes())
-        assert all(len(block) == count * CQ_STORE_UNIT_SIZE for _, count, block in blocks)
         return blocks
+
+    def _check_ascending(self, own: Longs) -> None:
+        self._rows = [np.arange(len(self.starts))]
+        if self._by_queue is not None:
+            self._rows = np.split(self._by_queue, np.cumsum(self.queue_counts())[:-1])
+        for number, (topic, queue_id) in enumerate(self.queues):
+            places = own[self._rows[number]]
+            low = len(places) and int(places[0]) < self._next[number]
+            if low or (np.diff(places) <= 0).any():
+                raise ValueError(f"the queue offsets of {topic} queue {queue_id} do not ascend")
 
     def _part(self, first: int, end: int) -> ExactColumns:
         part = super()._part(first, end)

@@ -1,10 +1,11 @@
 """Records that keep their times are prepared as if they had just been encoded."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from storage.carving.columns import ExactEncoder
-from storage.format.encode import prepare
+from storage.format.encode import MessageInner, prepare
 from storage.format.prepared_exact import ExactColumns
 from storage.format.record import decode_record, encode_record
 from storage.format.unit import PRE_BLANK, iter_units
@@ -109,3 +110,11 @@ def test_left_out_queue_offsets_get_fillers_in_every_part(given_messages, gaps, 
                 assert next(iter_units(block))[:2] == wanted[at]
             else:
                 assert block == PRE_BLANK
+
+
+def test_queue_offsets_that_do_not_ascend_are_refused_before_anything_is_written():
+    message = MessageInner("t", 0, b"b", b"", 1, bytes(8), bytes(8))
+    for offsets, following in (([5, 5], 5), ([6, 5], 5), ([4, 5], 5)):
+        _, _, columns = exact([message, message], offsets)
+        with pytest.raises(ValueError, match="do not ascend"):
+            columns.place(0, [following], 0)
