@@ -239,6 +239,13 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "from_where": _choice(("last", ""), ("first", ""), ("timestamp", "")),
     "only": _choice(("log", ""), ("queue", ""), ("index", ""), ("offset", ""), ("config", "")),
     "fail_on": _choice(("error", ""), ("warning", "")),
+    "store rebuild what": _choice(("queue", "consume queues"), ("index", "the key index")),
+    "store dump form": _choice(
+        ("fields", "decoded"), ("hex", "bytes with the names of their fields")
+    ),
+    "store tail start": _choice(
+        ("start", "the first record stored"), ("end", "what comes from now on"), ("-15m", "")
+    ),
 }
 """By the name of the parameter, perhaps with its command's before it. A parameter of fixed choices
 needs none; what is neither is completed as a file name by the shell.

@@ -171,7 +171,12 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "a dead broker's disk": "rmqctl -S /mnt/disk/store topic queues",
             "check everything": "rmqctl store fsck",
             "what a finding means": "rmqctl explain UNIT_MISSING",
+            "queues and index anew": (
+                "rmqctl store rebuild queue --execute; rmqctl store rebuild index --execute"
+            ),
+            "the log as it grows": "rmqctl store tail",
             "one record, decoded": "rmqctl store dump 0 -o yaml",
+            "its bytes, field by field": "rmqctl store dump 0 --as hex",
             "a queue's file": (
                 "rmqctl store dump consumequeue/orders/0/00000000000000000000 --limit 10"
             ),

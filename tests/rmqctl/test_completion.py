@@ -183,3 +183,9 @@ def test_bash_completes_with_the_script(tmp_path):
     """
     out = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["json", "jsonl"]
+
+
+def test_what_can_be_rebuilt_and_how_it_is_dumped_is_offered():
+    assert values("store", "rebuild", "") == ["queue", "index"]
+    assert values("store", "dump", "0", "--as", "") == ["fields", "hex"]
+    assert "end" in values("store", "tail", "--from", "")
