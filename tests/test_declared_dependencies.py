@@ -15,7 +15,9 @@ checks = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(checks)
 
 
-def project(folder: Path, *, run_time="", dev="", ahead="", ours="", tests="", makefile=""):
+def project(
+    folder: Path, *, run_time="", dev="", bench="", ahead="", ours="", tests="", makefile=""
+):
     """A small project; gives what the check finds in it."""
     for name in (*checks.PACKAGES, "tests"):
         (folder / name).mkdir()
@@ -25,6 +27,7 @@ def project(folder: Path, *, run_time="", dev="", ahead="", ours="", tests="", m
     (folder / "pyproject.toml").write_text(
         f'[build-system]\nrequires = ["hatchling"]\n[project]\nname = "x"\n'
         f"dependencies = [{run_time}]\n[project.optional-dependencies]\ndev = [{dev}]\n"
+        f"bench = [{bench}]\n"
         f"[tool.rmqctl.declared-ahead]\n{ahead}\n[tool.pytest.ini_options]\ntimeout = 3\n"
     )
     return list(checks.findings(folder))
@@ -46,6 +49,7 @@ def project(folder: Path, *, run_time="", dev="", ahead="", ours="", tests="", m
             "makefile": "test:\n\t$(BIN)/python -m pytest -n 2 --dist load\n",
         },
         {"dev": "'hatchling'"},
+        {"bench": "'persist-queue'", "tests": "import persistqueue\n"},
         {"run_time": "'pyyaml'", "dev": "'types-PyYAML'", "ours": "import yaml\n"},
     ],
 )
@@ -57,6 +61,7 @@ def test_what_is_used_or_on_the_list_passes(tmp_path, arrangement):
     ("arrangement", "finding"),
     [
         ({"run_time": "'isal'"}, "isal is declared but none of our packages imports it"),
+        ({"bench": "'litequeue'"}, "litequeue is declared but no benchmark imports it"),
         ({"run_time": "'isal'", "tests": "import isal\n"}, "none of our packages imports it"),
         ({"run_time": "'isal'", "ours": "from . import isal\n"}, "none of our packages"),
         ({"dev": "'ruff'"}, "ruff is declared but no test"),

@@ -1,9 +1,9 @@
 """Fail when pyproject.toml declares a dependency that nothing uses.
 
-A run-time dependency is used when one of our packages imports it; a development tool when a
-test or benchmark imports it, a Makefile target runs it, or it builds the wheel. What is
-declared ahead of its use stands in `[tool.rmqctl.declared-ahead]` with the reason, and has to
-leave that list when it comes into use.
+A run-time dependency is used when one of our packages imports it; a peer of the benchmarks when a
+test or benchmark does; a development tool when one of these imports it, a Makefile target runs it,
+or it builds the wheel. What is declared ahead of its use stands in `[tool.rmqctl.declared-ahead]`
+with the reason, and has to leave that list when it comes into use.
 """
 
 import ast
@@ -15,7 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rmqctl", "storage", "broker", "client", "analytics")
-MODULES = {"pyyaml": "yaml"}  # where the module is not named like the distribution
+MODULES = {
+    "pyyaml": "yaml",
+    "persist-queue": "persistqueue",
+}  # where the module is not named like the distribution
 COMMANDS = {"import-linter": "lint-imports"}  # where the command is not
 OPTIONS = {"pytest-xdist": "-m pytest .*--dist "}  # where a plugin is an option of a command
 
@@ -64,6 +67,9 @@ def findings(root: Path) -> Iterator[str]:
     for name in map(normalized, run_time):
         used = MODULES.get(name, name.replace("-", "_")) in ours
         yield from _judge(name, used, ahead, "none of our packages imports it")
+    for name in map(normalized, extras.get("bench", [])):
+        used = MODULES.get(name, name.replace("-", "_")) in tests
+        yield from _judge(name, used, ahead, "no benchmark imports it")
     for name in map(normalized, extras.get("dev", [])):
         stubs_of = name.removeprefix("types-")
         plugin_of = name.removeprefix("pytest-")
