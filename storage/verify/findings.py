@@ -81,6 +81,10 @@ class Code(StrEnum):
     """Warning. The blank record at the end of a log file tells a wrong length; readers do not care.
 
     """
+    RECORD_REPLACED = "RECORD_REPLACED"
+    """Info. Records of zeros stand where damaged ones were: 'store repair' put them there. rmqctl
+    passes over them, a Java broker delivers the zeros.
+    """
     STORE_TIME_BACK = "STORE_TIME_BACK"
     """Info. Store times go back in the log, as after a clock was set back: searching by time may
     land beside the right message there.

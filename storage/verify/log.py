@@ -10,6 +10,7 @@ import numpy as np
 from storage.format.layout import BLANK_SIZE, TWO_INTS
 from storage.format.names import COMMITLOG, file_name, parse_file_name
 from storage.format.record import CheckKind, RecordError, check_record, decode_record, read_head
+from storage.format.sys_flag import REPLACED_FLAG
 from storage.reading.log_walk import LogWalk, Stretch, StretchKind
 
 from .findings import Checked, Code, Finding, Severity
@@ -59,6 +60,7 @@ class LogCheck:
         self.last_store_timestamp = 0
         """Store time of the newest record seen (ms)."""
         self.first_store_timestamp = 0
+        self._replaced: list[int] = []
 
     def blocks(self) -> Iterator[RecordBlock]:
         """Give all whole records in log order; emits findings on the way."""
@@ -85,6 +87,18 @@ class LogCheck:
                 self._lost(start, behind - start, walk.stop_reason)
                 start = behind
         self._end_misplaced()
+        if self._replaced:
+            count = len(self._replaced)
+            self._at_record(
+                Code.RECORD_REPLACED,
+                self._replaced[0],
+                f"{count} records of zeros stand where damaged ones were"
+                if count > 1
+                else "a record of zeros stands where a damaged one was",
+                "rmqctl passes over them, a Java broker delivers the zeros",
+                "",
+                Severity.INFO,
+            )
         if self._back_steps > _MAX_EXAMPLES:
             self._emit(
                 Finding(
@@ -128,6 +142,9 @@ class LogCheck:
                     "tags, keys or other properties of this message are wrong",
                     "rmqctl store repair",
                 )
+        replaced = block.sys_flag & REPLACED_FLAG != 0
+        if replaced.any():
+            self._replaced += block.offset[replaced].tolist()
         self._look_at_times(block)
         return block
 

@@ -91,7 +91,9 @@ def test_a_damaged_record_is_replaced_and_its_bytes_are_kept(root, made):
     assert after[: gone.commitlog_offset] == before[: gone.commitlog_offset]
     assert after[gone.commitlog_offset + gone.size :] == before[gone.commitlog_offset + gone.size :]
     with StoreView.open(root) as view:
-        assert fsck(view).findings == []
+        (finding,) = fsck(view).findings
+    assert (finding.code, finding.severity) == ("RECORD_REPLACED", "info")
+    assert (finding.file, finding.position) == (LOG, gone.commitlog_offset)
     (entry,) = json.loads(run("audit", "list", "-S", root, "-o", "json").out)
     assert entry["command"] == "store repair"
 

@@ -36,11 +36,11 @@ def test_readers_pass_over_it_by_queue_by_place_by_column_and_by_key(root):
         assert view.query_message("T", "k1", 32).messages == []
 
 
-def test_the_check_has_nothing_to_say_about_it(root):
+def test_the_check_says_that_it_is_there_and_nothing_else(root):
     root, config, _ = root
     with StoreView.open(root, config) as view:
         report = fsck(view)
-    assert report.findings == []
+    assert [(f.code, f.severity) for f in report.findings] == [("RECORD_REPLACED", "info")]
     assert report.checked.records == 3
 
 
