@@ -8,7 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -42,6 +42,7 @@ def checks(cli: Cli) -> Iterator[CheckRow]:
     yield system(platform.system(), platform.release())
     yield program()
     yield from libraries()
+    yield compiled(cli.environ.get("RMQCTL_PURE"))
     yield java(cli.environ.get("JAVA_HOME"))
     yield open_files()
     yield from store_checks(cli)
@@ -100,14 +101,26 @@ def libraries() -> Iterator[CheckRow]:
         yield CheckRow("optional", NOTE, f"no {name}", _OPTIONAL[name])
 
 
-def _installed(names: object) -> tuple[list[str], list[str]]:
+def _installed(names: Iterable[str]) -> tuple[list[str], list[str]]:
     there, missing = [], []
-    for name in names:  # type: ignore[attr-defined]
+    for name in names:
         try:
             there.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             missing.append(name)
     return there, missing
+
+
+def compiled(pure: str | None) -> CheckRow:
+    """Whether the loops that readers spend their time in are compiled ones."""
+    from storage import native
+
+    if native.records is not None:
+        return CheckRow("compiled", OK, str(native.records.__file__), "")
+    advice = "pulls take twice as long; install a C compiler, then rmqctl again"
+    if pure:
+        advice = "RMQCTL_PURE is set"
+    return CheckRow("compiled", NOTE, "pure Python only", advice)
 
 
 def java(home: str | None) -> CheckRow:

@@ -8,9 +8,10 @@ between do not; readers take both. Order means nothing: Java writes the order of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from storage import native
 from storage.errors import InvalidMessageError
 
 NAME_VALUE_SEPARATOR: Final = "\x01"
@@ -45,7 +46,7 @@ def _check_separators(properties: Mapping[str, str]) -> None:
             )
 
 
-def parse_properties(data: bytes) -> dict[str, str]:
+def parse_properties_pure(data: bytes) -> dict[str, str]:
     """Read properties by the rule of 4.9.1 and later; never fails.
 
     The first 0x01 of an item ends the name; an item without a name, without 0x01 or without a
@@ -57,6 +58,12 @@ def parse_properties(data: bytes) -> dict[str, str]:
         if name and value:
             properties[name] = value
     return properties
+
+
+parse_properties: Final[Callable[[bytes], dict[str, str]]] = (
+    parse_properties_pure if native.records is None else native.records.parse_properties
+)
+"""The same by the compiled form, if there is one."""
 
 
 def find_property(data: bytes, name: str) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from storage import native
 from storage.format.crc import CRC_MASK, bulk_crc32
 from storage.format.layout import (
     HEADS,
@@ -23,6 +24,7 @@ from storage.format.layout import (
 from storage.format.record import CheckKind, RecordError, check_record, decode_record, read_head
 from storage.format.replaced import is_replaced
 from storage.format.sys_flag import REPLACED_FLAG
+from storage.format.unit import CQ_STORE_UNIT
 from storage.model import (
     LMQ_PREFIX,
     PROPERTY_INNER_MULTI_DISPATCH,
@@ -31,7 +33,6 @@ from storage.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from mmap import mmap
 
     from storage.files.read_files import FileRow, ReadMap
@@ -45,6 +46,8 @@ _TIMES: Final = Struct(">ii28xi16xq")
 _BORN_V6: Final = 0x10
 _UNUSUAL: Final = 0x30 | REPLACED_FLAG
 """Bits of sysFlag of records that are looked at one by one: IPv6 hosts, and replaced ones."""
+if native.records is not None:
+    native.records.bind(MessageExt)
 _MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
 _USUAL_SIZE: Final = (4 << 20) + (64 << 10)
 """Records up to this size (Java's limit) are copied at once; a larger claim is examined first."""
@@ -77,7 +80,8 @@ class RecordReader:
 
         Also None where the log's file is missing. Never reads more than the record can be.
         """
-        for message in self.read_run(((offset, size, 0),), key, queue_offset, 1, 0):
+        unit = CQ_STORE_UNIT.pack(offset, size, 0)
+        for message in self.read_run(unit, key, queue_offset, 1, 0):
             return message
         position = offset % self._file_size
         file = self._log.at(offset - position)
@@ -88,12 +92,7 @@ class RecordReader:
         return self._unusual(file.map[position : position + size], offset, key, queue_offset)
 
     def read_run(
-        self,
-        units: Iterable[tuple[int, int, int]],
-        key: QueueKey,
-        queue_offset: int,
-        count: int,
-        byte_limit: int,
+        self, units: bytes, key: QueueKey, queue_offset: int, count: int, byte_limit: int
     ) -> list[MessageExt]:
         """Read records of one log file as long as they are usual ones that agree with their units.
 
@@ -101,17 +100,49 @@ class RecordReader:
         where their records would exceed ``byte_limit``; the first one always fits. It is
         :meth:`read` for each, without a call for each.
         """
+        compiled, field = native.records, key.topic_field
+        if field is None or not units:
+            return []
+        if compiled is None:
+            return self._read_run(units, key, field, queue_offset, count, byte_limit)
+        (offset,) = _LONG.unpack_from(units)
+        first = offset - offset % self._file_size
+        file = self._open_files.get(first) or self._log.at(first)
+        if file is None:
+            return []
+        found: list[MessageExt] = compiled.read_run(
+            units,
+            file.view,
+            first,
+            key.topic,
+            field,
+            key.queue_id,
+            queue_offset,
+            count,
+            byte_limit,
+            self._crc_of,
+            _UNUSUAL,
+        )
+        return found
+
+    def _read_run(
+        self,
+        units: bytes,
+        key: QueueKey,
+        field: bytes,
+        queue_offset: int,
+        count: int,
+        byte_limit: int,
+    ) -> list[MessageExt]:
+        """The pure form of ``read_run`` of storage/native/records.c."""
         messages: list[MessageExt] = []
-        field = key.topic_field
-        if field is None:
-            return messages
         topic, wanted_queue_id, field_size = key.topic, key.queue_id, len(field) + 2
         crc_of, head_of, new = self._crc_of, _HEAD.unpack_from, object.__new__
         first = length = -1
         mapped: mmap | bytes = b""
         view = memoryview(mapped)
         left = byte_limit
-        for offset, size, _ in units:
+        for offset, size, _ in CQ_STORE_UNIT.iter_unpack(units):
             position = offset - first
             if not 0 <= position < length:
                 if messages:

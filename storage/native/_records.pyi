@@ -1,0 +1,26 @@
+"""What records.c offers."""
+
+from collections.abc import Callable
+from typing import Any
+
+def bind(message_class: type, /) -> None:
+    """Say what messages are made of; once, before ``read_run``."""
+
+def read_run(
+    units: bytes | memoryview,
+    log: memoryview,
+    first: int,
+    topic: str,
+    field: bytes,
+    queue_id: int,
+    queue_offset: int,
+    count: int,
+    byte_limit: int,
+    crc32: Callable[[bytes], int],
+    unusual: int,
+    /,
+) -> list[Any]:
+    """See RecordReader.read_run; ``log`` is a file of it that begins at ``first``."""
+
+def parse_properties(data: bytes, /) -> dict[str, str]:
+    """See storage.format.properties.parse_properties."""

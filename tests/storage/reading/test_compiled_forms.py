@@ -1,0 +1,137 @@
+"""The compiled loops say what the pure ones say, of whole records and of damaged ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from hatch_build import compile_native
+from storage import native
+from storage.format.properties import parse_properties_pure
+from storage.format.unit import CQ_STORE_UNIT
+from storage.model import MessageExt
+from storage.reading.record_reader import QueueKey
+from storage.readonly import StoreView
+from tests.support.hand_made import TINY, HandMade
+
+ROOT = Path(__file__).parents[3]
+CONFIG = TINY.with_(mapped_file_size_consume_queue=2000, mapped_file_size_commit_log=4096)
+FIELDS = [name for name in (*MessageExt.__slots__, "topic", "flag") if name != "_added"]
+
+needs_a_compiler = pytest.mark.skipif(
+    native.records is None and shutil.which("cc") is None, reason="needs cc on PATH"
+)
+
+
+def test_where_there_is_a_compiler_the_loops_are_compiled(tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        assert native.records is None or (ROOT / "storage/native/_records.abi3.so").exists()
+        return
+    source = tmp_path / "storage" / "native"
+    source.mkdir(parents=True)
+    shutil.copy(ROOT / "storage/native/records.c", source)
+    assert compile_native(tmp_path) == ""
+    assert (source / "_records.abi3.so").exists()
+
+
+def test_what_can_not_be_compiled_is_told(tmp_path: Path) -> None:
+    assert "records.c" in compile_native(tmp_path) or shutil.which("cc") is None
+
+
+def test_without_them_everything_is_pure() -> None:
+    program = "from storage import native; print(native.records)"
+    environment = {**os.environ, "RMQCTL_PURE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "None\n"
+
+
+@needs_a_compiler
+@given(st.binary(max_size=60) | st.text("\x01\x02a\u00e9\u20ac", max_size=20).map(str.encode))
+def test_properties_are_parsed_alike(data: bytes) -> None:
+    assert native.records is not None
+    assert native.records.parse_properties(data) == parse_properties_pure(data)
+
+
+MESSAGES = st.lists(
+    st.tuples(
+        st.sampled_from(["T", "topic-" + "x" * 120, "na\u00efve"]),
+        st.integers(0, 1),
+        st.binary(max_size=40),
+        st.sampled_from([None, "tag"]),
+        st.integers(1, 2),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@needs_a_compiler
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    messages=MESSAGES,
+    damage=st.lists(st.tuples(st.integers(0, 8000), st.integers(0, 255)), max_size=3),
+    start=st.integers(0, 10),
+    count=st.integers(1, 33),
+    byte_limit=st.integers(0, 4000),
+)
+def test_runs_of_records_are_read_alike(
+    messages: list[tuple[str, int, bytes, str | None, int]],
+    damage: list[tuple[int, int]],
+    start: int,
+    count: int,
+    byte_limit: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    root = tmp_path_factory.mktemp("compiled") / "store"
+    made = HandMade(CONFIG)
+    for topic, queue_id, body, tags, version in messages:
+        made.put(topic, queue_id, body, tags=tags, version=version)
+    made.write(root)
+    files = sorted((root / "commitlog").iterdir())
+    for place, value in damage:
+        number, at = divmod(place, 4096)
+        if number < len(files):
+            with files[number].open("r+b") as file:
+                file.seek(at)
+                file.write(bytes((value,)))
+    with StoreView.open(root, CONFIG) as view:
+        for topic, queue_id in {(m.topic, m.queue_id) for m in made.messages}:
+            behind = view.max_offset_in_queue(topic, queue_id)
+            data = view.unit_bytes(topic, queue_id, min(start, behind), behind)
+            reader, key = view._records, QueueKey(topic, queue_id)
+            if key.topic_field is None or len(data) < CQ_STORE_UNIT.size:
+                continue
+            compiled = reader.read_run(data, key, start, count, byte_limit)
+            pure = reader._read_run(data, key, key.topic_field, start, count, byte_limit)
+            assert [values(message) for message in compiled] == [values(m) for m in pure]
+
+
+def values(message: MessageExt) -> list[object]:
+    return [getattr(message, name) for name in FIELDS]
+
+
+@pytest.mark.long
+def test_all_that_is_read_is_read_by_the_pure_forms_too(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long"),
+            *("tests/storage/reading", "tests/storage/format", "tests/broker/test_pull.py"),
+            f"--basetemp={tmp_path / 'pure'}",
+        ],
+        cwd=ROOT,
+        env={**os.environ, "RMQCTL_PURE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
