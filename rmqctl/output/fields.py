@@ -106,7 +106,7 @@ def _kind(name: str, hint: Any) -> Kind:
             return Kind.TIMESTAMP
         if name.endswith("_ms"):
             return Kind.DURATION
-        if name.endswith(("_bytes", "_size")) or name == "bytes":
+        if name.endswith(("_bytes", "_size")) or name in ("bytes", "freed_next"):
             return Kind.SIZE
         return Kind.INTEGER if base is int else Kind.NUMBER
     if isinstance(base, type) and issubclass(base, str):
