@@ -16,8 +16,12 @@ from storage.configs.journal import Journal
 from storage.copying.manifest import is_snapshot
 from storage.copying.restore import ASIDE, restore_snapshot
 from storage.copying.snapshot_source import SnapshotSource, open_snapshot
+from storage.detect import detect_config
 from storage.errors import StoreInUseError
+from storage.format.names import COMMITLOG
+from storage.layout import was_created_here
 from storage.sharing.holders import find_holders
+from storage.writing.retention import HOUR_MS
 
 from .taking import phases, verified
 
@@ -116,4 +120,22 @@ def _apply(
         )
     if not done.settled:
         cli.warn(f"{target} is a copy of a damaged store; 'rmqctl store fsck' tells where")
+    _warn_of_retention(cli, source, target)
     yield from _rows(source, target, done.aside, applied=True)
+
+
+def _warn_of_retention(cli: Cli, source: SnapshotSource, target: Path) -> None:
+    """A snapshot of last month is full of files whose time is over."""
+    if not was_created_here(target):
+        return
+    hours = detect_config(target).file_reserved_time_hours
+    before_ns = (cli.now_ms - hours * HOUR_MS) * 1_000_000
+    log = sorted(file for file in source.manifest.files if file.part == COMMITLOG)
+    old = [file for file in log[:-1] if file.modified_ns < before_ns]
+    if old:
+        cli.warn(
+            f"{len(old)} files of the log are older than {hours} h (fileReservedTime): programs "
+            "that run for a while delete such; 'rmqctl broker config set fileReservedTime N "
+            f"-S {target}' "
+            "before they start keeps them"
+        )

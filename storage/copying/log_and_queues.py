@@ -56,13 +56,8 @@ def place_queues(root: Path, stage: Path, config: StoreConfig, cut: int, placer:
     for topic, queue_id in StoreFiles(root, config).queue_folders():
         out = stage / CONSUMEQUEUE / topic / str(queue_id)
         out.mkdir(parents=True)
-        deleted += _place_row(out_source(root, topic, queue_id), out, None, place)
+        deleted += _place_row(root / CONSUMEQUEUE / topic / str(queue_id), out, None, place)
     return deleted
-
-
-def out_source(root: Path, topic: str, queue_id: int) -> Path:
-    """The folder of a queue."""
-    return root / CONSUMEQUEUE / topic / str(queue_id)
 
 
 def _place_row(

@@ -15,13 +15,14 @@ from typing import Final, NamedTuple
 from storage.config import FIXED_FIELDS, StoreConfig
 from storage.errors import CorruptFileError, StoreBrokenError, StoreNotWritableError
 from storage.files.fs import FileSystem
+from storage.format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX
 from storage.sharing.alone import alone
 from storage.store import MessageStore
 
 from .manifest import Manifest
 from .placing import Checksum, Tick, no_tick, set_times
 from .snapshot_source import SnapshotSource
-from .staging import staging, sync_tree
+from .staging import folder_mode, staging, sync_tree
 
 ASIDE: Final = ".before-restore-"
 
@@ -57,6 +58,7 @@ def restore_snapshot(
             stage = folder / "store"
             settled = _fill(source, stage, fs, tick)
             before_swap(stage)
+            stage.chmod(_mode(source, target))
             sync_tree(fs, stage)
             return Restored(_swap(fs, stage, target, run), settled)
     except OSError as error:
@@ -89,7 +91,7 @@ def _settle(stage: Path, manifest: Manifest, fs: FileSystem) -> bool:
 
 
 def _write_files(source: SnapshotSource, stage: Path, fs: FileSystem, tick: Tick) -> None:
-    stage.mkdir(parents=True)
+    stage.mkdir(0o700, parents=True)
     folders = {stage}
     for file, parts in source.files():
         path = stage / file.path
@@ -109,12 +111,18 @@ def _write_files(source: SnapshotSource, stage: Path, fs: FileSystem, tick: Tick
                     tick(len(data))
             fs.set_length(fd, found.length)
             source.check(file, found)
-            fs.sync(fd)
             set_times(fd, file.modified_ns)
         finally:
             fs.close(fd)
-    for name in ("commitlog", "consumequeue", "index", "config"):
+    for name in (COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG):
         fs.make_dirs(stage / name)
+
+
+def _mode(source: SnapshotSource, target: Path) -> int:
+    """Who may look into the store: whoever could before, or can into the snapshot."""
+    if target.exists():
+        return target.stat().st_mode & 0o7777
+    return folder_mode(source.path)
 
 
 def _swap(fs: FileSystem, stage: Path, target: Path, run: str) -> Path | None:

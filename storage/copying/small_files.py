@@ -70,9 +70,7 @@ def place_before(root: Path, stage: Path, placer: Placer) -> tuple[Notes, list[s
         _place_ours(ours / name, stage / OURS / name)
     for name in _with_bak(_BEFORE_CONFIG[:1]):
         notes += _place_json(root / CONFIG / name, stage / CONFIG / name)
-    for path in (root / CHECKPOINT,):
-        if path.is_file():
-            placer.part(path, stage / CHECKPOINT)
+    _place_other(root / CHECKPOINT, stage / CHECKPOINT, placer)
     shown = _notes(ours / MEMBERS_FOLDER)
     _place_ours(ours / OFFSETS_FILE, stage / OURS / OFFSETS_FILE)
     for name in _with_bak(_BEFORE_CONFIG[1:]):
@@ -87,6 +85,7 @@ def place_after(root: Path, stage: Path, placer: Placer) -> list[str]:
     (stage / CONFIG).mkdir(parents=True, exist_ok=True)
     # Java deletes a file for a moment before it renames the one that is to take its place.
     names = {path.name.removesuffix(_TMP) for path in _entries(root / CONFIG)}
+    names |= {name.removesuffix(_BAK) for name in names}
     for name in sorted(names - early):
         path = root / CONFIG / name
         if path.is_dir():
@@ -102,9 +101,8 @@ def place_after(root: Path, stage: Path, placer: Placer) -> list[str]:
         if path.is_dir():
             _place_tree(path, stage / path.name, placer)
         elif path.is_file() and not path.name.endswith(_STAGED):
-            placer.part(path, stage / path.name)
-    if (root / LOCK).is_file():
-        placer.part(root / LOCK, stage / LOCK)
+            _place_other(path, stage / path.name, placer)
+    _place_other(root / LOCK, stage / LOCK, placer)
     if (root / BATCHCONSUMEQUEUE).is_dir():
         notes.append("batch consume queues of 5.x are copied as they are, without a cut")
     return notes
@@ -174,7 +172,8 @@ def _place_json(source: Path, target: Path) -> list[str]:
 
 def _is_being_written(path: Path) -> bool:
     """Whether somebody has just written the file, or what will take its place."""
-    for name in (path, path.with_name(path.name + _TMP)):
+    for suffix in ("", _TMP, _BAK):
+        name = path.with_name(path.name + suffix)
         with suppress(FileNotFoundError, NotADirectoryError):
             if time.time_ns() - name.stat().st_mtime_ns < _JUST_NOW_S * 1e9:
                 return True
@@ -215,6 +214,11 @@ def _write(target: Path, data: bytes, modified_ns: int) -> None:
         set_times(file.fileno(), modified_ns)
 
 
+def _place_other(source: Path, target: Path, placer: Placer) -> None:
+    with suppress(FileNotFoundError):  # it has gone meanwhile
+        placer.part(source, target)
+
+
 def _place_tree(source: Path, target: Path, placer: Placer) -> None:
     """Something that this version does not know, as it is."""
     target.mkdir(parents=True, exist_ok=True)
@@ -222,4 +226,4 @@ def _place_tree(source: Path, target: Path, placer: Placer) -> None:
         if path.is_dir():
             _place_tree(path, target / path.name, placer)
         elif path.is_file():
-            placer.part(path, target / path.name)
+            _place_other(path, target / path.name, placer)

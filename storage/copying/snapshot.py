@@ -29,7 +29,7 @@ from .log_and_queues import place_log, place_queues
 from .manifest import Manifest, SnapshotFile, SnapshotQueue
 from .placing import Placed, Placer, Tick, checksum_of, no_tick
 from .small_files import merge_notes, place_after, place_before
-from .staging import staging, sync_tree
+from .staging import folder_mode, staging, sync_tree
 
 _TRIES: Final = 3
 
@@ -89,10 +89,11 @@ def take_snapshot(
         made = stage
         if is_archive_name(target):
             made = folder / target.name
+            made.touch(0o600)
             write_archive(stage, made, manifest, fs, phase("packing", manifest.size_bytes))
-            _sync(fs, made)
-        else:
-            sync_tree(fs, stage)
+        mode = folder_mode(root)
+        made.chmod(mode if made is stage else mode & 0o666)
+        sync_tree(fs, made)
         fs.rename(made, target)
         fs.sync_dir(target.parent)
     return Taken(manifest, staged.placer.counts, staged.notes + damage_notes(manifest))
@@ -127,7 +128,7 @@ def stage_store(
     for attempt in count():
         deleted = read_deleted_topics(root)
         here = stage.with_name(f"{stage.name}-{attempt}")
-        here.mkdir(parents=True)
+        here.mkdir(0o700, parents=True)
         staged = _stage(root, here, fs, Placer(fs, copies_only=copies_only), phase)
         if read_deleted_topics(root) == deleted or attempt == _TRIES:
             here.rename(stage)
@@ -157,7 +158,7 @@ def _stage(root: Path, stage: Path, fs: FileSystem, placer: Placer, phase: Phase
 def describe(
     root: Path, stage: Path, cut: int, fs: FileSystem, phase: Phase, now_ms: int
 ) -> Manifest:
-    """Read all staged files once, have the device hold them, and say what they are."""
+    """Read all staged files once, and say what they are."""
     with StoreView.open(stage) as view:
         whole = view.log_max_offset() == cut
         queues = tuple(SnapshotQueue(*queue, *view.queue_bounds(*queue)) for queue in view.queues())
@@ -168,7 +169,6 @@ def describe(
     files = []
     for path in paths:
         found = checksum_of(fs, path, tick)
-        _sync(fs, path)
         name = path.relative_to(stage).as_posix()
         files.append(SnapshotFile(name, found.length, found.value, path.stat().st_mtime_ns))
     return Manifest(
@@ -183,19 +183,10 @@ def describe(
     )
 
 
-def _sync(fs: FileSystem, path: Path) -> None:
-    fd = fs.open(path, writable=False)
-    try:
-        fs.sync(fd)
-    finally:
-        fs.close(fd)
-
-
 def write_manifest(fs: FileSystem, folder: Path, manifest: Manifest) -> None:
-    """Put the manifest into a snapshot; on the device when this returns."""
+    """Put the manifest into a snapshot, unsynced."""
     fd = fs.open(folder / SNAPSHOT_MANIFEST, writable=True, create=True)
     try:
         fs.write(fd, manifest.pack(), 0)
-        fs.sync(fd)
     finally:
         fs.close(fd)

@@ -12,12 +12,15 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import StoreInUseError
-from storage.files.fs import FileSystem
+
+if TYPE_CHECKING:
+    from storage.files.fs import FileSystem
 
 PARTIAL: Final = ".partial"
+_MANY: Final = 100
 
 
 def staging_path(target: Path) -> Path:
@@ -45,10 +48,29 @@ def staging(target: Path) -> Iterator[Path]:
         os.close(fd)
 
 
-def sync_tree(fs: FileSystem, folder: Path) -> None:
-    """Have the device hold the entries of a folder and of all below it."""
-    for path, _, _ in os.walk(folder):
-        fs.sync_dir(Path(path))
+def sync_tree(fs: FileSystem, top: Path) -> None:
+    """Have the device hold a file, or all of a folder: one by one, which others on the disk hardly
+    notice, or all at once if there are many."""
+    found = [(Path(path), names) for path, _, names in os.walk(top)]
+    files = [path / name for path, names in found for name in names] or [top]
+    if len(files) > _MANY:
+        fs.sync_all(top)
+        return
+    for path in files:
+        if path.is_file():
+            fd = fs.open(path, writable=False)
+            try:
+                fs.sync(fd)
+            finally:
+                fs.close(fd)
+    for path, _ in found:
+        fs.sync_dir(path)
+
+
+def folder_mode(path: Path) -> int:
+    """The mode of a folder, or what a folder has that is as open as a file."""
+    mode = path.stat().st_mode & 0o777
+    return mode if path.is_dir() else mode | (mode & 0o444) >> 2
 
 
 def _lock(folder: Path, target: Path) -> int:

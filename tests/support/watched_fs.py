@@ -112,6 +112,10 @@ class WatchedFileSystem(FileSystem):
         self.at("sync_dir", path)
         super().sync_dir(path)
 
+    def sync_all(self, path: Path) -> None:
+        self.at("sync_all", path)
+        super().sync_all(path)
+
     def rename(self, source: Path, target: Path) -> None:
         self.at("rename", target)
         super().rename(source, target)

@@ -265,3 +265,25 @@ def test_progress_that_is_in_no_file_yet_is_in_the_snapshot(store, place):
     assert ProgressFile(place / "snap").read().offsets() == {"t@g": {0: 7}}
     assert ProgressFile(store).read().offsets() == {"t@g": {0: 3}}
     assert not (place / "snap/rmqctl/members").exists()
+
+
+def test_who_could_not_look_into_the_store_can_not_look_into_copies(store, place):
+    store.chmod(0o700)
+    snapshot(store, place / "snap")
+    snapshot(store, place / "snap.tar")
+    assert restored(place / "snap", place / "a").code == 0
+    assert restored(place / "snap.tar", place / "b").code == 0
+    modes = {name: (place / name).stat().st_mode & 0o777 for name in ("snap", "snap.tar", "a", "b")}
+    assert modes == {"snap": 0o700, "snap.tar": 0o600, "a": 0o700, "b": 0o700}
+
+
+def test_a_restore_tells_of_files_whose_time_is_over(store, place):
+    for path in (store / "commitlog").iterdir():
+        os.utime(path, (0, 0))
+    snapshot(store, place / "snap")
+    result = restored(place / "snap", place / "new")
+    assert result.code == 0
+    assert "files of the log are older than 72 h" in result.err
+    assert sorted(path.name for path in (place / "new/commitlog").iterdir()) == sorted(
+        path.name for path in (store / "commitlog").iterdir()
+    )

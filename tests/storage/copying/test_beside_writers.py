@@ -27,6 +27,7 @@ SIZES = StoreConfig(
 )
 WRITERS = 4
 SNAPSHOTS = 2
+MOST = 12
 
 
 @pytest.mark.slow
@@ -36,23 +37,23 @@ def test_a_snapshot_holds_what_was_acknowledged_and_ends_at_one_place(tmp_path, 
     root = tmp_path / "store"
     MessageStore.create(root, SIZES)
     options = ["--copy"] if form == "copies" else []
-    times = []
+    times: list[tuple[int, int]] = []
     with busy_writers(root, tmp_path, WRITERS) as journals:
-        for number in range(SNAPSHOTS):
+        # On a busy machine a snapshot may be taken while no writer has its turn: then one more.
+        while len(times) < SNAPSHOTS or (len(times) < MOST and not _beside(journals, times)):
             wait_for_more(journals, 200)
             started = time.monotonic_ns()
-            result = run(
-                "store", "snapshot", "-S", root, "--save", tmp_path / f"{number}", *options
-            )
-            assert result.code == 0, result.err
-            assert result.err == ""
+            target = tmp_path / f"{len(times)}"
+            result = run("store", "snapshot", "-S", root, "--save", target, *options)
+            assert (result.code, result.err) == (0, "")
             times.append((started, time.monotonic_ns()))
         wait_for_more(journals, 50)
+    assert _beside(journals, times), "nothing was written while snapshots were taken"
     writers = [told(journal) for journal in journals]
     MessageStore.open(root).close()
     sent = inspect(root, SIZES)
     assert sent.problems == []
-    for number, (started, ended) in enumerate(times):
+    for number, (started, _) in enumerate(times):
         source = open_snapshot(tmp_path / f"{number}")
         assert verify(source) == []
         assert _behind(source.path, source.manifest.log_end) == []
@@ -65,7 +66,6 @@ def test_a_snapshot_holds_what_was_acknowledged_and_ends_at_one_place(tmp_path, 
         there = {record.id for record in found.records}
         acked = {one.id for writer in writers for one in writer.acked if one.at < started}
         assert acked <= there
-        assert any(started < one.at < ended for writer in writers for one in writer.acked)
         assert source.manifest.messages == len(found.records)
         progress = ProgressFile(target).read().offsets()[KEY]
         with StoreView.open(target) as view:
@@ -73,6 +73,12 @@ def test_a_snapshot_holds_what_was_acknowledged_and_ends_at_one_place(tmp_path, 
                 known = [one.offset for one in writers[queue_id].committed if one.at < started]
                 assert max(known) <= offset <= view.max_offset_in_queue(TOPIC, queue_id)
             assert len(view.key_offsets(TOPIC, "all")) == len(found.records)
+
+
+def _beside(journals, times):
+    """Whether messages were acknowledged while a snapshot was being taken."""
+    acked = [one.at for journal in journals for one in told(journal).acked]
+    return any(started < at < ended for started, ended in times for at in acked)
 
 
 def _behind(snapshot, cut):

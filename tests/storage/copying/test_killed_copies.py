@@ -15,7 +15,7 @@ PROCESSES = 2
 
 @pytest.mark.crash
 @pytest.mark.slow
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
 def test_a_snapshot_is_there_as_a_whole_or_not_at_all(every):
     with fast_folder() as folder:
         found = killed_at_instants(folder, every, "killed_while_taking")
@@ -26,7 +26,7 @@ def test_a_snapshot_is_there_as_a_whole_or_not_at_all(every):
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.parametrize("occupied", [False, True], ids=["new target", "over a store"])
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.long)])
 def test_a_target_is_the_old_store_or_the_restored_one_and_again_finishes(every, occupied):
     with fast_folder() as folder:
         found = killed_at_instants(folder, every, "killed_while_restoring", occupied=occupied)
