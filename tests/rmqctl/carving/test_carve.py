@@ -360,3 +360,17 @@ def test_log_files_roll(tmp_path):
     with StoreView.open(tmp_path / "out") as view:
         assert view.queue_bounds("wide", 0) == (0, 640)
         assert len(list((tmp_path / "out" / "commitlog").iterdir())) == 3
+
+
+def test_a_small_store_of_a_large_one(tmp_path):
+    """Files of other lengths: the same messages in more of them."""
+    root, out = tmp_path / "large", tmp_path / "out"
+    create_store(root)
+    with EmbeddedBroker.open(root) as broker:
+        for number in range(20):
+            broker.send_column("wide", [b"x" * 60_000] * 32, number % 2)
+    carve(root, out, "-t", "wide", "--small")
+    with StoreView.open(root) as view, StoreView.open(out) as small:
+        assert small.config.mapped_file_size_commit_log < view.config.mapped_file_size_commit_log
+        assert [placed(m) for m in all_messages(small)] == [placed(m) for m in all_messages(view)]
+        assert len(list((out / "commitlog").iterdir())) > 1
