@@ -93,7 +93,7 @@ def fsck(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that check bodies")
     ] = 1,
-    fast: Annotated[bool, typer.Option("--fast", help="Do not check the bodies' CRCs")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Only files, ends and samples")] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where the last check was interrupted")
     ] = False,

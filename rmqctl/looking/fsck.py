@@ -52,7 +52,7 @@ def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> Report:
                 only=None if plan.parts is None else [Part(name) for name in plan.parts],
                 topics=plan.topics,
                 start=start,
-                check_crc=not plan.fast,
+                fast=plan.fast,
                 jobs=plan.jobs,
                 progress=note,
             )

@@ -26,6 +26,7 @@ from .log import LogCheck
 from .offsets import check_configs, check_offsets
 from .queues import QueueCheck
 from .records import TopicNames
+from .samples import check_index_heads, check_samples, newest_record_time, units_behind
 from .state import FileCheck, check_abort, check_checkpoint, check_covered
 from .tail import judge_tail
 from .told import Told
@@ -53,6 +54,7 @@ def fsck(
     topics: Iterable[str] | None = None,
     start: int = 0,
     check_crc: bool = True,
+    fast: bool = False,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
     on_finding: Callable[[Finding], None] | None = None,
@@ -63,7 +65,8 @@ def fsck(
     ``only`` chooses parts; queues and index are compared with the log, so it is read for them too.
     ``topics`` limits findings about queues and index to some topics. ``start`` is a commit log
     offset; the log is read from the file that holds it. ``check_crc`` False spares the bodies;
-    ``jobs`` above 1 has them checked by so many processes beside this one.
+    ``fast`` reads no log through, only files, ends and samples (see :mod:`.samples`); ``jobs``
+    above 1 has bodies checked by so many processes beside this one.
     ``progress`` is called with bytes done and bytes in all, ``on_finding`` with each finding, as
     it comes on a store of rmqctl's writers, else at the end. Raises OSError if the device fails.
     """
@@ -77,7 +80,7 @@ def fsck(
         told: list[Finding] = []
         tell = on_finding if on_finding is None or has_page else told.append
         run = _Run(view, parts, wanted, max_findings, tell)
-        run.check(start, check_crc, jobs, progress)
+        run.check(start, check_crc, jobs, progress, fast=fast)
         if has_page or not run.report.findings or not (view.has_page or view.joins_writers()):
             break
     if on_finding is not None:
@@ -118,6 +121,8 @@ class _Run:
         check_crc: bool,
         jobs: int,
         progress: Callable[[int, int], None] | None,
+        *,
+        fast: bool = False,
     ) -> None:
         view = self._view
         holders = find_holders(view.root)
@@ -133,9 +138,11 @@ class _Run:
         self.report.log_end = log_end
 
         self._check_files()
-        aside = check_crc and jobs > 1
+        aside = check_crc and jobs > 1 and not fast
         log = self._log_check(max(start, log_min), log_end, check_crc, aside=aside)
-        needs_log = self._parts & {Part.LOG, Part.QUEUE, Part.INDEX}
+        needs_log = self._parts & {Part.LOG, Part.QUEUE, Part.INDEX} and not fast
+        if fast:
+            log.last_store_timestamp = self._look_at_samples(next_offsets, log.start, log_end)
         with self._log_jobs(log.start, log_end, jobs if aside else 0) as others:
             if needs_log:
                 self._walk(log, log_min, log_end, next_offsets, live=live, progress=progress)
@@ -158,6 +165,8 @@ class _Run:
             if self._queues is not None:
                 self._queues.left_over(self._written_units())
                 units = self._queues.behind
+            elif fast and Part.QUEUE in self._parts:
+                units = units_behind(self._files, next_offsets, self._written_units())
             keys = self._index.behind if self._index is not None else []
             for finding in judge_tail(
                 view,
@@ -189,6 +198,22 @@ class _Run:
             report.left_out += 1
         if self._on_finding is not None:
             self._on_finding(finding)
+
+    def _look_at_samples(
+        self, next_offsets: dict[tuple[str, int], int], log_min: int, log_end: int
+    ) -> int:
+        """The quick check of log, queues and index; gives the newest store time."""
+        wanted = {
+            key: end
+            for key, end in next_offsets.items()
+            if self._wanted is None or key[0] in self._wanted
+        }
+        checked = self.report.checked
+        if self._parts & {Part.LOG, Part.QUEUE}:
+            check_samples(self._files, wanted, self.emit, checked, log_min=log_min, log_end=log_end)
+        if Part.INDEX in self._parts and self._view.config.message_index_enable:
+            check_index_heads(self._view.root, self._view.config, self.emit, checked)
+        return newest_record_time(self._files, next_offsets)
 
     # -- parts --------------------------------------------------------------------------------
 

@@ -233,9 +233,16 @@ def test_who_finds_something_is_told_where_codes_are_explained(small_logs):
     assert damaged.err.endswith("; 'rmqctl explain CODE' tells what one means\n")
 
 
-def test_fast_does_not_look_at_bodies(small_logs):
-    damage(small_logs, 2, 100)
-    assert fsck(small_logs, "--fast")["ok"] is True
+def test_fast_looks_at_files_ends_and_samples(small_logs):
+    whole, quick = fsck(small_logs), fsck(small_logs, "--fast")
+    assert quick["findings"] == whole["findings"] == []
+    assert 0 < quick["checked"]["index_entries"] < whole["checked"]["index_entries"]
+    damage(small_logs, 2, 100)  # the first record of a file
+    (finding,) = fsck(small_logs, "--fast", code=4)["findings"]
+    assert finding["code"] == "RECORD_DAMAGED"
+    (small_logs / "commitlog" / f"{16384:020}").unlink()
+    codes = {finding["code"] for finding in fsck(small_logs, "--fast", code=4)["findings"]}
+    assert "LOG_FILE_MISSING" in codes
 
 
 def test_several_jobs_find_the_same(small_logs):
