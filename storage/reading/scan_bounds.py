@@ -143,15 +143,18 @@ class ScanBounds:
     def files_generation(self) -> int:
         """Changes whenever a log file is added or deleted, and when files were replaced
         (storage.rebuilding.replacing)."""
-        try:
-            generation = self._log_folder.stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0
-        if generation != self._generation:
+        generation = self._log_modified()
+        if self._tails is not None and generation != self._generation:
             with self._lock:
                 self._files.relist()
             self._generation = generation
         return generation
+
+    def _log_modified(self) -> int:
+        try:
+            return self._log_folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
     def close(self) -> None:
         """Nothing to do: maps go with the last reader."""
@@ -166,6 +169,7 @@ class ScanBounds:
         return self._tails
 
     def _build(self) -> dict[tuple[str, int], QueueTail]:
+        self._generation = self._log_modified()
         tails = {}
         for topic, queue_id in self._files.queue_folders():
             row = self._files.queue(topic, queue_id)
