@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.errors import NotFound
-from rmqctl.looking.fsck import file_at_time
 from rmqctl.rows.tailed import TailRow
 from rmqctl.text.times import parse_time
 from storage.files.read_files import StoreFiles
@@ -133,6 +132,8 @@ def tail_from(cli: "Cli", view: "StoreView", text: str | None, *, whole: bool) -
         return LogTail(view, place, cli.warn)
     if text.isascii() and text.isdigit():
         return LogTail(view, _record_holding(view, int(text)), cli.warn)
+    from rmqctl.looking.fsck import file_at_time
+
     timestamp = cli.parsed("--from", lambda value: _time(value, cli.now_ms, cli.zone), text)
     start = max(file_at_time(view, timestamp), view.log_min_offset())
     tail = LogTail(view, start, cli.warn)
