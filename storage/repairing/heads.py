@@ -30,6 +30,8 @@ from .units_into import Pointing
 
 _BODY_CRC = 8
 _QUEUE_ID = 12
+_NAMES = (slice(12, 16), slice(20, 28), slice(28, 36))
+"""Queue id, queue offset, physical offset."""
 _MOST_CHANGED = 12
 """Bytes that may differ: more than that is no damaged head but another record."""
 
@@ -107,8 +109,12 @@ def _is_mended(candidate: bytes, record: bytes, unit: Pointing) -> bool:
         return False
     if b"\0" in message.property_bytes:  # cut off, or zeroed
         return False
+    # A record that contradicts its unit in two ways is another one.
+    behind = len(candidate) - len(message.property_bytes) - 2
+    topic = slice(behind - len(unit.topic.encode()), behind)
+    names = sum(candidate[field] != record[field] for field in (*_NAMES, topic))
     changed = sum(a != b for a, b in zip(candidate, record, strict=True))
-    return changed <= _MOST_CHANGED
+    return names <= 1 and changed <= _MOST_CHANGED
 
 
 def sanitized_properties(record: bytes) -> bytes | None:

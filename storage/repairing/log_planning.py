@@ -69,6 +69,11 @@ class LogPlanner:
             for first in damaged
             if first in present and first < self._log_end
         }
+        for first in damaged:
+            if first in present and first >= self._log_end:
+                seen = self._contents(first)
+                if seen.shift is not None:  # it is behind the end because it is misplaced
+                    walked[first] = seen
         gone = {first for first, seen in walked.items() if self._is_foreign(first, seen)}
         moves = {
             first: first + seen.shift
@@ -88,8 +93,9 @@ class LogPlanner:
             self._found,
             self._log_end,
             kept,
+            right,
             closed=self._closed,
-            make=lambda first, units: self._make(first, units, last=True),
+            make=self._make_last,
             away=self._away,
         )
         yield from tail.steps()
@@ -105,7 +111,9 @@ class LogPlanner:
         }
         suspects = {place for place in why if not _SUSPECT.isdisjoint(self._found[place])}
         last = self._log_end <= first + self._size
-        end = min(first + self._size, self._log_end)
+        end = first + self._size
+        if first < self._log_end:
+            end = min(end, self._log_end)
         right = fitting_records(self._log, first, end, suspects)
         self.queues |= set(right.values())
         suspects -= right.keys() - self._prepared
@@ -193,6 +201,12 @@ class LogPlanner:
             else:
                 end = first + self._size
                 yield self._make(first, units_into(self._files, [(first, end)]), last=False)
+
+    def _make_last(self, first: int, units: list[Pointing]) -> Step:
+        found = self._from_quarantine(first)
+        if found is not None:
+            return self._bring_back(first, found, 0)
+        return self._make(first, units, last=True)
 
     def _make(self, first: int, units: list[Pointing], *, last: bool) -> Step:
         """A file in place of a lost one. The last record of each queue that ended in it is kept:

@@ -35,9 +35,9 @@ _FOREVER: Final = 1 << 62
 class TailPlanner:
     """Plans the end of one log. ``found`` are codes by log offset.
 
-    ``kept`` are the files that the log has when all other steps are done. ``closed``: the store
-    was closed cleanly. ``make`` gives the step that makes a file from units, ``away`` the one that
-    takes a file away.
+    ``kept`` are the files that the log has when all other steps are done, ``right`` those of them
+    that stay as they are. ``closed``: the store was closed cleanly. ``make`` gives the step that
+    makes a file from units, ``away`` the one that takes a file away.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class TailPlanner:
         found: dict[int, list[str]],
         log_end: int,
         kept: set[int],
+        right: set[int],
         *,
         closed: bool,
         make: Callable[[int, list[Pointing]], Step],
@@ -57,6 +58,7 @@ class TailPlanner:
         self._found = found
         self._log_end = log_end
         self._kept = kept
+        self._right = right
         self._closed = closed
         self._make = make
         self._away = away
@@ -70,11 +72,13 @@ class TailPlanner:
         end = self._log_end
         if chain:
             first = chain[0].offset - chain[0].offset % self._size
-            if first in self._kept:
+            if first in self._right:
                 yield from self._records(first, chain)
                 end = chain[-1].end
-            else:
+            elif first not in self._kept:
                 yield self._make(first, chain)
+            else:  # the right file is brought there
+                return
         self.queues |= {(unit.topic, unit.queue_id) for unit in behind if unit not in chain}
         yield from self._left_over(end)
 
@@ -113,7 +117,7 @@ class TailPlanner:
     def _left_over(self, end: int) -> Iterator[Step]:
         first = end - end % self._size
         file = self._log.at(first)
-        if file is not None and first in self._kept and self._codes(first) & _LEFT_OVER:
+        if file is not None and first in self._right and self._codes(first) & _LEFT_OVER:
             position = end - first
             used = _used(self._log.path(first), position)
             if used > position:
@@ -128,7 +132,9 @@ class TailPlanner:
                     old_crc=crc32(file.view[position:used]),
                 )
         for later in self._log.offsets():
-            if later >= end and later != first and _BEHIND in self._codes(later):
+            if later not in self._right or later < end or later == first:
+                continue
+            if _BEHIND in self._codes(later):
                 yield self._away(later, _BEHIND, "it lies behind the log's end")
 
     def _codes(self, first: int) -> set[str]:

@@ -63,3 +63,9 @@ def test_properties_lose_what_no_text_has():
     assert sanitized_properties(broken) == RECORD[:-1] + b"?"
     assert sanitized_properties(RECORD[:-1] + b"\xff") == RECORD[:-1] + b"?"
     assert sanitized_properties(RECORD) is None
+
+
+def test_a_record_that_contradicts_its_unit_in_two_ways_is_another_one():
+    assert mended_head(RECORD, UNIT._replace(queue_offset=71)) is not None
+    assert mended_head(RECORD, UNIT._replace(queue_offset=71, offset=8192)) is None
+    assert mended_head(RECORD, UNIT._replace(queue_id=1, offset=8192)) is None

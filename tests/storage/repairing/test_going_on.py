@@ -1,0 +1,91 @@
+"""After a repair the store is written on: no new message gets the number of a lost one."""
+
+import pytest
+
+from storage.format.names import COMMITLOG
+from storage.readonly import StoreView
+from storage.repairing.steps import Action
+from storage.store import MessageStore
+from tests.support import golden
+from tests.support.damages import NotHere, damage
+from tests.support.hand_made import TINY, HandMade
+from tests.support.mended import held, repair, wrong
+from tests.support.samples import Sample, prepared
+
+CONFIG = TINY.with_(mapped_file_size_commit_log=2048)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "log: the last records zeroed",
+        "log: the last file missing",
+        "log: a file in the middle missing",
+        "log: a page zeroed",
+    ],
+)
+def test_queues_go_on_behind_what_was_lost(kind, tmp_path):
+    root = golden.extract("small-files-4.9", tmp_path)
+    ends = _ends(root)
+    try:
+        damage(root, kind)
+    except NotHere as lack:
+        pytest.fail(str(lack))
+    repair(root)
+    assert _ends(root) == ends
+    before = held(root)
+    with MessageStore.open(root) as store:
+        for (topic, queue_id), end in ends.items():
+            result = store.put(prepared([Sample(f"new-{topic}-{queue_id}", topic, queue_id)]))
+            assert result.queue_offsets[0] == end
+    assert wrong(root) == []
+    after = held(root)
+    assert {place: after[place] for place in before} == before
+    assert len(after) == len(before) + len(ends)
+
+
+def _ends(root):
+    with StoreView.open(root) as view:
+        return {key: view.max_offset_in_queue(*key) for key in view.queues()}
+
+
+def test_a_file_that_was_lost_in_the_middle_of_a_repair_comes_back(tmp_path):
+    made = HandMade(CONFIG)
+    for number in range(60):
+        made.put("T", number % 2, b"body %d" % number)
+    root = made.write(tmp_path / "s")
+    everything = held(root)
+    log = root / COMMITLOG
+    one, other = sorted(log.iterdir())[1:3]
+    one.rename(log / "x")
+    other.rename(one)
+    (log / "x").rename(other)
+    plan = repair(root)
+    actions = [step.action for step in plan.steps]
+    assert actions.count(Action.QUARANTINE) == actions.count(Action.BRING_BACK) == 2
+    assert held(root) == everything
+    assert wrong(root) == []
+    # Killed between the two: one lies in the quarantine, as the manifest tells.
+    kept = next((root / "rmqctl" / "quarantine").iterdir())
+    other.rename(kept / COMMITLOG / one.name)
+    (step, *_) = repair(root).steps
+    assert (step.action, step.file) == (Action.BRING_BACK, f"{COMMITLOG}/{other.name}")
+    assert held(root) == everything
+    assert wrong(root) == []
+
+
+def test_what_no_unit_tells_of_becomes_records_without_a_queue(tmp_path):
+    made = HandMade(CONFIG)
+    for number in range(12):
+        made.put("T", number % 2, b"body %d" % number)
+    root = made.write(tmp_path / "s")
+    gone = made.messages[4]
+    for path in (root / "consumequeue" / "T" / "0").iterdir():
+        path.unlink()
+    with next(iter(sorted((root / COMMITLOG).iterdir()))).open("r+b") as file:
+        file.seek(gone.commitlog_offset)
+        file.write(bytes(gone.size))
+    plan = repair(root)
+    assert [step.action for step in plan.steps if step.file.startswith(COMMITLOG)] == [Action.FILL]
+    assert wrong(root) == []
+    assert len(held(root)) == 11
