@@ -7,7 +7,7 @@ import pytest
 from storage.format.fastjson import dumps, loads
 from storage.format.torn_json import TornJson, loads_torn
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "dataVersion": {"counter": 3, "timestamp": 17},
     "offsetTable": {"T@g": {0: 15, 1: 233, 2: 7}, 'b@"c': {3: 1}, "x@y": {}},
     "list": [1, {"a": 2}],
