@@ -91,7 +91,10 @@ def fsck(
         str | None, typer.Option("--from", metavar="T", help="Skip log files from before this time")
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that check bodies")
+        int,
+        typer.Option(
+            "--jobs", "-j", metavar="N", min=1, help="Processes; all but one check bodies"
+        ),
     ] = 1,
     fast: Annotated[bool, typer.Option("--fast", help="Only files, ends and samples")] = False,
     resume: Annotated[

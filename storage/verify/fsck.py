@@ -66,7 +66,7 @@ def fsck(
     ``topics`` limits findings about queues and index to some topics. ``start`` is a commit log
     offset; the log is read from the file that holds it. ``check_crc`` False spares the bodies;
     ``fast`` reads no log through, only files, ends and samples (see :mod:`.samples`); ``jobs``
-    above 1 has bodies checked by so many processes beside this one.
+    counts processes, of which all but this one check bodies.
     ``progress`` is called with bytes done and bytes in all, ``on_finding`` with each finding, as
     it comes on a store of rmqctl's writers, else at the end. Raises OSError if the device fails.
     """
@@ -143,7 +143,7 @@ class _Run:
         needs_log = self._parts & {Part.LOG, Part.QUEUE, Part.INDEX} and not fast
         if fast:
             log.last_store_timestamp = self._look_at_samples(next_offsets, log.start, log_end)
-        with self._log_jobs(log.start, log_end, jobs if aside else 0) as others:
+        with self._log_jobs(log.start, log_end, jobs - 1 if aside else 0) as others:
             if needs_log:
                 self._walk(log, log_min, log_end, next_offsets, live=live, progress=progress)
             for finding in others.findings():
