@@ -110,7 +110,7 @@ class LogPlanner:
             if first <= place < first + self._size
         }
         suspects = {place for place in why if not _SUSPECT.isdisjoint(self._found[place])}
-        last = self._log_end <= first + self._size
+        last = self._log_end < first + self._size
         end = first + self._size
         if first < self._log_end:
             end = min(end, self._log_end)

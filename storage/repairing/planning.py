@@ -114,8 +114,10 @@ class _Planning:
         steps = list(planner.steps()) if found or self._is_short() else []
         yield from steps
         self._queues |= dict.fromkeys(planner.queues, "UNIT_WITHOUT_RECORD")
+        replaced = {step.file for step in steps if step.position is None}
         for finding in properties:
-            yield from self._properties(finding)
+            if finding.file not in replaced:  # else it is looked at when the right file is there
+                yield from self._properties(finding)
 
     def _contradictions(self) -> Contradictions:
         """Records in the log that contradict the units of queues of which that was found."""

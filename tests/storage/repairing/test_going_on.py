@@ -89,3 +89,27 @@ def test_what_no_unit_tells_of_becomes_records_without_a_queue(tmp_path):
     assert [step.action for step in plan.steps if step.file.startswith(COMMITLOG)] == [Action.FILL]
     assert wrong(root) == []
     assert len(held(root)) == 11
+
+
+@pytest.mark.parametrize("damage_at", [0, 4])
+def test_the_blank_record_of_the_newest_file_is_written_again(damage_at, tmp_path):
+    """A writer died between the end of a file and the next one."""
+    made = HandMade(CONFIG)
+    while len(made.log) < CONFIG.mapped_file_size_commit_log:
+        made.put("T", 0, b"body")
+    last = made.messages.pop()
+    end = last.commitlog_offset - CONFIG.mapped_file_size_commit_log
+    made.queues["T", 0] = made.queues["T", 0][:-20]
+    del made.log[CONFIG.mapped_file_size_commit_log :]
+    root = made.write(tmp_path / "s")
+    before = held(root)
+    assert end == 0
+    place = made.messages[-1].commitlog_offset + made.messages[-1].size
+    with (root / COMMITLOG / f"{0:020d}").open("r+b") as file:
+        file.seek(place + damage_at)
+        file.write(b"\x01")
+    plan = repair(root)
+    assert plan.steps
+    assert {step.action for step in plan.steps} <= {Action.BLANK, Action.CLEAR}
+    assert wrong(root) == []
+    assert held(root) == before
