@@ -300,7 +300,7 @@ class LogCheck:
                     (f"the file has {file.length} bytes, those of this store {file_size}; " * short)
                     + f"behind the last whole record: {found.reason or 'left-over bytes'}",
                     "a message that was being written here is lost; recovery cuts it off",
-                    "opening the store for writing recovers it",
+                    "rmqctl store repair, or open the store for writing: that recovers it",
                     Severity.ERROR if closed else Severity.WARNING,
                 )
         for later in self._log.relist():
@@ -316,7 +316,7 @@ class LogCheck:
                     later,
                     "a file behind the log's end holds bytes",
                     "recovery leaves them out; a Java broker deletes the file",
-                    "opening the store for writing sets it aside",
+                    "rmqctl store repair, or open the store for writing: that sets it aside",
                     Severity.ERROR
                     if closed and self._begins_with_record(later)
                     else Severity.WARNING,

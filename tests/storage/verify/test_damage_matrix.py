@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.readonly import StoreView
-from storage.verify import Code, Finding, fsck
+from storage.verify import Code, Finding, Severity, fsck
 from tests.support import golden
 from tests.support.anatomy import Anatomy
 from tests.support.damages import Damaged, Lack, NotHere, Said, damage, kinds
@@ -69,6 +69,12 @@ def complaints(
     """What fsck should have said and did not, and what it should not have said."""
     assert bool(damaged.says) != bool(damaged.why_unseen)
     found = [f"{damaged.kind}: not told: {missing}" for missing in damaged.says - set(after)]
+    found += [
+        f"{damaged.kind}: no command mends {after[finding]}"
+        for finding in damaged.says & set(after)
+        if after[finding].severity is not Severity.INFO
+        and "rmqctl store " not in after[finding].fix
+    ]
     more = [
         finding
         for finding in set(after) - set(before) - damaged.says
