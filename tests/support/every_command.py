@@ -132,6 +132,7 @@ CALLS: Final = (
     Call("store du -- --by day"),
     Call("store clean"),
     Call("store dump -- {queue}"),
+    Call("store dump -- {queue} --as hex"),
     Call("store dump -- {log}"),
     Call("store snapshot -- --save {new}", CHANGES),
     Call("store snapshot -- --verify {snapshot}"),
