@@ -8,7 +8,7 @@ from math import log2
 
 from .report import Row
 
-_LEFT, _WIDTH, _STEP, _TOP = 400, 420, 18, 46
+_LEFT, _WIDTH, _STEP, _TOP = 450, 420, 18, 46
 _LEAST, _MOST = 1 / 16, 16.0
 _MET, _NOT = "#2f7d4f", "#b5482f"
 
