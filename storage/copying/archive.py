@@ -145,7 +145,8 @@ class SnapshotArchive:
         raise StoreNotFoundError(path, f"no snapshot: it does not begin with {SNAPSHOT_MANIFEST}")
 
     def files(self) -> Iterator[tuple[SnapshotFile, Iterator[bytes | int]]]:
-        """All files in the manifest's order; each is read before the next one."""
+        """All files in the manifest's order; each is read before the next one. Raises
+        DamagedSnapshotError."""
         with self._members() as members:
             next(members)
             for file in self.manifest.files:

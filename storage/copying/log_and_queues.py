@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.files.fs import FileSystem
 from storage.files.read_files import StoreFiles
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_name
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
@@ -98,8 +99,9 @@ def _units_before(path: Path, cut: int) -> tuple[int, bool]:
             offset, size, _ = CQ_STORE_UNIT.unpack(file.read(CQ_STORE_UNIT_SIZE))
             if 0 < size < PRE_BLANK_SIZE and 0 <= offset <= cut - size:
                 return length // CQ_STORE_UNIT_SIZE, True
+        ranges = FileSystem().data_ranges(file.fileno(), 0, length)
         file.seek(0)
-        data = file.read()
+        data = file.read(ranges[-1][1]) if ranges else b""
     unit = np.dtype([("offset", ">i8"), ("size", ">i4"), ("code", ">i8")])
     units = np.frombuffer(data[: len(data) // unit.itemsize * unit.itemsize], unit)
     offsets, sizes = units["offset"].astype(np.int64), units["size"].astype(np.int64)

@@ -101,7 +101,8 @@ def take_snapshot(
 
 @contextmanager
 def errors_about(root: Path, target: Path) -> Iterator[None]:
-    """Tell errors of the system as those of the store, or of the folder that is written."""
+    """Tell errors of the system as StoreNotReadableError of the store, or StoreNotWritableError of
+    the folder that is written."""
     try:
         yield
     except OSError as error:

@@ -83,6 +83,7 @@ class Gate:
     """Both locks of one store through one descriptor, and a lock for the threads that share it."""
 
     def __init__(self, root: Path, lock_path: Path, *, timeout_ms: int) -> None:
+        """Open the lock file. Raises StoreNotWritableError for a snapshot, and OSError."""
         if (root / SNAPSHOT_MANIFEST).exists():
             raise StoreNotWritableError(
                 root, "it is a snapshot; make it a store with 'store restore'"
