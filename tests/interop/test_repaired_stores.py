@@ -100,8 +100,10 @@ def test_java_serves_a_repaired_store_as_we_do(probe49: StoreProbe, tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in golden.names() if name.endswith("4.9")])
-def test_java_serves_all_golden_stores_after_any_damage(
+@pytest.mark.parametrize(
+    "name", ["retention-4.9", "small-files-4.9", "transaction-4.9", "unclean-4.9"]
+)
+def test_java_serves_many_stores_after_any_damage(
     name: str, probe49: StoreProbe, tmp_path: Path
 ) -> None:
     assert _all_kinds(name, LOG_KINDS, probe49, tmp_path) == {}
