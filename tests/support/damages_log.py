@@ -170,6 +170,8 @@ def foreign_file(anatomy: Anatomy, knife: Knife) -> Damaged:
 def other_log(anatomy: Anatomy, knife: Knife) -> Damaged:
     """A file in the middle is that of another store's log, whose files begin at the same places."""
     (file,) = _inner_files(anatomy, 1)
+    if not anatomy.queues:  # then nobody knows what should be in it
+        raise NotHere(Lack.NO_QUEUE)
     size = anatomy.config.mapped_file_size_commit_log
     time = file.records[0].message.store_timestamp
     image, number = b"", 0
