@@ -28,7 +28,12 @@ SHORT = (
     "log: a bit of a body",
     "queue: two files swapped",
 )
-LOG_KINDS = sorted(kind for kind in kinds() if kind.startswith(("log", "queue", "index")))
+LOG_KINDS = sorted(
+    kind
+    for kind in kinds()
+    if kind.startswith(("log", "queue", "index"))
+    and "foreign file" not in kind  # which stays; 4.9 refuses some of them
+)
 
 
 def settings_of(root: Path) -> Settings:
@@ -100,9 +105,7 @@ def test_java_serves_a_repaired_store_as_we_do(probe49: StoreProbe, tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "name", ["retention-4.9", "small-files-4.9", "transaction-4.9", "unclean-4.9"]
-)
+@pytest.mark.parametrize("name", ["small-files-4.9", "transaction-4.9", "unclean-4.9"])
 def test_java_serves_many_stores_after_any_damage(
     name: str, probe49: StoreProbe, tmp_path: Path
 ) -> None:
