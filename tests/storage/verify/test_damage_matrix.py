@@ -26,7 +26,9 @@ def said(root: Path) -> dict[Said, Finding]:
 
 
 def is_cut_anew(finding: Said, before: dict[Said, Finding]) -> bool:
-    """Whether the undamaged store has something to say of the same queue."""
+    """Whether the undamaged store has something to say of the same queue, or lacks keys too."""
+    if finding.code is Code.INDEX_KEY_MISSING:  # one line for all, at the first of them
+        return any(known.code is finding.code for known in before)
     folder = finding.file.rpartition("/")[0]
     return finding.code in _CUT_ANEW and any(
         known.file.startswith(folder) and known.code is not Code.FOREIGN_FILE for known in before
