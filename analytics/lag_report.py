@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from storage.errors import RocketMQError
 
+from .choosing import Choice
 from .engines.local import LocalEngine
 from .engines.work import do, forget, together
 from .plan import plan
 from .report import Report, make_report
 from .share import Share, share_of
-from .survey import Choice, Survey, survey
+from .survey import Survey, survey
 
 if TYPE_CHECKING:
     from .engines import Engine

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.delay_offsets import load_delay_offsets
-from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX
 from storage.errors import StoreError
 from storage.format.names import CONSUMEQUEUE, file_name
 from storage.format.unit import CQ_STORE_UNIT_SIZE
-from storage.model import retry_topic
 from storage.readonly import StoreView
 
+from .choosing import Choice
 from .kernels.partials import MINUTE_MS, QueueTask
 from .looking import Offsets, Readers, StoreLook, look_at
 
@@ -30,14 +29,6 @@ done."""
 EACH_TAG_UP_TO: Final = 20_000
 """Messages of which each one's tag is read: it takes 0.2 s, and tells tags of one hash apart."""
 _MARKS: Final = 64
-
-
-class Choice(NamedTuple):
-    """Which groups and topics; None is all but RocketMQ's own groups."""
-
-    groups: Collection[str] | None = None
-    topics: Collection[str] | None = None
-    include_retry: bool = False
 
 
 class Waiting(NamedTuple):
@@ -109,7 +100,7 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
         chosen = {
             (group, topic): table[group, topic]
             for group, topic in sorted(table)
-            if is_wanted(group, topic, choice)
+            if choice.takes(group, topic)
         }
         seen = look_at(view, topics, Readers(chosen, {}, table), as_of, sizes=False)
         queues = tuple(_counted(seen))
@@ -151,18 +142,6 @@ def _table(view: StoreView) -> dict[tuple[str, str], Offsets]:
             topic, group = split
             table[group, topic] = offsets
     return table
-
-
-def is_wanted(group: str, topic: str, choice: Choice) -> bool:
-    """Whether a group's progress in a topic is of the choice."""
-    if choice.groups:
-        if group not in choice.groups:
-            return False
-    elif group.startswith(SYSTEM_GROUP_PREFIX):
-        return False
-    if choice.topics:
-        return topic in choice.topics
-    return choice.include_retry or topic != retry_topic(group)
 
 
 def _counted(seen: StoreLook) -> Iterator[Counted]:

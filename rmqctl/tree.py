@@ -133,27 +133,27 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
         },
     ),
     "store": Noun(
-        "Stores: make one, look at it, check it, see its bytes.",
+        "Stores: make one, look at it, check and mend it, copy it.",
         {
             "init": Leaf("store", "init", "Make an empty store"),
             "info": Leaf("store", "info", "Show what a store is and holds"),
+            "du": Leaf("store_usage", "du", "Show what fills the disk, and what is deleted next"),
+            "clean": Leaf("store_usage", "clean", "Delete files whose time is over"),
             "fsck": Leaf("store", "fsck", "Check everything against everything"),
             "repair": Leaf("store_repair", "repair", "Mend what the check finds, by a plan"),
-            "carve": Leaf("store_carve", "carve", "Make a store of a part of this one"),
+            "rebuild": Leaf("store_rebuild", "rebuild", "Make queues or the index anew"),
             "recover-offsets": Leaf(
                 "store_recover", "recover_offsets", "Bring back progress of groups that was lost"
             ),
-            "rebuild": Leaf("store_rebuild", "rebuild", "Make queues or the index anew"),
             "recover-config": Leaf(
                 "store_recover", "recover_config", "Put half-written settings together again"
             ),
-            "du": Leaf("store_usage", "du", "Show what fills the disk, and what is deleted next"),
-            "clean": Leaf("store_usage", "clean", "Delete files whose time is over"),
             "dump": Leaf("dump", "dump", "Decode a file of the store, or a log position"),
             "tail": Leaf("store_tail", "tail", "Follow the log as it grows"),
+            "diff": Leaf("store_diff", "diff", "Compare two stores"),
             "snapshot": Leaf("store_snapshot", "snapshot", "Copy a store while it runs"),
             "restore": Leaf("store_snapshot", "restore", "Make a store of a snapshot"),
-            "diff": Leaf("store_diff", "diff", "Compare two stores"),
+            "carve": Leaf("store_carve", "carve", "Make a store of a part of this one"),
         },
     ),
     "config": Noun(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from analytics.amounts import Amounts, Row, added_up
+from analytics.choosing import Choice
 from analytics.errors import KeptError
 from analytics.health import Health
 from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE
@@ -18,7 +19,7 @@ from analytics.looking import Standing
 from analytics.report import make_report
 from analytics.share import Place, Share, Tags
 from analytics.stores import StoreRef
-from analytics.survey import Choice, Orphan, Waiting, is_wanted
+from analytics.survey import Orphan, Waiting
 from analytics.totals import QueueLag
 from analytics.unread import Unread
 
@@ -147,7 +148,7 @@ def _minutes(kept: Kept) -> Iterator[tuple[Place, Amounts]]:
 
 
 def _chosen(share: Share, choice: Choice) -> Share:
-    standings = [one for one in share.standings if is_wanted(one.group, one.topic, choice)]
+    standings = [one for one in share.standings if choice.takes(one.group, one.topic)]
     return share._replace(standings=standings)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+from analytics.choosing import Choice
 from analytics.engines.local import LocalEngine
 from analytics.engines.spark import SparkEngine
 from analytics.history.gathering import find_kept, gathered_report
@@ -17,7 +18,6 @@ from analytics.history.keeping import keep
 from analytics.lag_report import Made
 from analytics.report import make_report
 from analytics.spark.session import SparkSession
-from analytics.survey import Choice
 from benchmarks.report import Row
 from benchmarks.report_store import (
     AS_OF,

@@ -67,8 +67,8 @@ def show(
     cli = context_of(ctx)
     moment = moment_of(cli, as_of)
     with no_search_for_cycles(), open_at(cli, as_of) as broker:
+        from analytics.choosing import Choice
         from rmqctl.lag import tables
-        from rmqctl.lag.choosing import Choice
         from rmqctl.lag.looking import look
 
         choice = Choice(named(groups, group), topic, include_retry)
@@ -119,7 +119,7 @@ def watch(
     if pause_ms < _LEAST_INTERVAL_MS:
         raise UsageProblem(f"--interval: {interval!r} is less than {_LEAST_INTERVAL_MS}ms")
     with open_for_reading(cli) as broker:
-        from rmqctl.lag.choosing import Choice
+        from analytics.choosing import Choice
         from rmqctl.lag.watching import Screen, Watcher, watch as watch_lag
 
         choice = Choice(named(groups, group), topic, include_retry)

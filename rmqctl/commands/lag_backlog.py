@@ -57,9 +57,9 @@ def histogram(
     cli = context_of(ctx)
     edges = _edges(cli, of, buckets)
     with open_for_reading(cli) as broker:
+        from analytics.choosing import Choice
         from analytics.histogram import by_age, by_size
         from rmqctl.lag import backlog
-        from rmqctl.lag.choosing import Choice
         from rmqctl.lag.looking import look
 
         seen = look(broker, cli.now_ms, Choice([group], topic, include_retry))
@@ -174,9 +174,9 @@ def risk(
     if file_reserved_time is not None:
         reserved_ms = cli.parsed("--file-reserved-time", parse_duration, file_reserved_time)
     with open_for_reading(cli) as broker:
+        from analytics.choosing import Choice
         from analytics.retention import rules_of
         from rmqctl.lag.backlog import risk_rows
-        from rmqctl.lag.choosing import Choice
         from rmqctl.lag.looking import look
 
         rules = rules_of(broker.view, reserved_ms)

@@ -114,9 +114,9 @@ def _check(
     cli: Cli, groups: list[str], topic: list[str] | None, limits: "Limits", include_retry: bool
 ) -> CheckResult:
     with no_search_for_cycles(), open_for_reading(cli) as broker:
+        from analytics.choosing import Choice
         from rmqctl.lag import tables
         from rmqctl.lag.checking import check as check_rows
-        from rmqctl.lag.choosing import Choice
         from rmqctl.lag.looking import look
 
         seen = look(broker, cli.now_ms, Choice(groups, topic, include_retry))

@@ -137,8 +137,8 @@ def report(
         cli.explain_fields(ctx.command)
     _check_options(cli, form, save, compare)
     _check_gathering(cli, from_partials, exact=exact)
+    from analytics.choosing import Choice
     from analytics.history.gathering import find_kept
-    from analytics.survey import Choice
     from rmqctl.bulk import no_search_for_cycles
     from rmqctl.lag import reporting
     from rmqctl.text.durations import parse_duration

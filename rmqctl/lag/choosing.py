@@ -2,27 +2,18 @@
 
 from collections import Counter
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from analytics.choosing import Choice
 from analytics.looking import Offsets, Readers
 from broker.members.letters import groups_of, members_of
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
-from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX
-from storage.model import retry_topic
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
 
 _NO_OFFSETS: Final[Offsets] = {}
-
-
-class Choice(NamedTuple):
-    """What was asked for; None means all."""
-
-    groups: Collection[str] | None = None
-    topics: Collection[str] | None = None
-    include_retry: bool = False
 
 
 def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -> Readers:
@@ -43,20 +34,9 @@ def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -
     chosen = {
         (group, topic): found[group, topic]
         for group, topic in sorted(found)
-        if _wanted(group, topic, choice)
+        if choice.takes(group, topic)
     }
     return Readers(chosen, alive, found)
-
-
-def _wanted(group: str, topic: str, choice: Choice) -> bool:
-    if choice.groups:
-        if group not in choice.groups:
-            return False
-    elif group.startswith(SYSTEM_GROUP_PREFIX):
-        return False
-    if choice.topics:
-        return topic in choice.topics
-    return choice.include_retry or topic != retry_topic(group)
 
 
 def _check(broker: "EmbeddedBroker", choice: Choice, found: Collection[tuple[str, str]]) -> None:

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from analytics.choosing import Choice
 from analytics.looking import StoreLook, look_at
-from rmqctl.lag.choosing import Choice, readers
+from rmqctl.lag.choosing import readers
 
 if TYPE_CHECKING:
     from analytics.retention import Rules

@@ -19,10 +19,10 @@ from rmqctl.errors import CliError, NotFound, UsageProblem
 
 if TYPE_CHECKING:
     from analytics.amounts import Row
+    from analytics.choosing import Choice
     from analytics.engines import Engine
     from analytics.history.tables import Kept
     from analytics.report import Report
-    from analytics.survey import Choice
     from rmqctl.context import Cli
     from rmqctl.rows.lag_report import LagReport
 
@@ -156,13 +156,11 @@ def gone(
     """A sentence for each group and topic that the earlier report had and this one has not."""
     if previous is None:
         return []
-    from analytics.survey import is_wanted
-
     now = {(row["group"], row["topic"]) for row in groups}
     return [
         f"group {group} in {topic} is in {path} and has no progress now"
         for group, topic in previous.lags
-        if (group, topic) not in now and is_wanted(group, topic, choice)
+        if (group, topic) not in now and choice.takes(group, topic)
     ]
 
 

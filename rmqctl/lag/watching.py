@@ -6,11 +6,11 @@ from math import ceil
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
 
+from analytics.choosing import Choice
 from analytics.looking import StoreLook
 from analytics.totals import add_up
 from analytics.trend import TREND_WINDOW_MS
 from rmqctl.bulk import no_search_for_cycles
-from rmqctl.lag.choosing import Choice
 from rmqctl.lag.looking import look
 from rmqctl.output.render import RowStream
 from rmqctl.output.tables import cells_of

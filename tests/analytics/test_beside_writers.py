@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from analytics.choosing import Choice
 from analytics.engines.local import LocalEngine
 from analytics.lag_report import lag_report
 from analytics.report import Report
 from analytics.stores import StoreRef
-from analytics.survey import Choice
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support.busy_puppet import ROOMY, busy_puppet

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from analytics import survey as survey_module
+from analytics.choosing import Choice
 from analytics.engines.local import LocalEngine
 from analytics.engines.spark import SparkEngine
 from analytics.lag_report import lag_report
 from analytics.report import Report
 from analytics.spark.session import SparkSession
 from analytics.stores import StoreRef
-from analytics.survey import Choice
 from storage.configs.consumer_offsets import topic_at_group
 from tests.support import golden
 from tests.support.hand_made import START_MS, TINY, HandMade

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from analytics.choosing import Choice
 from analytics.engines.local import LocalEngine
 from analytics.kernels.partials import CHUNK
 from analytics.lag_report import Made, lag_report
 from analytics.stores import StoreRef
-from analytics.survey import Choice
 from benchmarks.large_store import FIRST_MS, make_large_store
 from benchmarks.report_store import have_read
 

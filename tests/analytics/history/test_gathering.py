@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from analytics import lag_report as reporting, survey
+from analytics.choosing import Choice
 from analytics.engines.local import LocalEngine
 from analytics.engines.spark import SparkEngine
 from analytics.errors import KeptError
@@ -20,7 +21,6 @@ from analytics.history.tables import TABLES
 from analytics.lag_report import Made, lag_report
 from analytics.spark.session import SparkSession
 from analytics.stores import StoreRef
-from analytics.survey import Choice
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.progress_samples import ProgressSamples
 from tests.support.cli import run

@@ -10,10 +10,10 @@ import time
 
 import pytest
 
+from analytics.choosing import Choice
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import OffsetCommit
 from rmqctl.context import Cli
-from rmqctl.lag.choosing import Choice
 from rmqctl.lag.watching import Screen, Watcher, drained, needed
 from rmqctl.output.tables import cells_of
 from rmqctl.output.view import Format, View

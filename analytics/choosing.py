@@ -1,0 +1,28 @@
+"""Which groups and topics somebody asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX
+from storage.model import retry_topic
+
+
+class Choice(NamedTuple):
+    """What was asked for; None is all but RocketMQ's own groups, which are shown if named."""
+
+    groups: Collection[str] | None = None
+    topics: Collection[str] | None = None
+    include_retry: bool = False
+
+    def takes(self, group: str, topic: str) -> bool:
+        """Whether a group's reading of a topic belongs to it."""
+        if self.groups:
+            if group not in self.groups:
+                return False
+        elif group.startswith(SYSTEM_GROUP_PREFIX):
+            return False
+        if self.topics:
+            return topic in self.topics
+        return self.include_retry or topic != retry_topic(group)
