@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from storage.configs.config_file import write_synced
+from storage.copying.placing import Placer
 from storage.errors import StoreChangedError, StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
@@ -102,6 +103,7 @@ class _Execution:
         """Records, a blank record or zeros over bytes of a log file."""
         fs, path = self._fs, self._root / step.file
         position, length = step.position or 0, step.length or 0
+        self._unshare(path)
         fd = fs.open(path, writable=True)
         try:
             old = fs.read(fd, length, position)
@@ -120,6 +122,27 @@ class _Execution:
             fs.close(fd)
         fs.set_modified(path, modified)  # by which old files are deleted, and found by time
 
+    def _unshare(self, path: Path) -> None:
+        """Write into a copy if the file has more names: those are a snapshot's."""
+        fs = self._fs
+        fd = fs.open(path, writable=False)
+        try:
+            if fs.links(fd) <= 1:
+                return
+        finally:
+            fs.close(fd)
+        fs.make_dirs(self._root / OURS)
+        staged = self._root / OURS / _NEW
+        fs.unlink(staged)
+        Placer(fs, copies_only=True).whole(path, staged)
+        fd = fs.open(staged, writable=True)
+        try:
+            fs.sync(fd)
+        finally:
+            fs.close(fd)
+        fs.rename(staged, path)
+        fs.sync_dir(path.parent)
+
     def _put(self, fd: int, step: Step, position: int) -> None:
         for record in step.records:
             self._fs.write(fd, record.encode(), position)
@@ -129,6 +152,7 @@ class _Execution:
     def _set_length(self, step: Step) -> None:
         fs, path = self._fs, self._root / step.file
         position, length = step.position or 0, step.length or 0
+        self._unshare(path)
         fd = fs.open(path, writable=True)
         try:
             size = fs.size(fd)

@@ -113,3 +113,24 @@ def test_the_blank_record_of_the_newest_file_is_written_again(damage_at, tmp_pat
     assert {step.action for step in plan.steps} <= {Action.BLANK, Action.CLEAR}
     assert wrong(root) == []
     assert held(root) == before
+
+
+@pytest.mark.parametrize(
+    "kind", ["log: a page zeroed", "log: a file in the middle cut", "log: a file too long"]
+)
+def test_what_a_snapshot_shares_with_the_store_is_not_written(kind, tmp_path):
+    root = golden.extract("small-files-4.9", tmp_path)
+    try:
+        damage(root, kind)
+    except NotHere as lack:
+        pytest.fail(str(lack))
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    before = {}
+    for file in (root / COMMITLOG).iterdir():
+        (shared / file.name).hardlink_to(file)
+        before[file.name] = file.read_bytes()
+    repair(root)
+    assert wrong(root) == []
+    assert {file.name: file.read_bytes() for file in shared.iterdir()} == before
+    assert any(file.read_bytes() != before.get(file.name) for file in (root / COMMITLOG).iterdir())
