@@ -29,7 +29,7 @@ from storage.format.java_hash import java_hash, key_hash, tags_code
 from storage.format.message_id import UniqueIds, offset_msg_id
 from storage.format.properties import encode_properties
 from storage.format.record import blank_record, encode_record
-from storage.format.sys_flag import MessageSysFlag
+from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
 from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK, StoreUnit
 from storage.layout import STORE_FILE, write_sizes
 from storage.sharing.page import MAX_WAITERS, PAGE_MAGIC, SLOTS, WAITER_FLAGS, WAITER_TOPICS, Word
@@ -255,7 +255,7 @@ def test_the_places_in_the_page_are_those_of_the_code() -> None:
 def test_constants_are_those_of_the_code() -> None:
     flags = {value for name, value in vars(MessageSysFlag).items() if name.isupper()}
     magics = {layout.MESSAGE_MAGIC_V1, layout.MESSAGE_MAGIC_V2, layout.BLANK_MAGIC}
-    known = flags | {magic & 0xFFFFFFFF for magic in magics} | {PAGE_MAGIC >> 32}
+    known = flags | {magic & 0xFFFFFFFF for magic in magics} | {PAGE_MAGIC >> 32, REPLACED_FLAG}
     shown = {int(text, 16) for text in re.findall(r"0x([0-9A-Fa-f]+)", FORMAT.read_text())}
     assert shown <= known
     assert flags - shown <= {0}

@@ -99,9 +99,7 @@ class PreparedColumns(PreparedRecords):
         own_offsets = self.record_queue_offsets(queue_offsets)
         place["queue_offset"] = own_offsets
         place["physical_offset"] = starts + commitlog_offset
-        at_any_byte(self.image, np.dtype("V16"))[starts + QUEUE_OFFSET_POSITION] = place.view(
-            "V16"
-        )
+        at_any_byte(self.image, np.dtype("V16"))[starts + QUEUE_OFFSET_POSITION] = place.view("V16")
         sys_flags = np.frombuffer(self.image, np.uint8)[starts + SYS_FLAG_POSITION + 3]
         positions = starts + 56
         if (sys_flags & _BORN_V6).any():
