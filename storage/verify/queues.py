@@ -24,7 +24,7 @@ from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns
 from .records import Longs, RecordBlock, TopicNames
 from .told import Told
-from .units import MAX_QUEUE_OFFSET, units_at
+from .units import MAX_QUEUE_OFFSET, distinct, units_at
 
 if TYPE_CHECKING:
     from storage.configs.deleted_topics import DeletedTopics
@@ -108,7 +108,7 @@ class QueueCheck:
         codes = block.tags_codes(self._known_tags)
         has_unit = block.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE == 0
         queue_numbers = block.topic << 32 | block.queue_id & 0xFFFFFFFF
-        for number in np.unique(queue_numbers[has_unit]).tolist():
+        for number in distinct(queue_numbers[has_unit]):
             topic = self._topics.names[number >> 32]
             if not self._is_wanted(topic):
                 continue

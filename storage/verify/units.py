@@ -19,6 +19,16 @@ MAX_QUEUE_OFFSET: Final = 1 << 56
 """No queue has so many messages: larger queue offsets are damage."""
 
 
+def distinct(numbers: Longs) -> list[int]:
+    """Each of some numbers once, ascending: of thousands that are mostly equal or few."""
+    if not len(numbers):
+        return []
+    ordered = np.sort(numbers)
+    first = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    found: list[int] = ordered[np.concatenate(([0], first))].tolist()
+    return found
+
+
 def units_at(row: FileRow | None, queue_offsets: Longs) -> NDArray[Any]:
     """The units at some queue offsets, zeros where there is none."""
     units = np.zeros(len(queue_offsets), UNIT)
@@ -27,7 +37,7 @@ def units_at(row: FileRow | None, queue_offsets: Longs) -> NDArray[Any]:
     per_file = row.file_size // CQ_STORE_UNIT_SIZE
     numbers = queue_offsets // per_file
     usable = (queue_offsets >= 0) & (queue_offsets < MAX_QUEUE_OFFSET)
-    for number in np.unique(numbers[usable]).tolist():
+    for number in distinct(numbers[usable]):
         file = row.at(number * row.file_size)
         if file is None:
             continue
