@@ -92,9 +92,7 @@ def fsck(
     ] = None,
     jobs: Annotated[
         int,
-        typer.Option(
-            "--jobs", "-j", metavar="N", min=1, help="Processes; all but one check bodies"
-        ),
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that share the log"),
     ] = 1,
     fast: Annotated[bool, typer.Option("--fast", help="Only files, ends and samples")] = False,
     resume: Annotated[

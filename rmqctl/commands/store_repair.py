@@ -16,7 +16,8 @@ def repair(
         str | None, typer.Option(metavar="PARTS", help="Some of log,queue,index,offset,config")
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that check bodies")
+        int,
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that share the check"),
     ] = 1,
     export: Annotated[
         str | None, typer.Option("--export", metavar="FILE", help="Save the plan as JSON")

@@ -53,7 +53,9 @@ class LogWalk:
     ``limit`` None walks to the end of what is written; else nothing that ends behind it is given
     out. ``search_all`` looks for records in all of a file behind damage; without it at most some
     MiB, which is where the next record lies behind a single damaged one. ``last_record`` is the
-    offset of a record in front of ``position``, if one is known.
+    offset of a record in front of ``position``, if one is known. No stretch that begins in front of
+    ``until`` goes over it where a record begins there. ``has_many`` says that the log has thousands
+    of records.
     """
 
     def __init__(
@@ -65,6 +67,8 @@ class LogWalk:
         check_crc: bool = True,
         search_all: bool = False,
         last_record: int | None = None,
+        until: int | None = None,
+        has_many: bool = False,
         max_record: int = (4 << 20) + (64 << 10),
     ) -> None:
         self.position = position
@@ -73,8 +77,10 @@ class LogWalk:
         self._check_crc = check_crc
         self._search_all = search_all
         self._window = log.file_size if search_all else 2 * max_record
-        self._last_record = last_record
-        self._has_many = False
+        self.last_record = last_record
+        """Offset of the last record that was given out, also if its body is damaged."""
+        self._until = until
+        self._has_many = has_many
         self.stop_reason = ""
         """What lies at ``position`` after the walk has ended."""
 
@@ -90,14 +96,24 @@ class LogWalk:
         limit = file.length
         if self._limit is not None:
             limit = min(limit, self._limit - first)
-        scan = self._scan(file.view, position, limit)
+        scan = self._scan_to(file.view, position, limit, first)
         if scan.sizes:
-            self._last_record = first + scan.end - scan.sizes[-1]
+            self.last_record = first + scan.end - scan.sizes[-1]
             return self._give(StretchKind.RECORDS, scan.sizes)
         if scan.stop is not None and scan.stop.kind is CheckKind.BLANK:
             return self._give(StretchKind.BLANK, [self._log.file_size - position])
         reason = scan.stop.reason if scan.stop is not None else ""
         return self._pass_damage(file, first, position, limit, reason)
+
+    def _scan_to(self, view: memoryview, position: int, limit: int, first: int) -> RecordScan:
+        """Take the next whole records up to the border, if it lies in front of ``limit``."""
+        border = limit if self._until is None else self._until - first
+        if position < border < limit:
+            scan = self._scan(view, position, border)
+            if scan.sizes:
+                return scan
+            return scan_records(view, position, limit, check_crc=self._check_crc, max_count=1)
+        return self._scan(view, position, limit)
 
     def _scan(self, view: memoryview, position: int, limit: int) -> RecordScan:
         """Take the next whole records; a log that has many is worth to load NumPy for."""
@@ -122,7 +138,7 @@ class LogWalk:
         ):
             if check_record(view, position, limit, self._check_crc).kind is CheckKind.MESSAGE:
                 return self.next()  # a writer has completed it meanwhile
-            self._last_record = first + position
+            self.last_record = first + position
             return self._give(StretchKind.DAMAGED, [found.size], reason)
         behind = self._search(file, first, position, limit)
         if behind is not None:
@@ -185,10 +201,10 @@ class LogWalk:
 
     def _is_no_older(self, timestamp: int) -> bool:
         """Whether a record may stand behind the last one that was given out, by its time."""
-        if self._last_record is None:
+        if self.last_record is None:
             return True
-        position = self._last_record % self._log.file_size
-        file = self._log.at(self._last_record - position)
+        position = self.last_record % self._log.file_size
+        file = self._log.at(self.last_record - position)
         return file is None or timestamp >= read_head(file.view, position).store_timestamp
 
     def _give(self, kind: StretchKind, sizes: list[int], reason: str = "") -> Stretch:

@@ -18,7 +18,18 @@ from .records import Longs
 QueueKey = tuple[str, int]
 
 _MOST: Final = 1 << 21
-"""Claims that are kept, with 24 bytes each."""
+"""Claims that are kept, with 25 bytes each."""
+
+Filled = NDArray[np.bool_]
+OddRecords = tuple[QueueKey, Longs, Longs, Filled]
+"""Queue, queue offsets, log offsets, and in whose place another unit stands."""
+
+
+class ClaimsPart(NamedTuple):
+    """What was collected in a part of the log."""
+
+    records: list[OddRecords]
+    well_in: Counter[int]
 
 
 class OddClaim(NamedTuple):
@@ -37,7 +48,7 @@ class Claims:
         self._file_size = file_size
         self._keys: list[QueueKey] = []
         self._numbers: dict[QueueKey, int] = {}
-        self._parts: list[tuple[int, Longs, Longs]] = []
+        self._parts: list[tuple[int, Longs, Longs, Filled]] = []
         self._count = 0
         self._well_in: Counter[int] = Counter()
         self._units_in: Counter[int] = Counter()
@@ -53,14 +64,25 @@ class Claims:
             first = int(offsets[0]) - int(offsets[0]) % self._file_size
             self._well_in[first] += int(well.sum())
 
-    def add(self, key: QueueKey, queue_offsets: Longs, offsets: Longs) -> bool:
+    def part(self) -> ClaimsPart:
+        """What was collected up to here, for the claims that go on in front of it."""
+        records = [(self._keys[part[0]], part[1], part[2], part[3]) for part in self._parts]
+        return ClaimsPart(records, self._well_in)
+
+    def absorb(self, part: ClaimsPart) -> list[OddRecords]:
+        """Go on behind what was collected in the part of the log that follows; gives records of
+        it that are too many to keep."""
+        self._well_in.update(part.well_in)
+        return [odd for odd in part.records if not self.add(*odd)]
+
+    def add(self, key: QueueKey, queue_offsets: Longs, offsets: Longs, filled: Filled) -> bool:
         """Note records that have no unit in their place; False if there are too many to keep."""
         if self._count + len(offsets) > _MOST:
             return False
         number = self._numbers.setdefault(key, len(self._keys))
         if number == len(self._keys):
             self._keys.append(key)
-        self._parts.append((number, queue_offsets, offsets))
+        self._parts.append((number, queue_offsets, offsets, filled))
         self._count += len(offsets)
         return True
 

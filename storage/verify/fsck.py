@@ -21,15 +21,19 @@ from storage.sharing.holders import find_holders
 
 from .findings import Finding, Report, Severity
 from .index import IndexCheck
-from .jobs import LogJobs, split_log
+from .index_compare import IndexComparison
+from .jobs import LogJobs, can_fork
 from .log import LogCheck
+from .log_part import split_log
 from .offsets import check_configs, check_offsets
+from .queue_compare import QueueComparison
 from .queues import QueueCheck
 from .records import TopicNames
 from .samples import check_index_heads, check_samples, newest_record_time, units_behind
 from .state import FileCheck, check_abort, check_checkpoint, check_covered
 from .tail import judge_tail
 from .told import Told
+from .walk import Walk, look_at
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -66,7 +70,8 @@ def fsck(
     ``topics`` limits findings about queues and index to some topics. ``start`` is a commit log
     offset; the log is read from the file that holds it. ``check_crc`` False spares the bodies;
     ``fast`` reads no log through, only files, ends and samples (see :mod:`.samples`); ``jobs``
-    counts processes, of which all but this one check bodies.
+    counts processes that share the log (a program that runs threads does it alone). The report is
+    the same for any number of them.
     ``progress`` is called with bytes done and bytes in all, ``on_finding`` with each finding, as
     it comes on a store of rmqctl's writers, else at the end. Raises OSError if the device fails.
     """
@@ -138,18 +143,12 @@ class _Run:
         self.report.log_end = log_end
 
         self._check_files()
-        aside = check_crc and jobs > 1 and not fast
-        log = self._log_check(max(start, log_min), log_end, check_crc, aside=aside)
+        log = self._log_check(max(start, log_min), log_end, check_crc)
         needs_log = self._parts & {Part.LOG, Part.QUEUE, Part.INDEX} and not fast
         if fast:
             log.last_store_timestamp = self._look_at_samples(next_offsets, log.start, log_end)
-        with self._log_jobs(log.start, log_end, jobs - 1 if aside else 0) as others:
-            if needs_log:
-                self._walk(log, log_min, log_end, next_offsets, live=live, progress=progress)
-            for finding in others.findings():
-                self.emit(finding)
-            if aside:  # a record whose body was not looked at counts as whole here
-                self.report.checked.records = others.records
+        if needs_log:
+            self._walk(log, log_min, log_end, next_offsets, jobs, live=live, progress=progress)
         ahead: list[Finding] = []
         if Part.LOG in self._parts:
             check_abort(view.root, holders.describe(), self.emit)
@@ -234,24 +233,18 @@ class _Run:
         if Part.INDEX in self._parts:
             files.index()
 
-    def _log_jobs(self, start: int, log_end: int, jobs: int) -> LogJobs:
-        view = self._view
-        ranges = split_log(start, log_end, view.config.mapped_file_size_commit_log)
-        return LogJobs(view.root, view.config, ranges, jobs)
-
-    def _log_check(self, start: int, log_end: int, check_crc: bool, *, aside: bool) -> LogCheck:
-        """Check the log here; ``aside`` leaves the bodies and all findings to other processes."""
+    def _log_check(self, start: int, log_end: int, check_crc: bool) -> LogCheck:
         file_size = self._view.config.mapped_file_size_commit_log
-        emit = self.emit if Part.LOG in self._parts and not aside else _ignore
+        log = Part.LOG in self._parts
         return LogCheck(
             self._files.log,
             self._topics,
-            emit,
+            self.emit if log else _ignore,
             self.report.checked,
             start=start - start % file_size,
             log_end=log_end,
-            check_crc=check_crc and not aside,
-            told=self._told if Part.LOG in self._parts else None,
+            check_crc=check_crc,
+            told=self._told if log else None,
         )
 
     def _walk(
@@ -260,16 +253,67 @@ class _Run:
         log_min: int,
         log_end: int,
         next_offsets: dict[tuple[str, int], int],
+        jobs: int,
         *,
         live: bool,
         progress: Callable[[int, int], None] | None,
     ) -> None:
-        view = self._view
-        if Part.QUEUE in self._parts:
+        """Read the log with what is held against it, alone or with others, and tell of it."""
+        ext, deleted = ConsumeQueueExt(self._view.root), read_deleted_topics(self._view.root)
+        tags_codes: dict[bytes, int] = {b"": 0}
+        with_queues = Part.QUEUE in self._parts
+        if Part.INDEX in self._parts and self._view.config.message_index_enable:
+            self._index = IndexCheck(
+                self._view.root,
+                self._view.config,
+                self.emit,
+                self.report.checked,
+                log_min=log_min,
+                log_end=log_end,
+                live=live,
+                emit_if_quiet=self._if_quiet.append,
+                told=self._told,
+            )
+            self._index.load()
+
+        def with_log(log: LogCheck, told: Told) -> Walk:
+            queues = index = None
+            if with_queues:
+                queues = QueueComparison(
+                    self._files,
+                    ext,
+                    self._topics,
+                    tags_codes,
+                    next_offsets,
+                    wanted=self._wanted,
+                    deleted=deleted,
+                )
+            if self._index is not None:
+                index = IndexComparison(
+                    self._index.files,
+                    self._topics,
+                    log_min=log_min,
+                    keys_from=self._keys_from,
+                    live=live,
+                    wanted=self._wanted,
+                    told=told,
+                )
+            return Walk(log, queues, index)
+
+        def begin(offset: int, emit: Callable[[Finding], None]) -> Walk:
+            told = Told()
+            of_index = told if Part.LOG in self._parts else Told()
+            return with_log(log.another(offset, emit, told), of_index)
+
+        def note(offset: int) -> None:
+            if progress is not None:
+                progress(offset - log.start, log_end - log.start)
+
+        walk = with_log(log, self._told)
+        if walk.queues is not None:
             self._queues = QueueCheck(
                 self._files,
-                ConsumeQueueExt(view.root),
-                self._topics,
+                walk.queues,
                 self.emit,
                 self.report.checked,
                 next_offsets,
@@ -277,39 +321,27 @@ class _Run:
                 log_min=log_min,
                 log_end=log_end,
                 emit_if_quiet=self._if_quiet.append,
-                wanted=self._wanted,
-                deleted=read_deleted_topics(view.root),
                 told=self._told,
                 holes=self._holes,
             )
-        if Part.INDEX in self._parts and view.config.message_index_enable:
-            self._index = IndexCheck(
-                view.root,
-                view.config,
-                self._topics,
-                self.emit,
-                self.report.checked,
-                log_min=log_min,
-                log_end=log_end,
-                keys_from=self._keys_from,
-                live=live,
-                emit_if_quiet=self._if_quiet.append,
-                wanted=self._wanted,
-                told=self._told,
-            )
-            self._index.load()
-        for block in log.blocks():
-            if self._queues is not None:
-                self._queues.compare(block)
+        if jobs > 1 and log.start < log_end and can_fork():
+            pieces = split_log(self._files.log, log.start, log_end, jobs)
+            with LogJobs(pieces, lambda piece: look_at(piece, begin), jobs - 1) as others:
+                if self._index is not None:
+                    self._index.check_files()
+                for piece, part in others.parts():
+                    if part is None or not walk.absorb(part, log.emit):
+                        walk.go(piece[1], note)
+                    note(log.position)
+        else:
             if self._index is not None:
-                self._index.compare(block)
-            if progress is not None:
-                done = int(block.offset[-1] + block.size[-1])
-                progress(done - log.start, log_end - log.start)
+                self._index.check_files()
+            walk.go(log_end, note)
+        log.finish()
         if self._queues is not None:
             self._queues.finish()
-        if self._index is not None:
-            self._index.finish()
+        if self._index is not None and walk.index is not None:
+            self._index.finish(walk.index)
 
     def _written_units(self) -> dict[tuple[str, int], int]:
         """Queue ends by the files, with units behind the log's end."""

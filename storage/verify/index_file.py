@@ -25,7 +25,6 @@ _ENTRY: Final = np.dtype(
     [("key_hash", ">i4"), ("offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")]
 )
 _BLOCK: Final = 1 << 17
-_MOST_WRONG: Final = 1 << 20
 
 
 class Problem(NamedTuple):
@@ -55,9 +54,9 @@ class IndexFile:
         self.slots: NDArray[Any] = np.zeros(0, ">i4")
         self.entries: NDArray[Any] = np.zeros(1, _ENTRY)
         if self.whole:
-            self.slots = np.frombuffer(view, ">i4", self._slots, INDEX_HEADER_SIZE).copy()
             count = self.header.next_entry
             if live:
+                self._read_slots()
                 # A writer stores entries, then slots, then the count: what a slot names is whole.
                 named = int(self.slots.max(initial=0))
                 count = max(count, 1 + named if named < self._max_entries else 0)
@@ -66,10 +65,7 @@ class IndexFile:
             self.entries = np.frombuffer(view, _ENTRY, count, start)
         self.ordered = True
         self.wrong: list[tuple[Longs, Longs]] = []
-        """Numbers and log offsets of entries that belong to no record."""
-        self._kept_wrong = 0
-        self.late: list[int] = []
-        """First entry with a wrong time, and how many have one."""
+        """Numbers and log offsets of entries that lie where no record of theirs can be."""
         self._order: Longs | None = None  # made when entries of a damaged file have to be sorted
         self._sorted: Longs | None = None
 
@@ -101,21 +97,28 @@ class IndexFile:
         numbers = self._order[low:high]
         return numbers, self.entries[numbers]
 
-    def note_wrong(self, numbers: Longs, offsets: Longs) -> None:
-        """Note entries that belong to no record."""
-        if len(numbers) and self._kept_wrong < _MOST_WRONG:
-            self._kept_wrong += len(numbers)
-            self.wrong.append((numbers, offsets))
+    def _read_slots(self) -> None:
+        self.slots = np.frombuffer(self._map, ">i4", self._slots, INDEX_HEADER_SIZE).copy()
 
     # -- what it says about itself ------------------------------------------------------------
 
     def check(self, log_min: int, log_end: int) -> int:
         """Look for what contradicts itself; gives the number of keys behind the log's end."""
+        if self.whole and not self.live:
+            self._read_slots()
         self._check_header()
         if not self.whole:
             return 0
         self._check_chains()
-        return self._check_order(log_min, log_end)
+        return self._check_range(log_min, log_end)
+
+    def look_at_order(self) -> None:
+        """Whether the entries ascend in the log; before :meth:`between`."""
+        last = -1
+        for start in range(1, self.count, _BLOCK):
+            offsets = self.entries["offset"][start : start + _BLOCK].astype(np.int64)
+            self.ordered &= bool((np.diff(offsets, prepend=last) >= 0).all())
+            last = int(offsets[-1])
 
     def _check_header(self) -> None:
         count, header = self.count, self.header
@@ -186,15 +189,14 @@ class IndexFile:
             effect = "queries by key miss messages"
             self.problems.append(Problem(Code.INDEX_CHAIN_BROKEN, place, what, effect))
 
-    def _check_order(self, log_min: int, log_end: int) -> int:
+    def _check_range(self, log_min: int, log_end: int) -> int:
         """Keys of deleted records come first, those behind the log's end last."""
-        last = -1
+        if self.ordered:
+            return max(0, self.count - _bisect(self.entries["offset"], log_end))
         behind = 0
         first_kept, last_inside = self.count, 0
         for start in range(1, self.count, _BLOCK):
             offsets = self.entries["offset"][start : start + _BLOCK].astype(np.int64)
-            self.ordered &= bool((np.diff(offsets, prepend=last) >= 0).all())
-            last = int(offsets[-1])
             behind += int((offsets >= log_end).sum())
             kept = np.flatnonzero(offsets >= log_min)
             if len(kept):
@@ -202,15 +204,14 @@ class IndexFile:
             inside = np.flatnonzero(offsets < log_end)
             if len(inside):
                 last_inside = start + int(inside[-1])
-        if not self.ordered:
-            offsets = self.entries["offset"].astype(np.int64)
-            numbers = np.arange(self.count)
-            wrong = (offsets < log_min) & (numbers > first_kept)
-            wrong |= (offsets >= log_end) & (numbers < last_inside)
-            wrong |= offsets < 0
-            wrong[:1] = False
-            self.note_wrong(numbers[wrong], offsets[wrong])
-            behind -= int((wrong & (offsets >= log_end)).sum())
+        offsets = self.entries["offset"].astype(np.int64)
+        numbers = np.arange(self.count)
+        wrong = (offsets < log_min) & (numbers > first_kept)
+        wrong |= (offsets >= log_end) & (numbers < last_inside)
+        wrong |= offsets < 0
+        wrong[:1] = False
+        self.wrong.append((numbers[wrong], offsets[wrong]))
+        behind -= int((wrong & (offsets >= log_end)).sum())
         return behind
 
 

@@ -1,108 +1,134 @@
-"""Checking the bodies of the log in processes of their own, while another part of a check goes on.
+"""Processes that share the parts of the log among them, and give back what they found in each.
 
-CRCs of all bodies are most of the work, and each log file can be checked by itself. The processes
-give back their findings only.
+They are forked, so that they have what the check has read and begin at once. Whoever is free takes
+the next part, this process too.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
-from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from storage.config import StoreConfig
-from storage.files.read_files import StoreFiles
-
-from .findings import Checked, Finding
-from .log import LogCheck
-from .records import TopicNames
+from .log_part import LogRange
+from .walk import WalkPart
 
 if TYPE_CHECKING:
-    from multiprocessing.context import SpawnProcess
+    from multiprocessing.context import ForkProcess
 
-LogRange = tuple[int, int]
-"""First and last (exclusive) commit log offset of what lies in one file."""
+Work = Callable[[LogRange], WalkPart | None]
+
+_TICKET: Final = Struct("=i")
+_SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGALRM})
+"""Those that a program may turn into exceptions."""
 
 
-def split_log(start: int, log_end: int, file_size: int) -> list[LogRange]:
-    """Divide the log from ``start``, where a file begins, at the borders of its files."""
-    return [
-        (offset, min(offset + file_size, log_end)) for offset in range(start, log_end, file_size)
-    ]
+def can_fork() -> bool:
+    """Whether a copy of this process can be trusted: other threads might hold locks."""
+    return threading.active_count() == 1
 
 
 class LogJobs:
-    """Processes that check log files, begun when this is made; a context manager that ends them."""
+    """``jobs`` processes beside this one, begun when this is made; a context manager that ends
+    them."""
 
-    def __init__(self, root: Path, config: StoreConfig, ranges: list[LogRange], jobs: int) -> None:
-        spawning = multiprocessing.get_context("spawn")
-        self.records = 0
-        """Whole records that the processes have seen, once their findings were taken."""
-        self._running: list[tuple[SpawnProcess, Connection]] = []
-        for number in range(min(jobs, len(ranges))):
-            ours, theirs = spawning.Pipe(duplex=False)
-            process = spawning.Process(
-                target=_check_ranges,
-                args=(theirs, root, config, ranges[number::jobs]),
-                daemon=True,
-            )
-            process.start()
-            theirs.close()
-            self._running.append((process, ours))
+    def __init__(self, pieces: list[LogRange], work: Work, jobs: int) -> None:
+        self._pieces = pieces
+        self._work = work
+        self._found: dict[int, WalkPart | None] = {}
+        self._running: dict[Connection, ForkProcess] = {}
+        # One number for each part: whoever reads it has the part.
+        self._tickets, tickets = os.pipe()
+        os.write(tickets, b"".join(map(_TICKET.pack, range(len(pieces)))))
+        os.close(tickets)
+        try:
+            self._begin(min(jobs, len(pieces) - 1))
+        except BaseException:
+            self.__exit__()
+            raise
 
-    def findings(self) -> list[Finding]:
-        """Wait for all processes and give what they found, in the order of the log.
-
-        Raises ChildProcessError if one died, and OSError where one could not read.
-        """
-        findings: list[Finding] = []
-        for process, answers in self._running:
+    def _begin(self, jobs: int) -> None:
+        forking = multiprocessing.get_context("fork")
+        for _ in range(jobs):
+            ours, theirs = forking.Pipe(duplex=False)
+            process = forking.Process(target=self._serve, args=(theirs, ours), daemon=True)
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
             try:
-                found, records = answers.recv()
-            except EOFError:
-                process.join()
-                raise ChildProcessError(
-                    f"a process of the check died (exit code {process.exitcode})"
-                ) from None
-            if isinstance(found, OSError):
-                raise found
-            self.records += records
-            findings += found
-        return sorted(findings, key=lambda finding: (finding.file, finding.position or 0))
+                process.start()
+                self._running[ours] = process
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            theirs.close()
+
+    def parts(self) -> Iterator[tuple[LogRange, WalkPart | None]]:
+        """What was found in each part, in the order of the log; None where it is to be walked anew.
+
+        Raises ChildProcessError if a process died, and OSError where one could not read.
+        """
+        for number, piece in enumerate(self._pieces):
+            while number not in self._found:
+                mine = self._ticket()
+                if mine is not None:
+                    self._found[mine] = self._work(self._pieces[mine])
+                self._take(wait_for_one=mine is None)
+            yield piece, self._found.pop(number)
+
+    def _ticket(self) -> int | None:
+        data = os.read(self._tickets, _TICKET.size)
+        return _TICKET.unpack(data)[0] if data else None
+
+    def _take(self, *, wait_for_one: bool) -> None:
+        """Take what the others have found by now."""
+        for answers in wait(list(self._running), None if wait_for_one else 0):
+            assert isinstance(answers, Connection)
+            try:
+                answer: Any = answers.recv()
+            except (EOFError, OSError):
+                self._ended(answers)
+                continue
+            if isinstance(answer, OSError):
+                raise answer
+            number, part = answer
+            self._found[number] = part
+        if wait_for_one and not self._running and not self._found:
+            raise ChildProcessError("the processes of the check ended before their work")
+
+    def _ended(self, answers: Connection) -> None:
+        process = self._running.pop(answers)
+        answers.close()
+        process.join()
+        if process.exitcode:
+            raise ChildProcessError(f"a process of the check died (exit code {process.exitcode})")
+
+    def _serve(self, answers: Connection, theirs: Connection) -> None:
+        """The life of another process."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who waits for us
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        theirs.close()
+        for other in self._running:  # so that a write fails when the one who reads is gone
+            other.close()
+        with suppress(BrokenPipeError):
+            try:
+                while (number := self._ticket()) is not None:
+                    answers.send((number, self._work(self._pieces[number])))
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                answers.send(error)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process, answers in self._running:
-            process.terminate()
-            process.join()
+        os.close(self._tickets)
+        for answers, process in self._running.items():
             answers.close()
-
-
-def _check_ranges(
-    answers: Connection, root: Path, config: StoreConfig, ranges: list[LogRange]
-) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who waits for us
-    findings: list[Finding] = []
-    checked = Checked()
-    log = StoreFiles(root, config).log
-    try:
-        for start, end in ranges:
-            check = LogCheck(
-                log,
-                TopicNames(),
-                findings.append,
-                checked,
-                start=start,
-                log_end=end,
-                check_crc=True,
-                told=None,
-            )
-            for _ in check.blocks():
-                pass
-        answers.send((findings, checked.records))
-    except OSError as error:
-        answers.send((error, 0))
+            process.kill()
+            process.join()

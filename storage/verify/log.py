@@ -14,6 +14,7 @@ from storage.format.sys_flag import REPLACED_FLAG
 from storage.reading.log_walk import LogWalk, Stretch, StretchKind
 
 from .findings import Checked, Code, Finding, Severity
+from .log_part import LogPart
 from .records import RecordBlock, TopicNames, read_block
 from .told import Told
 
@@ -30,7 +31,8 @@ _BACK: Final = "searching by time may land beside the right message there"
 class LogCheck:
     """Walks the log from ``start`` to ``log_end`` and gives its records in blocks.
 
-    Places that are named in a finding are noted in ``told``; None if findings are dropped.
+    Places that are named in a finding are noted in ``told``; None if findings are dropped. The walk
+    may go on where that through another part has ended (:meth:`absorb`).
     """
 
     def __init__(
@@ -47,45 +49,119 @@ class LogCheck:
     ) -> None:
         self._log = log
         self._topics = topics
-        self._emit = emit
+        self._emit = self.emit = emit
         self._checked = checked
         self._log_end = log_end
         self.start = start
         """Commit log offset that the walk begins at."""
+        self.position = start
+        """Behind what the walk has seen."""
+        self._last_record: int | None = None
         self._check_crc = check_crc
         self._told = told or Told()
         self._misplaced = (0, 0, 0, 0)  # first and end of a run, how far off, how many
+        self._has_misplaced = False
+        self._begins_well: bool | None = None
+        self._first_timestamp = 0
+        self._records_seen = 0
         self._last_timestamp = 0
         self._back_steps = 0
         self.last_store_timestamp = 0
         """Store time of the newest record seen (ms)."""
-        self.first_store_timestamp = 0
         self._replaced: list[int] = []
 
-    def blocks(self) -> Iterator[RecordBlock]:
-        """Give all whole records in log order; emits findings on the way."""
-        start = self.start
-        while start < self._log_end:
+    def another(self, start: int, emit: Emit, told: Told) -> LogCheck:
+        """A walk through the same log that begins elsewhere, for a part of it."""
+        return LogCheck(
+            self._log,
+            self._topics,
+            emit,
+            Checked(),
+            start=start,
+            log_end=self._log_end,
+            check_crc=self._check_crc,
+            told=told,
+        )
+
+    def blocks(self, until: int) -> Iterator[RecordBlock]:
+        """Give whole records in log order; emits findings on the way.
+
+        Ends at ``until`` where a record begins there, else behind what goes over it.
+        """
+        while self.position < until:
             walk = LogWalk(
                 self._log,
-                start,
+                self.position,
                 limit=self._log_end,
                 check_crc=self._check_crc,
                 search_all=True,
+                last_record=self._last_record,
+                until=until,
+                has_many=True,
             )
-            while (stretch := walk.next()) is not None:
-                if stretch.kind is StretchKind.RECORDS:
+            while walk.position < until and (stretch := walk.next()) is not None:
+                whole = stretch.kind is StretchKind.RECORDS
+                if self._begins_well is None:
+                    self._begins_well = whole
+                if whole:
                     block = self._records(stretch)
+                    self.position, self._last_record = walk.position, walk.last_record
                     if len(block):
                         yield block
                 else:
                     self._not_records(stretch)
-            start = walk.position
-            if start < self._log_end:  # nothing follows that the walk could go on with
-                file_size = self._log.file_size
+            self.position, self._last_record = walk.position, walk.last_record
+            if self.position < until:  # nothing follows that the walk could go on with
+                start, file_size = self.position, self._log.file_size
                 behind = min(self._log_end, start - start % file_size + file_size)
                 self._lost(start, behind - start, walk.stop_reason)
-                start = behind
+                self.position, self._last_record = behind, None
+
+    def part(self) -> LogPart:
+        """What was found from ``start`` up to here, for the walk that goes on in front of it."""
+        return LogPart(
+            start=self.start,
+            end=self.position,
+            last_record=self._last_record,
+            told=self._told,
+            records=self._checked.records,
+            begins_well=bool(self._begins_well) and self._records_seen > 0,
+            first_timestamp=self._first_timestamp,
+            last_timestamp=self._last_timestamp,
+            newest_timestamp=self.last_store_timestamp,
+            back_steps=self._back_steps,
+            misplaced=self._misplaced,
+            has_misplaced=self._has_misplaced,
+            replaced=self._replaced,
+        )
+
+    def absorb(self, part: LogPart) -> bool:
+        """Go on behind a part that another walk has seen.
+
+        False, with nothing changed, where this walk might have found something else in it: where
+        it does not come to the part's beginning, or what is here and what is there may be one.
+        """
+        if part.start != self.position or not part.begins_well:
+            return False
+        if part.first_timestamp < self._last_timestamp or part.first_timestamp < 0:
+            return False
+        if part.back_steps and self._back_steps + part.back_steps > _MAX_EXAMPLES:
+            return False
+        if self._misplaced[3] and part.has_misplaced:
+            return False
+        self.position, self._last_record = part.end, part.last_record
+        self._told.absorb(part.told)
+        self._checked.records += part.records
+        self._last_timestamp = part.last_timestamp
+        self.last_store_timestamp = max(self.last_store_timestamp, part.newest_timestamp)
+        self._back_steps += part.back_steps
+        if part.has_misplaced:
+            self._misplaced, self._has_misplaced = part.misplaced, True
+        self._replaced += part.replaced
+        return True
+
+    def finish(self) -> None:
+        """Tell what is only known when all has been seen."""
         self._end_misplaced()
         if self._replaced:
             count = len(self._replaced)
@@ -146,6 +222,7 @@ class LogCheck:
         if replaced.any():
             self._replaced += block.offset[replaced].tolist()
         self._look_at_times(block)
+        self._records_seen += len(block)
         return block
 
     def _look_at_times(self, block: RecordBlock) -> None:
@@ -164,11 +241,13 @@ class LogCheck:
                     Severity.INFO,
                 )
         self._last_timestamp = int(times[-1])
-        self.first_store_timestamp = self.first_store_timestamp or int(times[0])
+        if not self._records_seen:
+            self._first_timestamp = int(times[0])
         self.last_store_timestamp = max(self.last_store_timestamp, int(times.max()))
 
     def _misplaced_record(self, offset: int, size: int, claimed: int) -> None:
         """Note a record that says it lies elsewhere; neighbours that are as far off are one."""
+        self._has_misplaced = True
         self._told.add(offset, offset + size)
         first, end, off, count = self._misplaced
         same_file = first // self._log.file_size == offset // self._log.file_size

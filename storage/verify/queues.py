@@ -10,62 +10,36 @@ from numpy.typing import NDArray
 
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name
 from storage.format.record import CheckKind, check_record, read_head
-from storage.format.sys_flag import MessageSysFlag
-from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK_SIZE
-from storage.model import (
-    PROPERTY_DELAY_TIME_LEVEL,
-    PROPERTY_INNER_MULTI_DISPATCH,
-    SCHEDULE_TOPIC,
-)
-from storage.writing.dispatch import read_request
+from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
-from .claims import Claims, OddClaim
+from .claims import OddClaim, QueueKey
 from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns
-from .records import Longs, RecordBlock, TopicNames
+from .queue_compare import Queue, QueueComparison
+from .records import Longs
 from .told import Told
-from .units import MAX_QUEUE_OFFSET, distinct, units_at
+from .units import MAX_QUEUE_OFFSET, units_at
 
 if TYPE_CHECKING:
-    from storage.configs.deleted_topics import DeletedTopics
-    from storage.files.read_files import FileRow, StoreFiles
-    from storage.reading.queue_ext import ConsumeQueueExt
+    from storage.files.read_files import StoreFiles
 
 Emit = Callable[[Finding], None]
-QueueKey = tuple[str, int]
 
-_INNER_MULTI_DISPATCH: Final = f"\x02{PROPERTY_INNER_MULTI_DISPATCH}\x01".encode()
-_DELAY: Final = f"\x02{PROPERTY_DELAY_TIME_LEVEL}\x01".encode()
 _REBUILD: Final = "rmqctl store rebuild queue"
 _BLOCK_UNITS: Final = 1 << 16
 
 
-class _Queue:
-    """What is known of one queue while the log is read."""
-
-    __slots__ = ("damaged", "next_offset", "present", "row", "tags_wrong", "well", "wrong")
-
-    def __init__(self, row: FileRow | None, next_offset: int) -> None:
-        self.row = row
-        self.next_offset = next_offset
-        self.well = OffsetRuns()  # queue offsets of whole records whose unit is right
-        self.present = OffsetRuns()  # those of whole records whose unit is not
-        self.wrong = OffsetRuns()  # those of them whose unit says something else
-        self.damaged = OffsetRuns()  # those of units whose record was reported
-        self.tags_wrong = OffsetRuns()
-
-
 class QueueCheck:
-    """Compares blocks of records with the queues, then looks for units that no record has.
+    """Says what a comparison with the records has found, and looks for units that no record has.
 
-    ``next_offsets`` is each queue's end when the check began, taken after the log's end.
+    ``comparison`` collects while the log is read. ``next_offsets`` is each queue's end when the
+    check began, taken after the log's end.
     """
 
     def __init__(
         self,
         files: StoreFiles,
-        ext: ConsumeQueueExt,
-        topics: TopicNames,
+        comparison: QueueComparison,
         emit: Emit,
         checked: Checked,
         next_offsets: dict[QueueKey, int],
@@ -74,115 +48,24 @@ class QueueCheck:
         log_min: int,
         log_end: int,
         emit_if_quiet: Emit,
-        wanted: frozenset[str] | None,
-        deleted: DeletedTopics,
         told: Told,
         holes: list[tuple[str, int, int]],
     ) -> None:
         self._files = files
+        self._comparison = comparison
         self._told = told
         self._holes = holes
-        self._claims = Claims(files.log.file_size)
-        self._deleted = deleted
-        self._ext = ext
-        self._topics = topics
         self._emit = emit
         self._emit_if_quiet = emit_if_quiet
         self._checked = checked
         self._start = max(start, log_min)
         self._log_min = log_min
         self._log_end = log_end
-        self._wanted = wanted
-        self._known_tags: dict[bytes, int] = {b"": 0}
         self._behind_end: list[tuple[QueueKey, int, int]] = []  # written meanwhile, or left over
         self.behind: list[Finding] = []
         """Findings of units behind the log's end, after :meth:`left_over`."""
-        self._queues = {
-            key: _Queue(files.queue(*key), following)
-            for key, following in next_offsets.items()
-            if self._is_wanted(key[0])
-        }
-
-    def compare(self, block: RecordBlock) -> None:
-        """Look up the unit of each record of a block."""
-        codes = block.tags_codes(self._known_tags)
-        has_unit = block.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE == 0
-        queue_numbers = block.topic << 32 | block.queue_id & 0xFFFFFFFF
-        for number in distinct(queue_numbers[has_unit]):
-            topic = self._topics.names[number >> 32]
-            if not self._is_wanted(topic):
-                continue
-            rows = np.flatnonzero(has_unit & (queue_numbers == number))
-            if topic in self._deleted:
-                rows = rows[block.offset[rows] >= self._deleted[topic]]
-            expected = codes[rows]
-            if topic == SCHEDULE_TOPIC:
-                expected = self._delivery_times(block, rows, expected)
-            expected = np.where(block.unsure[rows], _ANY_CODE, expected)
-            self._compare_queue(
-                (topic, number & 0xFFFFFFFF),
-                block.queue_offset[rows],
-                block.offset[rows],
-                block.size[rows],
-                expected,
-            )
-        for row in block.loose:
-            if _INNER_MULTI_DISPATCH in block.properties[row]:
-                self._compare_light_queues(block, row)
-
-    # -- records to units ---------------------------------------------------------------------
-
-    def _compare_queue(
-        self,
-        key: QueueKey,
-        queue_offsets: Longs,
-        offsets: Longs,
-        sizes: Longs,
-        codes: Longs,
-    ) -> None:
-        queue = self._queue(key)
-        if queue is None:
-            return
-        units = units_at(queue.row, queue_offsets)
-        well = (units["offset"] == offsets) & (units["size"] == sizes)
-        present = (units["offset"] >= 0) & (units["size"] > 0)
-        self._checked.units += int(present.sum())
-        queue.well.add_all(queue_offsets[well])
-        self._claims.seen(offsets, well)
-        if not well.all() and not self._claims.add(key, queue_offsets[~well], offsets[~well]):
-            # Too many to ask for each why: its unit is taken for what is wrong.
-            odd = ~well & (queue_offsets >= 0) & (queue_offsets < MAX_QUEUE_OFFSET)
-            queue.present.add_all(queue_offsets[odd])
-            queue.wrong.add_all(queue_offsets[odd & present])
-        found = units["tags_code"].astype(np.int64)
-        differs = well & (found != codes) & (codes != _ANY_CODE)
-        for row in np.flatnonzero(differs & (found <= MAX_EXT_ADDR)).tolist():
-            resolved = self._ext.tags_code(*key, int(found[row]))
-            differs[row] = resolved != codes[row]
-        queue.tags_wrong.add_all(queue_offsets[differs])
-
-    def _compare_light_queues(self, block: RecordBlock, row: int) -> None:
-        position = int(block.offset[row]) % self._files.log.file_size
-        file = self._files.log.at(int(block.offset[row]) - position)
-        if file is None:
-            return
-        request = read_request(file.view, position, int(block.size[row]), ())
-        code = _ANY_CODE if block.unsure[row] else request.tags_code
-        for topic, queue_id, queue_offset in request.units[1:]:
-            gone = request.commitlog_offset < self._deleted.get(topic, 0)
-            if self._is_wanted(topic) and not gone and queue_offset < MAX_QUEUE_OFFSET:
-                self._compare_queue(
-                    (topic, queue_id),
-                    np.array([queue_offset]),
-                    np.array([request.commitlog_offset]),
-                    np.array([request.size]),
-                    np.array([code]),
-                )
-
-    def _delivery_times(self, block: RecordBlock, rows: Longs, codes: Longs) -> Longs:
-        """Units of delayed messages hold a delivery time, which depends on the broker's levels."""
-        delayed = [_DELAY in block.properties[row] for row in rows.tolist()]
-        return np.where(delayed, _ANY_CODE, codes)
+        for key in next_offsets:
+            comparison.queue(key)
 
     def _at_record(self, code: Code, offset: int, what: str, effect: str) -> None:
         position = offset % self._files.log.file_size
@@ -194,14 +77,14 @@ class QueueCheck:
 
     def _resolve(self) -> None:
         """Find out of each record without a unit in its place which of the two is wrong."""
-        if not self._claims:
+        if not self._comparison.claims:
             return
-        for key, queue in self._queues.items():
+        for key, queue in self._comparison.queues.items():
             first = self._first_in_range(queue)
-            for start, end in queue.well.missing(first, queue.next_offset):
+            for start, end in queue.runs.well.missing(first, queue.next_offset):
                 for numbers, units in self._read_units(queue, start, end):
-                    self._claims.note_units(key, numbers, units)
-        for first, count in self._claims.foreign_files():
+                    self._comparison.claims.note_units(key, numbers, units)
+        for first, count in self._comparison.claims.foreign_files():
             size = self._files.log.file_size
             self._told.add(first, first + size)
             self._at_record(
@@ -211,7 +94,7 @@ class QueueCheck:
                 "the file is of another log: its messages are not handed out, those of this log "
                 "are lost",
             )
-        for odd in self._claims.odd():
+        for odd in self._comparison.claims.odd():
             self._judge_claim(odd)
 
     def _judge_claim(self, odd: OddClaim) -> None:
@@ -219,10 +102,10 @@ class QueueCheck:
         if self._told.has(np.array([odd.offset]))[0]:
             return
         key, queue_offset = odd.key, odd.queue_offset
-        queue = self._queue(key)
+        queue = self._comparison.queue(key)
         possible = queue is not None and queue.row is not None and queue_offset >= 0
         possible &= queue_offset < MAX_QUEUE_OFFSET
-        taken = possible and queue is not None and queue_offset in queue.well
+        taken = possible and queue is not None and queue_offset in queue.runs.well
         unit = None
         if possible and queue is not None:
             (unit,) = units_at(queue.row, np.array([queue_offset]))
@@ -230,7 +113,7 @@ class QueueCheck:
         where = f"{key[0]} queue {key[1]} offset {queue_offset}"
         if odd.own is not None and (taken or not filled):
             own_key, own_offset = odd.own
-            own = self._queues[own_key].damaged
+            own = self._comparison.queues[own_key].damaged
             own.add(own_offset, own_offset + 1)
             self._told.add(odd.offset, odd.offset + 1)
             self._at_record(
@@ -252,9 +135,9 @@ class QueueCheck:
             self._at_record(Code.RECORD_MISPLACED, odd.offset, what, "it is never handed out")
         else:
             assert queue is not None
-            queue.present.add(queue_offset, queue_offset + 1)
+            queue.runs.present.add(queue_offset, queue_offset + 1)
             if filled:
-                queue.wrong.add(queue_offset, queue_offset + 1)
+                queue.runs.wrong.add(queue_offset, queue_offset + 1)
 
     # -- units to records ---------------------------------------------------------------------
 
@@ -265,7 +148,7 @@ class QueueCheck:
         """
         self._emit = self._emit_if_quiet
         for key, end in sorted(written.items()):
-            queue = self._queue(key)
+            queue = self._comparison.queue(key)
             if queue is not None and end > queue.next_offset:
                 self._judge_run(key, queue, queue.next_offset, end)
         for key, start, end in self._behind_end:
@@ -273,11 +156,12 @@ class QueueCheck:
 
     def finish(self) -> None:
         """Report what was collected, and look at the units that no record has claimed."""
+        self._checked.units += self._comparison.units
         self._resolve()
-        for key in sorted(self._queues):
-            queue = self._queues[key]
+        for key in sorted(self._comparison.queues):
+            queue = self._comparison.queues[key]
             where = f"{key[0]} queue {key[1]}"
-            for start, end in queue.tags_wrong:
+            for start, end in queue.runs.tags_wrong:
                 self._report(
                     Code.TAG_HASH_WRONG,
                     key,
@@ -286,7 +170,7 @@ class QueueCheck:
                     "subscriptions by tag miss these messages, or get them without asking",
                 )
             for start, end in self._lacking(key, queue):
-                if any(queue.wrong.missing(start, end)):
+                if any(queue.runs.wrong.missing(start, end)):
                     code, what = Code.UNIT_MISSING, "the records have no unit"
                 else:
                     code, what = Code.UNIT_WRONG, "the units do not point at their records"
@@ -299,36 +183,36 @@ class QueueCheck:
                 )
             self._check_unclaimed(key, queue)
 
-    def _lacking(self, key: QueueKey, queue: _Queue) -> OffsetRuns:
+    def _lacking(self, key: QueueKey, queue: Queue) -> OffsetRuns:
         """Queue offsets of records without a right unit, but for those of files that were told."""
         folder = f"{CONSUMEQUEUE}/{key[0]}/{key[1]}"
         known = OffsetRuns()
-        for run in queue.well:
+        for run in queue.runs.well:
             known.add(*run)
         for named, start, end in self._holes:
             if named == folder:
                 known.add(start // CQ_STORE_UNIT_SIZE, -(-end // CQ_STORE_UNIT_SIZE))
         lacking = OffsetRuns()
-        for start, end in queue.present:
+        for start, end in queue.runs.present:
             for gap in known.missing(start, end):
                 lacking.add(*gap)
         return lacking
 
-    def _check_unclaimed(self, key: QueueKey, queue: _Queue) -> None:
+    def _check_unclaimed(self, key: QueueKey, queue: Queue) -> None:
         claimed = OffsetRuns()
-        for runs in (queue.well, queue.present, queue.damaged):
+        for runs in (queue.runs.well, queue.runs.present, queue.damaged):
             for run in runs:
                 claimed.add(*run)
         first = self._first_in_range(queue)
         for start, end in claimed.missing(first, queue.next_offset):
             self._judge_run(key, queue, start, end)
 
-    def _judge_run(self, key: QueueKey, queue: _Queue, start: int, end: int) -> None:
+    def _judge_run(self, key: QueueKey, queue: Queue, start: int, end: int) -> None:
         for numbers, units in self._read_units(queue, start, end):
             self._checked.units += len(units)
             self._judge_units(key, numbers, units)
 
-    def _read_units(self, queue: _Queue, start: int, end: int) -> Iterator[tuple[Longs, Any]]:
+    def _read_units(self, queue: Queue, start: int, end: int) -> Iterator[tuple[Longs, Any]]:
         for offset in range(start, end, _BLOCK_UNITS):
             numbers = np.arange(offset, min(end, offset + _BLOCK_UNITS))
             yield numbers, units_at(queue.row, numbers)
@@ -385,13 +269,13 @@ class QueueCheck:
         severity = Severity.ERROR if code is Code.UNIT_WITHOUT_RECORD else Severity.WARNING
         self._report(code, key, start, f"{where}: {span}: {what}", effect, severity)
 
-    def _first_in_range(self, queue: _Queue) -> int:
+    def _first_in_range(self, queue: Queue) -> int:
         """First queue offset whose unit points at or behind where the check began."""
         if queue.row is None:
             return queue.next_offset
         files = queue.row.relist()
         low = files[0] // CQ_STORE_UNIT_SIZE if files else queue.next_offset
-        claimed = [run[0] for runs in (queue.well, queue.present) for run in [*runs][:1]]
+        claimed = [run[0] for runs in (queue.runs.well, queue.runs.present) for run in [*runs][:1]]
         high: int = min([*claimed, queue.next_offset])
         if self._start <= self._log_min:
             # Deleted messages come first; anything else in front of the first record is looked at.
@@ -405,16 +289,6 @@ class QueueCheck:
         return high
 
     # -- inside -------------------------------------------------------------------------------
-
-    def _is_wanted(self, topic: str) -> bool:
-        return self._wanted is None or topic in self._wanted
-
-    def _queue(self, key: QueueKey) -> _Queue | None:
-        """A queue by name; one that has no folder lacks all its units."""
-        found = self._queues.get(key)
-        if found is None and self._is_wanted(key[0]):
-            found = self._queues[key] = _Queue(self._files.queue(*key), 0)
-        return found
 
     def _report(
         self,
@@ -435,10 +309,6 @@ class QueueCheck:
             self.behind.append(finding)
         else:
             self._emit(finding)
-
-
-_ANY_CODE: Final = -(1 << 63)
-"""Stands for a tags code that is not compared; as an ext address it would be that of offset 0."""
 
 
 def _span(start: int, end: int) -> str:

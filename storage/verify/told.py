@@ -31,6 +31,14 @@ class Told:
         self._ranges.add(start, end)
         self._bounds = None
 
+    def absorb(self, other: Told) -> None:
+        """Add what was told of a part of the log that follows."""
+        for start, end in other._ranges:
+            self.add(start, end)
+        self.odd_times |= other.odd_times
+        self.files |= other.files
+        self.tail |= other.tail
+
     def has(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
         """For each log offset, whether it lies in a place that was told."""
         if self._bounds is None:

@@ -1,0 +1,88 @@
+"""One way through a part of the log: its records, their units and their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from .findings import Finding
+from .index_compare import IndexComparison, IndexPart
+from .log import LogCheck
+from .log_part import LogPart, LogRange
+from .queue_compare import QueueComparison, QueuePart
+
+MOST_FINDINGS: Final = 1000
+"""Findings of one part that are handed on; a part with more is walked by the one who tells."""
+
+
+class WalkPart(NamedTuple):
+    """What was found in a part of the log, small and to be pickled."""
+
+    findings: list[Finding]
+    log: LogPart
+    units: QueuePart | None
+    keys: IndexPart | None
+
+
+class Walk:
+    """Checks the log and holds each block of it against queues and index; None = not wanted."""
+
+    def __init__(
+        self, log: LogCheck, queues: QueueComparison | None, index: IndexComparison | None
+    ) -> None:
+        self.log = log
+        self.queues = queues
+        self.index = index
+
+    def go(self, until: int, progress: Callable[[int], None] | None = None) -> None:
+        """Walk on to ``until``; ``progress`` is called with the log offset behind each block."""
+        for block in self.log.blocks(until):
+            if self.queues is not None:
+                self.queues.compare(block)
+            if self.index is not None:
+                self.index.compare(block)
+            if progress is not None:
+                progress(int(block.offset[-1] + block.size[-1]))
+
+    def absorb(self, part: WalkPart, emit: Callable[[Finding], None]) -> bool:
+        """Go on behind what another walk has seen; False if this one has to see it itself."""
+        if not self.log.absorb(part.log):
+            return False
+        for finding in part.findings:
+            emit(finding)
+        if self.queues is not None and part.units is not None:
+            self.queues.absorb(part.units)
+        if self.index is not None and part.keys is not None:
+            self.index.absorb(part.keys)
+        return True
+
+
+class TooManyFindings(Exception):
+    """A part of the log is so damaged that its findings are not handed on."""
+
+
+def look_at(
+    piece: LogRange, begin: Callable[[int, Callable[[Finding], None]], Walk]
+) -> WalkPart | None:
+    """Walk through one part of the log; None if too much is wrong with it.
+
+    ``begin`` makes a walk that begins at a log offset and calls a function with its findings.
+    """
+    findings: list[Finding] = []
+
+    def note(finding: Finding) -> None:
+        if len(findings) == MOST_FINDINGS:
+            raise TooManyFindings
+        findings.append(finding)
+
+    walk = begin(piece[0], note)
+    try:
+        walk.go(piece[1])
+    except TooManyFindings:
+        return None
+    return WalkPart(
+        findings,
+        walk.log.part(),
+        None if walk.queues is None else walk.queues.part(),
+        None if walk.index is None else walk.index.part(),
+    )
