@@ -15,7 +15,14 @@ from .layout import HEAD_SIZES, MESSAGE_MAGIC_V1
 _SIZE: Final = Struct(">i")
 _HEAD: Final = HEAD_SIZES[0]
 _LEAST: Final = _HEAD + 3  # the lengths of topic and properties
-_MAGIC_AT, _CRC_AT, _SYS_FLAG_AT, _BODY_LENGTH_AT = 4, 8, 36, 84
+_FIELDS: Final = np.dtype(
+    {
+        "names": ["magic", "crc", "sys_flag", "body_length"],
+        "formats": [">i4"] * 4,
+        "offsets": [4, 8, 36, 84],
+        "itemsize": _HEAD,
+    }
+)
 _IPV6: Final = 0x30
 _SHORT_RUN: Final = 512
 _LONG_RUN: Final = 1 << 13
@@ -63,9 +70,10 @@ def _run(buffer: memoryview, position: int, limit: int, count: int, check_crc: b
     end = position + np.cumsum(size)
     start = end - size
     octets = np.frombuffer(buffer, np.uint8)
-    body_length = _ints_at(buffer, start + _BODY_LENGTH_AT)
-    plain = _ints_at(buffer, start + _MAGIC_AT) == MESSAGE_MAGIC_V1
-    plain &= _ints_at(buffer, start + _SYS_FLAG_AT) & _IPV6 == 0
+    heads = _heads_at(buffer, start)
+    body_length = heads["body_length"].astype(np.int64)
+    plain = heads["magic"] == MESSAGE_MAGIC_V1
+    plain &= heads["sys_flag"] & _IPV6 == 0
     plain &= (body_length > 0) & (body_length <= size - _LEAST)
     body = start + _HEAD
     topic = np.where(plain, body + body_length, body)
@@ -79,7 +87,7 @@ def _run(buffer: memoryview, position: int, limit: int, count: int, check_crc: b
     if check_crc and good:
         bodies = map(slice, body[:good].tolist(), topic[:good].tolist())
         sums = np.fromiter(map(bulk_crc32(), map(buffer.__getitem__, bodies)), np.int64, good)
-        good = _leading(sums & CRC_MASK == _ints_at(buffer, start[:good] + _CRC_AT))
+        good = _leading(sums & CRC_MASK == heads["crc"][:good])
     return sizes[:good]
 
 
@@ -115,10 +123,11 @@ def _equal_sizes(buffer: memoryview, position: int, limit: int, count: int) -> l
     return [size] * equal
 
 
-def _ints_at(buffer: memoryview, positions: Longs) -> Longs:
-    """Four-byte numbers at any positions."""
-    every: NDArray[Any] = np.ndarray((len(buffer) - 3,), ">i4", buffer, 0, (1,))
-    return every[positions].astype(np.int64)
+def _heads_at(buffer: memoryview, positions: Longs) -> NDArray[Any]:
+    """The heads of records at any positions, copied at once."""
+    count = len(buffer) - _HEAD + 1
+    every: NDArray[Any] = np.ndarray((count,), f"V{_HEAD}", buffer, 0, (1,))
+    return every[positions].view(_FIELDS)
 
 
 def _leading(flags: NDArray[np.bool_]) -> int:

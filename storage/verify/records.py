@@ -265,10 +265,11 @@ def _topic_numbers(
 def _heads_at(file: ReadMap, positions: Longs, hosts: int) -> NDArray[Any]:
     """The fixed fields at many positions; ``hosts`` chooses the form."""
     head = HEAD_TYPES[hosts]
-    # An item at every byte: taking some of them copies whole heads.
+    # An item at every byte: taking some of them copies whole heads. Fields would be copied one by
+    # one, so they are named afterwards.
     count = max(0, file.length - head.itemsize + 1)
-    every: NDArray[Any] = np.ndarray((count,), head, file.view, strides=(1,))
-    return every[np.minimum(positions, count - 1)]
+    every: NDArray[Any] = np.ndarray((count,), f"V{head.itemsize}", file.view, strides=(1,))
+    return every[np.minimum(positions, count - 1)].view(head)
 
 
 def _value(text: bytes, marker: bytes, name: str) -> bytes:

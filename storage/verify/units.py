@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from storage.files.read_files import FileRow
 
 UNIT: Final = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+_BYTES: Final = np.dtype(f"V{UNIT.itemsize}")
 MAX_QUEUE_OFFSET: Final = 1 << 56
 """No queue has so many messages: larger queue offsets are damage."""
 
@@ -31,9 +32,9 @@ def distinct(numbers: Longs) -> list[int]:
 
 def units_at(row: FileRow | None, queue_offsets: Longs) -> NDArray[Any]:
     """The units at some queue offsets, zeros where there is none."""
-    units = np.zeros(len(queue_offsets), UNIT)
+    units = np.zeros(len(queue_offsets), _BYTES)
     if row is None or not len(queue_offsets):
-        return units
+        return units.view(UNIT)
     per_file = row.file_size // CQ_STORE_UNIT_SIZE
     numbers = queue_offsets // per_file
     usable = (queue_offsets >= 0) & (queue_offsets < MAX_QUEUE_OFFSET)
@@ -42,12 +43,12 @@ def units_at(row: FileRow | None, queue_offsets: Longs) -> NDArray[Any]:
         if file is None:
             continue
         whole = file.length // CQ_STORE_UNIT_SIZE * CQ_STORE_UNIT_SIZE
-        table = np.frombuffer(file.view[:whole], UNIT)
+        table = np.frombuffer(file.view[:whole], _BYTES)  # copied as a whole, not field by field
         rows = np.flatnonzero(usable & (numbers == number))
         places = queue_offsets[rows] - number * per_file
         inside = places < len(table)
         units[rows[inside]] = table[places[inside]]
-    return units
+    return units.view(UNIT)
 
 
 def find_unit(row: FileRow | None, end: int, commitlog_offset: int) -> int | None:
