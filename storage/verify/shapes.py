@@ -30,6 +30,8 @@ _LONGEST: Final = 1024
 _KINDS: Final = 4
 """Kinds of messages of one length that are told apart; the others are read one by one."""
 _NAME_END, _PAIR_END, _BLANK = 1, 2, 32
+_ALL_BITS: Final = np.uint8(255)
+_NOT_ASCII: Final = np.uint8(128)
 _SPECIAL: Final = frozenset({PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_DELAY_TIME_LEVEL})
 
 
@@ -114,10 +116,15 @@ def _shape(rows: Longs, matrix: Octets) -> tuple[Shape | None, NDArray[np.bool_]
     marks = (matrix == _PAIR_END) | (matrix == _NAME_END)
     start, stop = values.get(PROPERTY_KEYS, (0, 0))
     marks[:, start:stop] |= matrix[:, start:stop] == _BLANK
-    like = (marks == marks[0]).all(axis=1)
-    like &= (matrix[:, fixed] == matrix[0, fixed]).all(axis=1)
-    like &= (matrix < 128).all(axis=1) & (matrix[:, -1] != 0)
-    return Shape(rows[like], matrix[like], tag, keys), like
+    marks ^= marks[0]
+    unlike = matrix ^ matrix[0]
+    unlike &= fixed * _ALL_BITS
+    unlike |= marks.view(np.uint8)
+    unlike |= matrix & _NOT_ASCII
+    like = ~unlike.any(axis=1) & (matrix[:, -1] != 0)
+    if not like.all():
+        rows, matrix = rows[like], matrix[like]
+    return Shape(rows, matrix, tag, keys), like
 
 
 def _keys(text: bytes, values: dict[str, tuple[int, int]]) -> list[tuple[int, int]]:
