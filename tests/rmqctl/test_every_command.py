@@ -37,7 +37,7 @@ reason = "a\\tb"
 EMPTY = frozenset(
     {
         *("group clients", "lag risk", "store rebuild", "store clean"),
-        *("store recover-offsets", "store recover-config"),
+        *("store recover-offsets", "store recover-config", "store repair"),
     }
 )
 """Nobody lives here, nothing is about to be deleted, and nothing is wrong."""
