@@ -19,7 +19,7 @@ def test_a_peer_gives_back_what_was_put(name: str, tmp_path: Path) -> None:
     try:
         log = open_peer(name, tmp_path)
     except NotMeasurableError as error:
-        pytest.skip(str(error))
+        pytest.skip(f"needs the bench extra: {error}")
     try:
         for message in sent:
             log.put(message)
@@ -40,7 +40,7 @@ def test_a_queue_is_read_in_the_order_of_its_messages(name: str, tmp_path: Path)
     try:
         log = open_peer(name, tmp_path)
     except NotMeasurableError as error:
-        pytest.skip(str(error))
+        pytest.skip(f"needs the bench extra: {error}")
     try:
         for message in sent:
             log.put(message)
