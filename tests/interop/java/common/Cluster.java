@@ -168,6 +168,7 @@ final class Cluster {
     }
 
     /** What a new or known group is given until `count` messages came or the time is over. */
+    @SuppressWarnings("deprecation")            // persistConsumerOffset has no other way
     private List<JSONObject> consume(JSONObject request) throws Exception {
         BlockingQueue<MessageExt> received = new LinkedBlockingQueue<>();
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(request.getString("group"));
@@ -195,13 +196,20 @@ final class Cluster {
                 }
                 messages.add(next);
             }
+            // Now: what a shutdown sends is lost if its connection is closed before it is out.
+            for (MessageExt message : messages) {
+                awaitCommitted(message, request.getString("group"),
+                    consumer.getDefaultMQPushConsumerImpl()::persistConsumerOffset);
+            }
         } finally {
-            consumer.shutdown();                // sends the offsets, but waits for no answer
+            consumer.shutdown();
         }
-        received.drainTo(messages);
-        for (MessageExt message : messages) {
-            awaitCommitted(message, request.getString("group"));
+        List<MessageExt> late = new ArrayList<>();
+        received.drainTo(late);
+        for (MessageExt message : late) {
+            awaitCommitted(message, request.getString("group"), () -> { });
         }
+        messages.addAll(late);
         List<JSONObject> rows = new ArrayList<>();
         for (MessageExt message : messages) {
             JSONObject row = Rows.ofMessage(message);
@@ -211,7 +219,7 @@ final class Cluster {
         return rows;
     }
 
-    private void awaitCommitted(MessageExt message, String group) {
+    private void awaitCommitted(MessageExt message, String group, Runnable persist) {
         long deadline = System.nanoTime() + COMMIT_LIMIT_NANOS;
         // A retry says the topic that it was read from first, but lies in another one.
         boolean retry = message.getReconsumeTimes() > 0
@@ -221,7 +229,8 @@ final class Cluster {
             if (System.nanoTime() > deadline) {
                 throw new IllegalStateException("the consumer's offsets do not reach the broker");
             }
-            LockSupport.parkNanos(1_000_000);
+            persist.run();
+            LockSupport.parkNanos(10_000_000);
         }
     }
 
