@@ -11,6 +11,7 @@ from storage.format.layout import BLANK_SIZE
 from storage.format.names import COMMITLOG, OURS, file_name
 from storage.format.record import RecordError, blank_record, read_head
 from storage.format.replaced import LEAST_FILLER, Replaced, fillers
+from storage.model import LMQ_PREFIX
 
 from .log_bytes import Region, RegionPlanner, record_time
 from .log_files import Contents, contents
@@ -58,7 +59,10 @@ class LogPlanner:
         self._prepared = prepared
         self._closed = closed
         self.queues: set[tuple[str, int]] = set()
-        """Queues that have units of messages that are gone for good, and so are to be rebuilt."""
+        """Queues that have units of messages that are gone for good, or wrong units, and so are to
+        be rebuilt."""
+        self._right: dict[int, tuple[str, int]] = {}
+        """Records that are right where a unit contradicts them, and the queues that they name."""
 
     def steps(self) -> Iterator[Step]:
         """Give all steps, in the order of execution."""
@@ -74,6 +78,7 @@ class LogPlanner:
                 seen = self._contents(first)
                 if seen.shift is not None:  # it is behind the end because it is misplaced
                     walked[first] = seen
+        self.queues |= self._contradicted()
         gone = {first for first, seen in walked.items() if self._is_foreign(first, seen)}
         moves = {
             first: first + seen.shift
@@ -114,10 +119,21 @@ class LogPlanner:
         end = first + self._size
         if first < self._log_end:
             end = min(end, self._log_end)
-        right = fitting_records(self._log, first, end, suspects)
-        self.queues |= set(right.values())
+        right = fitting_records(self._files, first, end, suspects)
+        self._right |= right
         suspects -= right.keys() - self._prepared
         return contents(self._log, first, end, why, suspects, last=last)
+
+    def _contradicted(self) -> set[tuple[str, int]]:
+        """The queues that lack units of records which are right, and those that have them."""
+        size = self._size
+        within = sorted({place - place % size for place in self._right})
+        astray = {
+            (unit.topic, unit.queue_id)
+            for unit in units_into(self._files, [(first, first + size) for first in within])
+            if unit.offset in self._right and not unit.topic.startswith(LMQ_PREFIX)
+        }
+        return astray | set(self._right.values())
 
     def _is_foreign(self, first: int, seen: Contents) -> bool:
         return seen.shift is None and _FOREIGN in self._codes(first)

@@ -45,6 +45,9 @@ _LOST_CONFIG: Final = frozenset({"CONFIG_UNREADABLE", "CONFIG_EMPTY"})
 _TAKES_RECORDS: Final = frozenset(
     (Action.MAKE_FILE, Action.FILL, Action.BLANK, Action.QUARANTINE, Action.CLEAR)
 )
+_LOST_END: Final = frozenset({Code.LOG_TAIL_LOST, Code.LOG_FILE_MISSING})
+"""What is said at the log's end where queues, index or checkpoint know of more."""
+_ONLY_KEYS: Final = "messages behind the log's end, of which only keys tell, are lost"
 _UNTOUCHED: Final = frozenset({"PROPERTIES_DAMAGED", "STORE_TIME_BACK"})
 """Codes of log findings that say nothing about where records are."""
 
@@ -132,11 +135,9 @@ class _Planning:
         return any(f.code == Code.UNIT_BEHIND_END for f in self._findings)
 
     def _log_place(self, finding: Finding) -> int | None:
-        folder, _, name = finding.file.partition("/")
-        first = parse_file_name(name)
-        if folder != COMMITLOG or first is None or finding.code.startswith(_OF_INDEX):
+        if finding.code.startswith(_OF_INDEX):
             return None
-        return first + (finding.position or 0)
+        return _place_in_log(finding.file, finding.position)
 
     def _properties(self, finding: Finding) -> Iterator[Step]:
         place = self._log_place(finding)
@@ -194,11 +195,18 @@ class _Planning:
             )
 
     def _index_steps(self, before: list[Step]) -> Iterator[Step]:
-        """Also where steps before take records away that have keys, or change keys."""
+        """Also where steps before take records away that have keys, or change keys, and where keys
+        may be of records behind the log's end."""
         wrong = [str(f.code) for f in self._findings if f.code.startswith(_OF_INDEX)]
+        lost = [
+            str(f.code)
+            for f in self._findings
+            if f.code in _LOST_END and self._log_place(f) == self._report.log_end
+        ]
         if self._has_index():
-            wrong += [step.why for step in before if _changes_keys(step)]
+            wrong += [step.why for step in before if _changes_keys(step)] + lost
         if wrong:
+            untold = lost and not any(self._is_behind_end(step) for step in before)
             yield Step(
                 Action.REBUILD_INDEX,
                 INDEX,
@@ -206,7 +214,14 @@ class _Planning:
                 _bytes_in(self._root / INDEX),
                 wrong[0],
                 "the index is made anew from the log",
+                _ONLY_KEYS if untold else "",
+                None if untold else 0,
             )
+
+    def _is_behind_end(self, step: Step) -> bool:
+        """Whether a step says what becomes of records behind the log's end."""
+        place = _place_in_log(step.file, step.position)
+        return place is not None and place >= self._report.log_end
 
     def _has_index(self) -> bool:
         folder = self._root / INDEX
@@ -294,6 +309,13 @@ class _Planning:
             end = view.max_offset_in_queue(topic, queue_id)
             times.append(view.store_timestamp(topic, queue_id, end - 1) or 0 if end else 0)
         return max(times)
+
+
+def _place_in_log(file: str, position: int | None) -> int | None:
+    """The log offset of a position in a file of the store, None if it is none of the log's."""
+    folder, _, name = file.partition("/")
+    first = parse_file_name(name)
+    return None if folder != COMMITLOG or first is None else first + (position or 0)
 
 
 def _changes_keys(step: Step) -> bool:
