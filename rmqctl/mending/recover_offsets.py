@@ -16,8 +16,9 @@ from rmqctl.moving.queues import Place
 from rmqctl.moving.write import members_of, tell
 from rmqctl.rows.salvage import RecoveredOffset, RecoveredOffsetDone
 from storage.configs.journal import Journal
-from storage.configs.progress import ProgressFile
+from storage.configs.progress import OFFSETS_FILE, ProgressFile
 from storage.errors import CorruptFileError
+from storage.format.names import OURS
 from storage.repairing.quarantine import Quarantine
 from storage.salvaging.progress_files import FileState
 from storage.sharing.config_gate import config_gate
@@ -145,9 +146,24 @@ def _nothing_to_move(
     """Nothing was lost, or nothing tells of it; Java's file may have to be written anew."""
     files = lost.files
     stale = files.ours.state is FileState.WHOLE and files.java.lost
+    hopeless = files.ours.lost and files.ours.path.exists() and not plan
+    if hopeless:
+        cli.say(f"nothing tells of what {_OFFSETS} held: without it groups begin as new ones")
     if not will_execute(cli):
         cli.rows(RecoveredOffset, plan)
-        cli.say("nothing was changed; add --execute to do it" if stale else _NOTHING)
+        cli.say(_LATER if stale or hopeless else _NOTHING)
+        return
+    if hopeless:
+        cli.confirm(f"Put {_OFFSETS} into the quarantine and go on without it?")
+        root = files.ours.path.parents[1]
+        with config_gate(root):
+            java_check()
+            now_ms = _now_ms()
+            note = change_note(cli, what=_OFFSETS)
+            Journal(root).append({**note, "old": "damaged", "new": None}, now_ms)
+            Quarantine(root, now_ms).move(_OFFSETS, "recover-offsets")
+        cli.rows(RecoveredOffsetDone, [])
+        cli.say(f"{_OFFSETS} lies in the quarantine; no group has progress now")
         return
     if stale:
         cli.confirm(f"Write {files.java.path.name} from rmqctl/offsets.json?")
@@ -163,6 +179,8 @@ def _nothing_to_move(
 
 
 _NOTHING = "there is nothing to change"
+_OFFSETS = f"{OURS}/{OFFSETS_FILE}"
+_LATER = "nothing was changed; add --execute to do it"
 
 
 def _of_files(lost: LostProgress, root: "Path") -> list[str]:

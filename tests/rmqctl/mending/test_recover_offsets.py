@@ -295,3 +295,29 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(orders, tmp_path
         assert by_place(load_consumer_offsets(orders)) == wanted, number
     assert number > 20
     assert seen == {False, True}
+
+
+def test_where_nothing_tells_anything_groups_begin_as_new_ones(orders):
+    store = orders
+    for name in (JAVA, OURS):
+        (store / name).write_bytes(b"")
+    for name in (BAK, "rmqctl/progress"):
+        path = store / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
+    shutil.rmtree(store / "rmqctl/journal", ignore_errors=True)
+    told = run(*RECOVER, "-S", store)
+    assert told.code == 0
+    assert "nothing tells of what rmqctl/offsets.json held" in told.err
+    assert (store / OURS).exists()
+    done = run(*RECOVER, "-S", store, "--execute", "--yes")
+    assert done.code == 0
+    assert "no group has progress now" in done.err
+    assert not (store / OURS).exists()
+    assert [path.read_bytes() for path in (store / "rmqctl/quarantine").rglob("offsets.json")] == [
+        b""
+    ]
+    assert run("lag", "show", "-S", store).code == 0
+    assert run("audit", "list", "-S", store, "-o", "json").json()[0]["what"] == OURS
+    assert run("store", "fsck", "-S", store).code == 0
