@@ -28,7 +28,8 @@ _FOREIGN: Final = "LOG_FILE_FOREIGN"
 _MISSING: Final = "LOG_FILE_MISSING"
 _MISPLACED: Final = "RECORD_MISPLACED"
 _LENGTH: Final = "LOG_FILE_LENGTH"
-_SUSPECT: Final = frozenset((_MISPLACED, "RECORD_REPEATED"))
+_REPEATED: Final = "RECORD_REPEATED"
+_SUSPECT: Final = frozenset((_MISPLACED, _REPEATED))
 _STEP: Final = 1 << 20
 
 
@@ -63,6 +64,8 @@ class LogPlanner:
         be rebuilt."""
         self._right: dict[int, tuple[str, int]] = {}
         """Records that are right where a unit contradicts them, and the queues that they name."""
+        self._unknown: set[int] = set()
+        """Whole records that claim another one's place, while no unit tells their own."""
 
     def steps(self) -> Iterator[Step]:
         """Give all steps, in the order of execution."""
@@ -93,6 +96,7 @@ class LogPlanner:
         kept = right | set(moves.values())
         yield from self._missing(kept)
         yield from self._regions({first: walked[first] for first in walked.keys() & right})
+        yield from self._left_alone(right)
         tail = TailPlanner(
             self._files,
             self._found,
@@ -121,8 +125,33 @@ class LogPlanner:
             end = min(end, self._log_end)
         right = fitting_records(self._files, first, end, suspects)
         self._right |= right
-        suspects -= right.keys() - self._prepared
+        unknown = self._without_units(first, suspects)
+        self._unknown |= unknown
+        suspects -= (right.keys() - self._prepared) | unknown
         return contents(self._log, first, end, why, suspects, last=last)
+
+    def _without_units(self, first: int, suspects: set[int]) -> set[int]:
+        """Which second records of a place no unit points at."""
+        repeated = {place for place in suspects if _REPEATED in self._found[place]}
+        if not repeated:
+            return repeated
+        units = units_into(self._files, [(first, first + self._size)])
+        return repeated - {unit.offset for unit in units}
+
+    def _left_alone(self, right: set[int]) -> Iterator[Step]:
+        """Say of whole records that nothing tells where they belong."""
+        for place in sorted(self._unknown):
+            position = place % self._size
+            if place - position in right:
+                yield Step(
+                    Action.NONE,
+                    _name(place - position),
+                    position,
+                    None,
+                    _REPEATED,
+                    "another record has the place that it claims, and no unit tells its own: it "
+                    "stays as it is, for whoever looks for its keys",
+                )
 
     def _contradicted(self) -> set[tuple[str, int]]:
         """The queues that lack units of records which are right, and those that have them."""

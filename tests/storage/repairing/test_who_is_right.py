@@ -67,3 +67,27 @@ def test_keys_of_a_lost_end_of_which_no_unit_tells_are_dropped(tmp_path):
     assert index.cost
     assert wrong(root) == []
     assert len(held(root)) == len(made.messages) - 2
+
+
+def test_a_whole_record_of_which_nothing_tells_where_it_belongs_is_left_alone(tmp_path):
+    """Two damages: its queue id is another one, and the unit that could tell the right one is lost.
+
+    It claims the place of another record, which has it: zeros in its stead would help nobody.
+    """
+    made, root = _store(tmp_path)
+    everything = held(root)
+    last = _newest_of(made, 0)
+    _patch(root, last.commitlog_offset + QUEUE_ID, (1).to_bytes(4, "big"))
+    size = CONFIG.mapped_file_size_consume_queue
+    place = last.queue_offset * 20
+    with sorted((root / CONSUMEQUEUE / "T" / "0").iterdir())[place // size].open("r+b") as file:
+        file.seek(place % size)
+        file.write(bytes(20))
+    log = {path.name: path.read_bytes() for path in (root / COMMITLOG).iterdir()}
+    plan = repair(root)
+    (left,) = (step for step in plan.steps if step.action is Action.NONE)
+    assert (left.why, left.position) == ("RECORD_REPEATED", last.commitlog_offset)
+    assert {path.name: path.read_bytes() for path in (root / COMMITLOG).iterdir()} == log
+    assert [str(finding.code) for finding in wrong(root)] == ["RECORD_REPEATED"]
+    del everything["T", 0, last.queue_offset]
+    assert held(root) == everything
