@@ -12,7 +12,8 @@ _RANKS = {"slow": 1, "crash": 2, "spark": 3, "interop": 4, "long": 5}
 # checked is a test that nobody runs.
 _ALLOWED_SKIPS = re.compile(
     r"(?:Skipped: )?needs "
-    r"(a JDK|Maven|Java|Linux|root|a package registry|\w+ on PATH|a file system .+|the bench extra: .+)"
+    r"(a JDK|Maven|Java|Linux|root|a package registry|\w+ on PATH|a file system .+"
+    r"|the bench extra: .+)"
 )
 
 _LONG_SECONDS = 1800
