@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.commands import rmqctl
@@ -43,7 +43,10 @@ def _speed(run: Run, what: str, body_size: int, goal: Goal) -> Iterator[Row]:
         (root / INDEX).mkdir()
         times = run.take_turns(
             "rebuild",
-            {"queues": lambda: _queues(root, folder), "index": lambda: _index(root, folder)},
+            {
+                "queues": lambda: _made(root, folder, rebuild_queues),
+                "index": lambda: _made(root, folder, rebuild_index),
+            },
         )
     million = records / 1e6
     for name, least in (("queues", goal), ("index", None)):
@@ -91,23 +94,12 @@ def _store(run: Run, folder: Path, body_size: int) -> tuple[Path, int]:
     return folder / "store", records
 
 
-def _queues(root: Path, folder: Path) -> float:
+def _made(root: Path, folder: Path, make: Callable[[StoreView, Path], object]) -> float:
     out = folder / "made"
     out.mkdir()
     start = time.perf_counter()
     with StoreView.open(root) as view:
-        rebuild_queues(view, out)
-    seconds = time.perf_counter() - start
-    shutil.rmtree(out)
-    return seconds
-
-
-def _index(root: Path, folder: Path) -> float:
-    out = folder / "made"
-    out.mkdir()
-    start = time.perf_counter()
-    with StoreView.open(root) as view:
-        rebuild_index(view, out)
+        make(view, out)
     seconds = time.perf_counter() - start
     shutil.rmtree(out)
     return seconds

@@ -22,12 +22,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
-from benchmarks.workload import HOST, IDS, SHARED_PROPERTIES, TAG, TOPIC, columns, messages
+from benchmarks.ours import put_column
+from benchmarks.workload import TOPIC, columns, messages
 from storage import native
 from storage.config import StoreConfig
 from storage.files.fs import FileSystem
 from storage.format.encode import prepare
-from storage.format.encode_column import prepare_column
 from storage.store import MessageStore, now_ms
 
 TABLE: Final = Path(__file__).parent.parent / "checks" / "operation_counts.toml"
@@ -152,26 +152,8 @@ def _batch(root: Path, size: int) -> Counts:
 
 def _column(root: Path, size: int) -> Counts:
     (column,) = columns(1, size, _BODY)
-    now = now_ms()
     with _store(root, exclusive=False) as store:
-
-        def put() -> None:
-            store.put(
-                prepare_column(
-                    TOPIC,
-                    column.queue_ids,
-                    column.bodies,
-                    born_timestamp=now,
-                    born_host=HOST,
-                    store_host=HOST,
-                    properties=SHARED_PROPERTIES,
-                    tags=TAG,
-                    unique_ids=IDS.take(size, now),
-                    keys=column.keys,
-                )
-            )
-
-        return counts_of(put, 20)
+        return counts_of(lambda: put_column(store, column), 20)
 
 
 def _reading(root: Path, read: Callable[[MessageStore], object]) -> Counts:
