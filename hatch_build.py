@@ -1,4 +1,4 @@
-"""Compiles storage/native/records.c when rmqctl is installed; without a compiler it stays pure.
+"""Compiles the C files of storage/native at installation; without a compiler it stays pure.
 
 ``python hatch_build.py`` does it in this folder, and says what went wrong if something did.
 """
@@ -12,8 +12,8 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-SOURCE = "storage/native/records.c"
-TARGET = "storage/native/_records.abi3.so"
+SOURCES = "storage/native"
+TARGET = "storage/native/_compiled.abi3.so"
 _LIMITED_API = "-DPy_LIMITED_API=0x030b0000"
 _MINUTE = 60
 
@@ -24,7 +24,8 @@ def compile_native(root: Path) -> str:
     target = root / TARGET
     staged = target.with_suffix(".new")
     command = [*compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", _LIMITED_API]
-    command += [f"-I{sysconfig.get_paths()['include']}", str(root / SOURCE), "-o", str(staged)]
+    command += [f"-I{sysconfig.get_paths()['include']}", "-o", str(staged)]
+    command += map(str, sorted((root / SOURCES).glob("*.c")))
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_MINUTE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -51,7 +51,7 @@ def versions(java_release: str) -> dict[str, str]:
     arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
     build = "with" if "--enable-optimizations" in arguments else "without"
     found = {"Python": f"{platform.python_version()}, {build} profile-guided optimisation"}
-    found["rmqctl's compiled forms"] = "not there" if native.records is None else "in use"
+    found["rmqctl's compiled forms"] = "not there" if native.compiled is None else "in use"
     for package in _PACKAGES:
         try:
             found[package] = version(package)

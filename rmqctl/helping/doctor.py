@@ -115,8 +115,8 @@ def compiled(pure: str | None) -> CheckRow:
     """Whether the loops that readers spend their time in are compiled ones."""
     from storage import native
 
-    if native.records is not None:
-        return CheckRow("compiled", OK, str(native.records.__file__), "")
+    if native.compiled is not None:
+        return CheckRow("compiled", OK, str(native.compiled.__file__), "")
     advice = "pulls take twice as long; install a C compiler, then rmqctl again"
     if pure:
         advice = "RMQCTL_PURE is set"

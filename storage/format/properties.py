@@ -61,7 +61,7 @@ def parse_properties_pure(data: bytes) -> dict[str, str]:
 
 
 parse_properties: Final[Callable[[bytes], dict[str, str]]] = (
-    parse_properties_pure if native.records is None else native.records.parse_properties
+    parse_properties_pure if native.compiled is None else native.compiled.parse_properties
 )
 """The same by the compiled form, if there is one."""
 

@@ -1,7 +1,7 @@
-"""Compiled forms of the loops that readers spend their time in, where they could be built.
+"""Compiled forms of the loops that most time is spent in, where they could be built.
 
-``records`` is None without them: no C compiler when rmqctl was installed, or ``RMQCTL_PURE=1``. The
-pure forms stand where they are called, and do the same; a test holds both against each other.
+``compiled`` is None without them: no C compiler when rmqctl was installed, or ``RMQCTL_PURE=1``.
+The pure forms stand where they are called, and do the same; tests hold both against each other.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
-records: ModuleType | None = None
-"""``records.c``; see ``_records.pyi``."""
+compiled: ModuleType | None = None
+"""See ``_compiled.pyi``."""
 if not os.environ.get("RMQCTL_PURE"):
     try:
-        from . import _records as records
+        from . import _compiled as compiled
     except ImportError:
-        records = None
+        compiled = None

@@ -46,8 +46,8 @@ _TIMES: Final = Struct(">ii28xi16xq")
 _BORN_V6: Final = 0x10
 _UNUSUAL: Final = 0x30 | REPLACED_FLAG
 """Bits of sysFlag of records that are looked at one by one: IPv6 hosts, and replaced ones."""
-if native.records is not None:
-    native.records.bind(MessageExt)
+if native.compiled is not None:
+    native.compiled.bind(MessageExt)
 _MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
 _USUAL_SIZE: Final = (4 << 20) + (64 << 10)
 """Records up to this size (Java's limit) are copied at once; a larger claim is examined first."""
@@ -100,7 +100,7 @@ class RecordReader:
         where their records would exceed ``byte_limit``; the first one always fits. It is
         :meth:`read` for each, without a call for each.
         """
-        compiled, field = native.records, key.topic_field
+        compiled, field = native.compiled, key.topic_field
         if field is None or not units:
             return []
         if compiled is None:
@@ -134,7 +134,7 @@ class RecordReader:
         count: int,
         byte_limit: int,
     ) -> list[MessageExt]:
-        """The pure form of ``read_run`` of storage/native/records.c."""
+        """The pure form of ``read_run`` of storage/native/messages.c."""
         messages: list[MessageExt] = []
         topic, wanted_queue_id, field_size = key.topic, key.queue_id, len(field) + 2
         crc_of, head_of, new = self._crc_of, _HEAD.unpack_from, object.__new__

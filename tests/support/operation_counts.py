@@ -158,11 +158,11 @@ def _column(root: Path, size: int) -> Counts:
 
 def _reading(root: Path, read: Callable[[MessageStore], object]) -> Counts:
     """Counted in the pure forms: whether there are compiled ones is the machine's affair."""
-    compiled, native.records = native.records, None
+    compiled, native.compiled = native.compiled, None
     try:
         return _reading_pure(root, read)
     finally:
-        native.records = compiled
+        native.compiled = compiled
 
 
 def _reading_pure(root: Path, read: Callable[[MessageStore], object]) -> Counts:

@@ -12,40 +12,37 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hatch_build import compile_native
-from storage import native
 from storage.format.properties import parse_properties_pure
 from storage.format.unit import CQ_STORE_UNIT
 from storage.model import MessageExt
 from storage.reading.record_reader import QueueKey
 from storage.readonly import StoreView
+from tests.support.compiled import compiled, needs_compiled
 from tests.support.hand_made import TINY, HandMade
 
 ROOT = Path(__file__).parents[3]
 CONFIG = TINY.with_(mapped_file_size_consume_queue=2000, mapped_file_size_commit_log=4096)
 FIELDS = [name for name in (*MessageExt.__slots__, "topic", "flag") if name != "_added"]
 
-needs_a_compiler = pytest.mark.skipif(
-    native.records is None and shutil.which("cc") is None, reason="needs cc on PATH"
-)
-
 
 def test_where_there_is_a_compiler_the_loops_are_compiled(tmp_path: Path) -> None:
     if shutil.which("cc") is None:
-        assert native.records is None or (ROOT / "storage/native/_records.abi3.so").exists()
+        assert compiled is None or (ROOT / "storage/native/_compiled.abi3.so").exists()
         return
     source = tmp_path / "storage" / "native"
     source.mkdir(parents=True)
-    shutil.copy(ROOT / "storage/native/records.c", source)
+    for path in (ROOT / "storage/native").glob("*.[ch]"):
+        shutil.copy(path, source)
     assert compile_native(tmp_path) == ""
-    assert (source / "_records.abi3.so").exists()
+    assert (source / "_compiled.abi3.so").exists()
 
 
 def test_what_can_not_be_compiled_is_told(tmp_path: Path) -> None:
-    assert "records.c" in compile_native(tmp_path) or shutil.which("cc") is None
+    assert "no input files" in compile_native(tmp_path) or shutil.which("cc") is None
 
 
 def test_without_them_everything_is_pure() -> None:
-    program = "from storage import native; print(native.records)"
+    program = "from storage import native; print(native.compiled)"
     environment = {**os.environ, "RMQCTL_PURE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
@@ -53,11 +50,10 @@ def test_without_them_everything_is_pure() -> None:
     assert done.stdout == "None\n"
 
 
-@needs_a_compiler
+@needs_compiled
 @given(st.binary(max_size=60) | st.text("\x01\x02a\u00e9\u20ac", max_size=20).map(str.encode))
 def test_properties_are_parsed_alike(data: bytes) -> None:
-    assert native.records is not None
-    assert native.records.parse_properties(data) == parse_properties_pure(data)
+    assert compiled.parse_properties(data) == parse_properties_pure(data)
 
 
 MESSAGES = st.lists(
@@ -73,7 +69,7 @@ MESSAGES = st.lists(
 )
 
 
-@needs_a_compiler
+@needs_compiled
 @settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -111,9 +107,9 @@ def test_runs_of_records_are_read_alike(
             reader, key = view._records, QueueKey(topic, queue_id)
             if key.topic_field is None or len(data) < CQ_STORE_UNIT.size:
                 continue
-            compiled = reader.read_run(data, key, start, count, byte_limit)
+            found = reader.read_run(data, key, start, count, byte_limit)
             pure = reader._read_run(data, key, key.topic_field, start, count, byte_limit)
-            assert [values(message) for message in compiled] == [values(m) for m in pure]
+            assert [values(message) for message in found] == [values(m) for m in pure]
 
 
 def values(message: MessageExt) -> list[object]:

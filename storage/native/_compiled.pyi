@@ -1,4 +1,4 @@
-"""What records.c offers."""
+"""What the C files here offer."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,19 +1,10 @@
-/* The two loops that consumers spend their time in, compiled: records of a log into messages, and
- * property bytes into a dict. The pure forms are RecordReader.read_run of
- * storage/reading/record_reader.py and parse_properties of storage/format/properties.py; a test
- * holds both against each other. Nothing here knows more of the format than those do.
- *
- * Only the limited API of Python 3.11: one build serves all later versions.
+/* The two loops that consumers spend their time in: records of a log into messages, and property
+ * bytes into a dict. The pure forms are RecordReader.read_run of storage/reading/record_reader.py
+ * and parse_properties of storage/format/properties.py; a test holds both against each other.
+ * Nothing here knows more of the format than those do.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "native.h"
 #include "structmember.h"
-
-enum { HEAD = 88, UNIT = 20, LEAST = 91, MOST = (4 << 20) + (64 << 10) };
-enum { MAGIC_V1 = (int32_t)0xDAA320A7u, CRC_MASK = 0x7FFFFFFF };
 
 /* Slots of a MessageExt, in the order of NAMES. */
 enum {
@@ -33,16 +24,6 @@ static PyTypeObject *message_type; /* MessageExt, once it is bound; owned */
 static allocfunc allocate;
 static Py_ssize_t offsets[SLOTS];
 static PyObject *one, *no_bytes;
-
-static uint64_t big(const unsigned char *at, int width)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < width; i++)
-        value = value << 8 | at[i];
-    return value;
-}
-static int32_t int_at(const unsigned char *at) { return (int32_t)big(at, 4); }
-static int64_t long_at(const unsigned char *at) { return (int64_t)big(at, 8); }
 
 static void put(PyObject *message, int slot, PyObject *value)
 {
@@ -242,20 +223,16 @@ static PyObject *parse_properties(PyObject *module, PyObject *data)
     return found;
 }
 
-static PyMethodDef methods[] = {
+PyMethodDef message_functions[] = {
     {"bind", bind, METH_O, bind_doc},
     {"read_run", read_run, METH_VARARGS, read_run_doc},
     {"parse_properties", parse_properties, METH_O, parse_doc},
     {NULL, NULL, 0, NULL},
 };
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_records", "Compiled loops of the store; see records.c.", -1, methods,
-    NULL, NULL, NULL, NULL,
-};
 
-PyMODINIT_FUNC PyInit__records(void)
+int prepare_messages(void)
 {
     one = PyLong_FromLong(1);
     no_bytes = PyBytes_FromStringAndSize("", 0);
-    return one && no_bytes ? PyModule_Create(&definition) : NULL;
+    return one && no_bytes ? 0 : -1;
 }

@@ -1,0 +1,19 @@
+/* The compiled module: the functions of all files beside this one. */
+#include "native.h"
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_compiled", "Compiled loops of the store.", -1, NULL,
+    NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__compiled(void)
+{
+    PyMethodDef *const tables[] = {message_functions};
+    if (prepare_messages() < 0)
+        return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    for (size_t i = 0; module != NULL && i < sizeof tables / sizeof tables[0]; i++)
+        if (PyModule_AddFunctions(module, tables[i]) < 0)
+            Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,30 @@
+/* What the files of the compiled module share. Each file is one loop with what belongs to it, and
+ * offers its functions as a table that module.c adds to the module.
+ *
+ * Only the limited API of Python 3.11: one build serves all later versions.
+ */
+#ifndef RMQCTL_NATIVE_H
+#define RMQCTL_NATIVE_H
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { HEAD = 88, UNIT = 20, LEAST = 91, MOST = (4 << 20) + (64 << 10) };
+enum { MAGIC_V1 = (int32_t)0xDAA320A7u, CRC_MASK = 0x7FFFFFFF };
+
+static inline uint64_t big(const unsigned char *at, int width)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < width; i++)
+        value = value << 8 | at[i];
+    return value;
+}
+static inline int32_t int_at(const unsigned char *at) { return (int32_t)big(at, 4); }
+static inline int64_t long_at(const unsigned char *at) { return (int64_t)big(at, 8); }
+
+extern PyMethodDef message_functions[]; /* messages.c */
+int prepare_messages(void);
+
+#endif
