@@ -3,6 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+def crc32(data: bytes | memoryview, /) -> int:
+    """The same as zlib.crc32."""
+
+def crc32_ways(data: bytes | memoryview, /) -> list[int]:
+    """The same by each way that this processor can go and that so many bytes can go."""
+
 def bind(message_class: type, /) -> None:
     """Say what messages are made of; once, before ``read_run``."""
 

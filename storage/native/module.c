@@ -8,7 +8,8 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__compiled(void)
 {
-    PyMethodDef *const tables[] = {message_functions};
+    PyMethodDef *const tables[] = {crc_functions, message_functions};
+    prepare_crc();
     if (prepare_messages() < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);

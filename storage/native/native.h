@@ -24,6 +24,10 @@ static inline uint64_t big(const unsigned char *at, int width)
 static inline int32_t int_at(const unsigned char *at) { return (int32_t)big(at, 4); }
 static inline int64_t long_at(const unsigned char *at) { return (int64_t)big(at, 8); }
 
+extern PyMethodDef crc_functions[]; /* crc.c */
+void prepare_crc(void);
+uint32_t crc32_of(const unsigned char *at, size_t length);
+
 extern PyMethodDef message_functions[]; /* messages.c */
 int prepare_messages(void);
 
