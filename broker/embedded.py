@@ -409,7 +409,7 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
             OffsetMovedEvents(self.config, store.put, store.now).note(request, next_offset)
 
     def _queues(self) -> list[tuple[str, int]]:
-        return self.view.queues()
+        return self.view.queues() if self._store is None else self._store.queues()
 
     def _log_end(self) -> int:
         return self.view.log_max_offset() if self._store is None else self._store.log_end

@@ -10,13 +10,33 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from client.producing.kinds import CommunicationMode, MessageType
 
 if TYPE_CHECKING:
     from broker.port.sending import SendResult
     from broker.port.transactions import LocalTransactionState
     from storage.model import Message, MessageExt, MessageQueue
+
+__all__ = [
+    "CONSUME_CONTEXT_TYPE",
+    "CheckForbiddenContext",
+    "CheckForbiddenHook",
+    "CommunicationMode",
+    "ConsumeMessageContext",
+    "ConsumeMessageHook",
+    "ConsumeReturnType",
+    "EndTransactionContext",
+    "EndTransactionHook",
+    "FilterMessageContext",
+    "FilterMessageHook",
+    "MessageType",
+    "SendMessageContext",
+    "SendMessageHook",
+    "call_hooks",
+]
 
 _Context = TypeVar("_Context")
 
@@ -24,23 +44,6 @@ logger: Final = logging.getLogger("rmqctl.client.hooks")
 
 CONSUME_CONTEXT_TYPE: Final = "ConsumeContextType"
 """Key in ``ConsumeMessageContext.props`` of a ConsumeReturnType's name (MixAll)."""
-
-
-class CommunicationMode(Enum):
-    """How a request is made: with an answer, with one later, or without."""
-
-    SYNC = "SYNC"
-    ASYNC = "ASYNC"
-    ONEWAY = "ONEWAY"
-
-
-class MessageType(IntEnum):
-    """What kind of message is sent (org.apache.rocketmq.common.message.MessageType)."""
-
-    Normal_Msg = 0
-    Trans_Msg_Half = 1
-    Trans_msg_Commit = 2
-    Delay_Msg = 3
 
 
 class ConsumeReturnType(IntEnum):

@@ -361,6 +361,11 @@ class MessageStore(ForkAware):
             self._view = StoreView(self.root, self.config, PageBounds(self._page))
         return self._view
 
+    def queues(self) -> list[tuple[str, int]]:
+        """As ``StoreView.queues``, without loading what reads messages."""
+        self._check_open()
+        return sorted(PageBounds(self._page).queues())
+
     @property
     def log_end(self) -> int:
         """Commit log offset behind the last whole record."""

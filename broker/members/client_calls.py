@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerSystemError
 
-from .letters import (
-    check_from,
-    check_json,
-    consumed_from,
-    members_of,
-    producers_of,
-    status_from,
-    status_json,
-)
+from .call_letters import check_from, check_json, consumed_from, status_from, status_json
+from .letters import members_of, producers_of
 from .notices import CHECK, Notices
 
 if TYPE_CHECKING:

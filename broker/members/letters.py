@@ -1,49 +1,26 @@
-"""What brokers of one store write to each other, in JSON and back.
+"""Which clients the processes of one store have, in JSON and back: ``members/NAME.json``.
 
-``members/NAME.json`` says which clients a process has; letters carry notices, questions and
-answers (storage.sharing.stations, broker.notices).
+What goes in letters beside is in call_letters.py (storage.sharing.stations, notices.py).
 """
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
 from broker.port.members import (
     ClientDescription,
-    ConsumeDirectlyResult,
-    ConsumeDirectlyStatus,
     ConsumerData,
     ConsumeType,
     MessageModel,
     SubscriptionData,
 )
 from broker.port.progress import ConsumeFromWhere
-from broker.port.transactions import CheckTransactionState
-from storage.model import MessageExt, MessageQueue
 from storage.sharing.stations import Said
 
 from .group_table import Member
 
 Json = dict[str, Any]
-
-_PLAIN: Final = (
-    "topic",
-    "flag",
-    "queue_id",
-    "queue_offset",
-    "commitlog_offset",
-    "store_size",
-    "body_crc",
-    "sys_flag",
-    "born_timestamp",
-    "store_timestamp",
-    "reconsume_times",
-    "prepared_transaction_offset",
-    "version",
-)
-_BYTES: Final = ("stored_body", "property_bytes", "born_host_bytes", "store_host_bytes")
 
 
 def members_of(said: Said, group: str) -> Iterator[Member]:
@@ -103,46 +80,3 @@ def consumer_from(group: str, value: Json) -> ConsumerData:
             for topic, text, tags, codes, *rest in value["subscriptions"]
         ),
     )
-
-
-def message_json(message: MessageExt) -> Json:
-    """Write a message, with properties and body that were changed since it was read."""
-    value: Json = {name: getattr(message, name) for name in _PLAIN}
-    value.update({name: b64encode(getattr(message, name)).decode() for name in _BYTES})
-    value["properties"] = message.properties
-    return value
-
-
-def message_from(value: Mapping[str, Any]) -> MessageExt:
-    """Read what ``message_json`` wrote."""
-    fields = {name: value[name] for name in _PLAIN}
-    fields.update({name: b64decode(value[name]) for name in _BYTES})
-    message = MessageExt(**fields)
-    message.properties = dict(value["properties"])
-    return message
-
-
-def check_json(request: CheckTransactionState) -> Json:
-    """Write a question about a half message."""
-    return {**request._asdict(), "message": message_json(request.message)}
-
-
-def check_from(value: Mapping[str, Any]) -> CheckTransactionState:
-    """Read what ``check_json`` wrote."""
-    return CheckTransactionState(**{**value, "message": message_from(value["message"])})
-
-
-def status_json(status: Mapping[MessageQueue, int]) -> list[list[Any]]:
-    """Write offsets by queue."""
-    return [[*queue, offset] for queue, offset in status.items()]
-
-
-def status_from(value: list[list[Any]]) -> dict[MessageQueue, int]:
-    """Read what ``status_json`` wrote."""
-    return {MessageQueue(*queue): offset for *queue, offset in value}
-
-
-def consumed_from(value: Mapping[str, Any]) -> ConsumeDirectlyResult:
-    """Read a result that went as a plain dict."""
-    status = ConsumeDirectlyStatus(value["consume_result"])
-    return ConsumeDirectlyResult(**{**value, "consume_result": status})

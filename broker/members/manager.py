@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,6 @@ from broker.errors import (
 from broker.port.members import MessageModel
 from storage.model import retry_topic
 
-from .client_calls import ClientCalls
 from .group_table import GroupTable, group_table, is_expired
 from .letters import consumer_json, groups_of, members_of
 from .notices import CHECK, MEMBERS, RESET, Notices
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
     from broker.tables.topics import TopicManager
     from storage.model import MessageExt, MessageQueue
     from storage.sharing.stations import Letter, Said
+
+    from .client_calls import ClientCalls
 
 logger = logging.getLogger("rmqctl.broker")
 
@@ -104,7 +105,14 @@ class MemberManager:
         self.notices = Notices(
             root, self._on_notice, lambda question: self.calls.answer(question), self._on_deaths
         )
-        self.calls = ClientCalls(self.notices, self._handler, read_message)
+        self._read_message = read_message
+
+    @cached_property
+    def calls(self) -> ClientCalls:
+        """Questions to single clients; loaded with the first one."""
+        from .client_calls import ClientCalls
+
+        return ClientCalls(self.notices, self._handler, self._read_message)
 
     # -- joining and leaving ------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Callable, Iterable
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -125,6 +124,8 @@ class QueueLocks:
 
 def _byte(queue: MessageQueue) -> int:
     """Give the queue's place in the file of its group; 31 bits of a hash keep topics apart."""
+    from hashlib import blake2b  # loads OpenSSL, which a producer does not need
+
     digest = blake2b(queue.topic.encode(), digest_size=8).digest()
     topic = int.from_bytes(digest, "big") >> (64 - _TOPIC_BITS)
     return (topic << _QUEUE_ID_BITS) + queue.queue_id

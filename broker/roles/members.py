@@ -48,11 +48,13 @@ class MembersRole:
         from broker.members.manager import MemberManager
         from storage.store import now_ms
 
+        # The view is loaded by whoever reads: a producer alone does not.
+        store = self._store
         return MemberManager(
-            self.view.root,
+            self.view.root if store is None else store.root,
             self._topics,
             self._groups,
-            now=now_ms if self._store is None else self._store.now,
+            now=now_ms if store is None else store.now,
             progress_of=lambda *queue: self._progress.query(*queue).offset,
             adopt_progress=lambda stations: self._progress.adopt(stations),
             read_message=lambda offset: self.view.look_message_by_offset(offset),

@@ -12,15 +12,6 @@ from broker.port.sending import SendOptions, SendResult
 from broker.sending.compression import compress_body
 from broker.validation import check_message, check_messages
 from client.errors import UNANSWERED, RemotingTimeoutError
-from client.hooks import (
-    CheckForbiddenContext,
-    CheckForbiddenHook,
-    CommunicationMode,
-    MessageType,
-    SendMessageContext,
-    SendMessageHook,
-    call_hooks,
-)
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
 from storage.format.sys_flag import MessageSysFlag
@@ -36,8 +27,10 @@ from storage.model import (
 )
 
 from .batch import check_batch, encoded_size, fits
+from .kinds import CommunicationMode, MessageType
 
 if TYPE_CHECKING:
+    from client.hooks import CheckForbiddenHook, SendMessageContext, SendMessageHook
     from client.runtime.routes import Routes
     from client.timing import Clock
 
@@ -112,6 +105,10 @@ class SendKernel:
         self, outgoing: Outgoing, queue: MessageQueue, mode: CommunicationMode
     ) -> SendMessageContext | None:
         """Ask whether the message is forbidden, and call the hooks before; None without hooks."""
+        if not self.check_forbidden_hooks and not self.send_hooks:
+            return None
+        from client.hooks import CheckForbiddenContext, SendMessageContext, call_hooks
+
         for check in self.check_forbidden_hooks:
             check.check_forbidden(
                 CheckForbiddenContext(
@@ -145,6 +142,8 @@ class SendKernel:
     ) -> None:
         """Call the hooks after."""
         if context is not None:
+            from client.hooks import call_hooks
+
             context.send_result, context.error = result, error
             call_hooks((hook.send_message_after for hook in self.send_hooks), context)
 

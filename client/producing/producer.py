@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from broker.validation import check_group
 from client.errors import ClientStateError, GroupRegisteredError, TooManyAsyncSendsError
-from client.hooks import CheckForbiddenHook, SendMessageHook
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER, ClientManager
 from client.runtime.own_broker import open_own_broker
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from broker.api import Broker
     from broker.port.sending import SendResult
     from broker.port.transactions import CheckTransactionState
+    from client.hooks import CheckForbiddenHook, SendMessageHook
     from client.runtime.instance import ClientInstance
     from client.tracing.dispatcher import TraceDispatcher
     from storage.model import Message, MessageQueue

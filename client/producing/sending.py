@@ -27,9 +27,10 @@ from client.errors import (
     SendFailedError,
     SendTimeoutError,
 )
-from client.hooks import CommunicationMode
 from storage.errors import GateTimeoutError
 from storage.model import Message, MessageQueue
+
+from .kinds import CommunicationMode
 
 if TYPE_CHECKING:
     from client.runtime.routes import Routes

@@ -81,6 +81,14 @@ class MappedFile:
         """
         self._fs.write(self.fd, bytes(end - start), start)
 
+    def expect_nothing_to_read(self) -> None:
+        """Have the kernel make pages of this new file one by one, as they are stored to.
+
+        It would read ahead, and fill megabytes of memory with the zeros of a file that has
+        nothing in it yet: milliseconds for the first store.
+        """
+        self.map.madvise(mmap.MADV_RANDOM)
+
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
         """Write through the descriptor: best for many bytes; visible in all maps at once."""
         self._fs.write(self.fd, data, position)

@@ -143,6 +143,7 @@ class MappedFileQueue:
         self._fs.sync_dir(self.directory)
         created = self.at(file_from_offset)
         assert created is not None
+        created.expect_nothing_to_read()
         return created
 
     def forget(self, file_from_offset: int) -> None:

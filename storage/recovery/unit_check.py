@@ -101,10 +101,10 @@ def records_to_dispatch(walked: Runs, heads: list[Heads], queues: QueueRecovery)
     may be missing, and those that get none are among the result: they are looked at one by one.
     ``heads`` are those of the runs; the last ones may have more than is left of their run.
     """
-    import numpy as np
-
     if not walked:
         return []
+    import numpy as np
+
     units = queues.units_from(walked[0][0])
     units = units[np.argsort(units["offset"], kind="stable")]
     places = np.append(units["offset"], [-1, -1])  # nobody's, so that there is always a next one

@@ -18,7 +18,6 @@ Names are new for each station, so whoever has seen one dead may act on that for
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import socket
@@ -109,6 +108,8 @@ class Stations:
         staged = letters / (_STAGED + file)
         content = json.dumps(letter, separators=(",", ":")).encode()
         if once:
+            import hashlib  # 3 ms that a process alone on its store does not need
+
             file = _ONCE + hashlib.sha256(content).hexdigest()
         try:
             staged.write_bytes(content)

@@ -289,6 +289,7 @@ class IndexWriter:
         self._page.words[Word.INDEX_FILE] = name
         file = self._current()
         assert file is not None
+        file.expect_nothing_to_read()
         return file
 
     def _restore(self) -> bool:
