@@ -1,6 +1,5 @@
-/* The two loops that consumers spend their time in: records of a log into messages, and property
- * bytes into a dict. The pure forms are RecordReader.read_run of storage/reading/record_reader.py
- * and parse_properties of storage/format/properties.py; a test holds both against each other.
+/* Records of a log into messages: the loop that consumers spend their time in. The pure forms are
+ * read_run and look of storage/reading/record_reader.py; a test holds both against each other.
  * Nothing here knows more of the format than those do.
  */
 #include "native.h"
@@ -19,6 +18,8 @@ static const char *const NAMES[SLOTS] = {
     "store_timestamp", "store_host_bytes", "reconsume_times", "prepared_transaction_offset",
     "version", "added_property_bytes", "_body", "_properties",
 };
+
+enum { HOST = 8, CACHE_LINE = 64, FETCHED = 4096 };
 
 static PyTypeObject *message_type; /* MessageExt, once it is bound; owned */
 static allocfunc allocate;
@@ -84,41 +85,74 @@ static PyObject *bind(PyObject *module, PyObject *type)
     Py_RETURN_NONE;
 }
 
-/* One message, or NULL: without an error if the record is none of the usual ones. */
-static PyObject *read_one(const unsigned char *record, int32_t size, int64_t offset, PyObject *topic,
-                          const unsigned char *field, Py_ssize_t field_size, int32_t queue_id,
-                          int64_t queue_offset, PyObject *crc_of, int32_t unusual)
+/* What records next to each other mostly have in common: made once, and shared by messages. */
+static struct {
+    int64_t value;
+    PyObject *number;
+} last_times[2];
+static PyObject *last_hosts[2];
+static PyObject *last_topic;
+
+static int put_time(PyObject *message, int slot, int which, int64_t value)
 {
-    int32_t body_length = int_at(record + 84), sys_flag = int_at(record + 36);
-    if (int_at(record) != size || int_at(record + 4) != MAGIC_V1 || int_at(record + 12) != queue_id
-        || long_at(record + 20) != queue_offset || long_at(record + 28) != offset
-        || (sys_flag & unusual) || body_length < 0
-        || (int64_t)HEAD + body_length + field_size + 2 > size)
-        return NULL;
-    const unsigned char *rest = record + HEAD + body_length, *properties = rest + field_size + 2;
-    Py_ssize_t length = record + size - properties;
-    if (memcmp(rest, field, field_size) || (Py_ssize_t)big(properties - 2, 2) != length)
-        return NULL;
-    PyObject *body = PyBytes_FromStringAndSize((const char *)record + HEAD, body_length);
-    if (body == NULL)
-        return NULL;
-    PyObject *sum = PyObject_CallFunctionObjArgs(crc_of, body, NULL);
-    if (sum == NULL) {
-        Py_DECREF(body);
-        return NULL;
+    if (last_times[which].number == NULL || last_times[which].value != value) {
+        PyObject *number = PyLong_FromLongLong(value);
+        if (number == NULL)
+            return 0;
+        Py_XDECREF(last_times[which].number);
+        last_times[which].number = number;
+        last_times[which].value = value;
     }
-    unsigned long crc = PyLong_AsUnsignedLong(sum);
-    Py_DECREF(sum);
-    if (PyErr_Occurred() || (int32_t)(crc & CRC_MASK) != int_at(record + 8)) {
-        Py_DECREF(body);
-        return NULL;
+    Py_INCREF(last_times[which].number);
+    put(message, slot, last_times[which].number);
+    return 1;
+}
+static int put_host(PyObject *message, int slot, int which, const unsigned char *at)
+{
+    PyObject *last = last_hosts[which];
+    if (last == NULL || memcmp(PyBytes_AsString(last), at, HOST)) {
+        PyObject *host = PyBytes_FromStringAndSize((const char *)at, HOST);
+        if (host == NULL)
+            return 0;
+        Py_XDECREF(last);
+        last = last_hosts[which] = host;
     }
+    Py_INCREF(last);
+    put(message, slot, last);
+    return 1;
+}
+/* The text of a topic field; a new reference. */
+static PyObject *topic_at(const unsigned char *at, Py_ssize_t length)
+{
+    Py_ssize_t known = -1;
+    const char *text = last_topic ? PyUnicode_AsUTF8AndSize(last_topic, &known) : NULL;
+    if (last_topic != NULL && text == NULL)
+        PyErr_Clear(); /* no memory: as if it was another one */
+    if (text == NULL || known != length || memcmp(text, at, length)) {
+        PyObject *topic = PyUnicode_DecodeUTF8((const char *)at, length, "replace");
+        if (topic == NULL)
+            return NULL;
+        Py_XDECREF(last_topic);
+        last_topic = topic;
+    }
+    Py_INCREF(last_topic);
+    return last_topic;
+}
+
+/* Have the processor bring a record closer while another one is looked at. */
+static void fetch(const unsigned char *record, int32_t size)
+{
+    for (int32_t at = 0; at < size && at < FETCHED; at += CACHE_LINE)
+        __builtin_prefetch(record + at);
+}
+
+/* A message of a record whose lengths and checksum are right; ``topic`` is borrowed. */
+static PyObject *message_of(const unsigned char *record, int32_t size, PyObject *topic,
+                            int32_t body_length, const unsigned char *properties)
+{
     PyObject *message = allocate(message_type, 0);
-    if (message == NULL) {
-        Py_DECREF(body);
+    if (message == NULL)
         return NULL;
-    }
-    put(message, STORED_BODY, body);
     Py_INCREF(topic);
     put(message, TOPIC, topic);
     Py_INCREF(one);
@@ -129,37 +163,65 @@ static PyObject *read_one(const unsigned char *record, int32_t size, int64_t off
     put(message, BODY, Py_None);
     Py_INCREF(Py_None);
     put(message, PROPERTIES, Py_None);
-    if (put_long(message, QUEUE_ID, queue_id) && put_long(message, QUEUE_OFFSET, queue_offset)
-        && put_long(message, COMMITLOG_OFFSET, offset) && put_long(message, STORE_SIZE, size)
-        && put_long(message, BODY_CRC, int_at(record + 8))
-        && put_long(message, FLAG, int_at(record + 16)) && put_long(message, SYS_FLAG, sys_flag)
-        && put_long(message, BORN_TIMESTAMP, long_at(record + 40))
-        && put_bytes(message, BORN_HOST_BYTES, record + 48, 8)
-        && put_long(message, STORE_TIMESTAMP, long_at(record + 56))
-        && put_bytes(message, STORE_HOST_BYTES, record + 64, 8)
+    if (put_long(message, QUEUE_ID, int_at(record + 12))
+        && put_long(message, QUEUE_OFFSET, long_at(record + 20))
+        && put_long(message, COMMITLOG_OFFSET, long_at(record + 28))
+        && put_long(message, STORE_SIZE, size) && put_long(message, BODY_CRC, int_at(record + 8))
+        && put_long(message, FLAG, int_at(record + 16))
+        && put_long(message, SYS_FLAG, int_at(record + 36))
+        && put_time(message, BORN_TIMESTAMP, 0, long_at(record + 40))
+        && put_host(message, BORN_HOST_BYTES, 0, record + 48)
+        && put_time(message, STORE_TIMESTAMP, 1, long_at(record + 56))
+        && put_host(message, STORE_HOST_BYTES, 1, record + 64)
         && put_long(message, RECONSUME_TIMES, int_at(record + 72))
         && put_long(message, PREPARED_TRANSACTION_OFFSET, long_at(record + 76))
-        && put_bytes(message, PROPERTY_BYTES, properties, length))
+        && put_bytes(message, STORED_BODY, record + HEAD, body_length)
+        && put_bytes(message, PROPERTY_BYTES, properties, record + size - properties))
         return message;
     Py_DECREF(message);
     return NULL;
 }
 
+static int has_sum(const unsigned char *record, int32_t body_length)
+{
+    return (int32_t)(crc32_of(record + HEAD, body_length) & CRC_MASK) == int_at(record + 8);
+}
+
+/* One message, or NULL: without an error if the record is none of the usual ones. */
+static PyObject *read_one(const unsigned char *record, int32_t size, int64_t offset, PyObject *topic,
+                          const unsigned char *field, Py_ssize_t field_size, int32_t queue_id,
+                          int64_t queue_offset, int32_t unusual)
+{
+    int32_t body_length = int_at(record + 84);
+    if (int_at(record) != size || int_at(record + 4) != MAGIC_V1 || int_at(record + 12) != queue_id
+        || long_at(record + 20) != queue_offset || long_at(record + 28) != offset
+        || (int_at(record + 36) & unusual) || body_length < 0
+        || (int64_t)HEAD + body_length + field_size + 2 > size)
+        return NULL;
+    const unsigned char *rest = record + HEAD + body_length, *properties = rest + field_size + 2;
+    if (memcmp(rest, field, field_size)
+        || (Py_ssize_t)big(properties - 2, 2) != record + size - properties
+        || !has_sum(record, body_length))
+        return NULL;
+    return message_of(record, size, topic, body_length, properties);
+}
+
 PyDoc_STRVAR(read_run_doc,
              "read_run(units, log, first, topic, field, queue_id, queue_offset, count, byte_limit,"
-             " crc32, unusual)\n\n"
-             "Messages of the units whose records lie in one log file that begins at ``first``.\n\n"
+             " unusual)\n\n"
+             "Messages of the units whose records lie in one log file that begins at ``first``,\n"
+             "and how many bytes these records have.\n\n"
              "Ends before whatever is unusual, as RecordReader.read_run says.");
 static PyObject *read_run(PyObject *module, PyObject *args)
 {
     Py_buffer units, log, field;
-    PyObject *topic, *crc_of, *found = NULL;
-    long long first, queue_offset, byte_limit;
+    PyObject *topic, *found = NULL;
+    long long first, queue_offset, byte_limit, total = 0;
     int queue_id, unusual;
     Py_ssize_t count;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*LUy*iLnLOi", &units, &log, &first, &topic, &field, &queue_id,
-                          &queue_offset, &count, &byte_limit, &crc_of, &unusual))
+    if (!PyArg_ParseTuple(args, "y*y*LUy*iLnLi", &units, &log, &first, &topic, &field, &queue_id,
+                          &queue_offset, &count, &byte_limit, &unusual))
         return NULL;
     if (message_type == NULL)
         PyErr_SetString(PyExc_RuntimeError, "bind comes first");
@@ -172,11 +234,16 @@ static PyObject *read_run(PyObject *module, PyObject *args)
         int32_t size = int_at(unit + 8);
         if (position < 0 || size < LEAST || size > MOST || position > log.len - size)
             break;
-        if (number && (size > byte_limit || number == count))
+        if (number && (size > byte_limit - total || number == count))
             break;
+        if ((number + 2) * UNIT <= units.len) {
+            int64_t next = long_at(unit + UNIT) - first;
+            int32_t next_size = int_at(unit + UNIT + 8);
+            if (next >= 0 && next_size > 0 && next <= log.len - next_size)
+                fetch((const unsigned char *)log.buf + next, next_size);
+        }
         PyObject *message = read_one((const unsigned char *)log.buf + position, size, offset, topic,
-                                     field.buf, field.len, queue_id, queue_offset + number, crc_of,
-                                     unusual);
+                                     field.buf, field.len, queue_id, queue_offset + number, unusual);
         if (message == NULL) {
             if (PyErr_Occurred())
                 Py_CLEAR(found);
@@ -186,47 +253,61 @@ static PyObject *read_run(PyObject *module, PyObject *args)
         Py_DECREF(message);
         if (failed)
             Py_CLEAR(found);
-        byte_limit -= size;
+        total += size;
     }
     PyBuffer_Release(&units);
     PyBuffer_Release(&log);
     PyBuffer_Release(&field);
-    return found;
+    return found ? Py_BuildValue("NL", found, total) : NULL;
 }
 
-PyDoc_STRVAR(parse_doc, "parse_properties(data)\n\nSee storage.format.properties.");
-static PyObject *parse_properties(PyObject *module, PyObject *data)
+PyDoc_STRVAR(read_at_doc,
+             "read_at(log, position, limit, offset, unusual)\n\n"
+             "The message whose record begins at ``position`` of a log file and ends at ``limit``\n"
+             "or before, None if it is none of the usual ones, or not the one of ``offset``.\n"
+             "See RecordReader.look.");
+static PyObject *read_at(PyObject *module, PyObject *args)
 {
-    char *at;
-    Py_ssize_t length;
+    Py_buffer log;
+    Py_ssize_t position, limit;
+    long long offset;
+    int unusual;
     (void)module;
-    if (PyBytes_AsStringAndSize(data, &at, &length) < 0)
+    if (!PyArg_ParseTuple(args, "y*nnLi", &log, &position, &limit, &offset, &unusual))
         return NULL;
-    PyObject *found = PyDict_New();
-    const char *end = at + length;
-    while (found != NULL && at < end) {
-        const char *behind = memchr(at, 2, end - at);
-        if (behind == NULL)
-            behind = end;
-        const char *name_end = memchr(at, 1, behind - at);
-        if (name_end != NULL && name_end > at && name_end + 1 < behind) {
-            PyObject *name = PyUnicode_DecodeUTF8(at, name_end - at, "replace");
-            PyObject *value =
-                name ? PyUnicode_DecodeUTF8(name_end + 1, behind - name_end - 1, "replace") : NULL;
-            if (value == NULL || PyDict_SetItem(found, name, value) < 0)
-                Py_CLEAR(found);
-            Py_XDECREF(name);
-            Py_XDECREF(value);
+    PyObject *message = NULL, *topic;
+    if (message_type == NULL)
+        PyErr_SetString(PyExc_RuntimeError, "bind comes first");
+    else if (limit <= log.len && position >= 0 && position <= limit - LEAST) {
+        const unsigned char *record = (const unsigned char *)log.buf + position;
+        int32_t size = int_at(record);
+        int32_t body_length = int_at(record + 84);
+        int fits = size >= LEAST && size <= MOST && size <= limit - position
+                   && int_at(record + 4) == MAGIC_V1 && long_at(record + 28) == offset
+                   && !(int_at(record + 36) & unusual) && body_length >= 0
+                   && body_length <= size - LEAST;
+        if (fits) {
+            const unsigned char *field = record + HEAD + body_length;
+            int32_t length = *field, rest = size - LEAST - body_length - length;
+            const unsigned char *properties = field + 1 + length + 2;
+            if (length < 128 && rest >= 0 && (int32_t)big(properties - 2, 2) == rest && rest < 32768
+                && (!body_length || has_sum(record, body_length))
+                && (topic = topic_at(field + 1, length)) != NULL) {
+                message = message_of(record, size, topic, body_length, properties);
+                Py_DECREF(topic);
+            }
         }
-        at = (char *)behind + 1;
     }
-    return found;
+    PyBuffer_Release(&log);
+    if (message == NULL && !PyErr_Occurred())
+        Py_RETURN_NONE;
+    return message;
 }
 
 PyMethodDef message_functions[] = {
     {"bind", bind, METH_O, bind_doc},
     {"read_run", read_run, METH_VARARGS, read_run_doc},
-    {"parse_properties", parse_properties, METH_O, parse_doc},
+    {"read_at", read_at, METH_VARARGS, read_at_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -8,7 +8,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__compiled(void)
 {
-    PyMethodDef *const tables[] = {crc_functions, message_functions};
+    PyMethodDef *const tables[] = {crc_functions, message_functions, property_text_functions};
     prepare_crc();
     if (prepare_messages() < 0)
         return NULL;

@@ -31,4 +31,6 @@ uint32_t crc32_of(const unsigned char *at, size_t length);
 extern PyMethodDef message_functions[]; /* messages.c */
 int prepare_messages(void);
 
+extern PyMethodDef property_text_functions[]; /* property_text.c */
+
 #endif

@@ -71,8 +71,7 @@ class MessageReader:
         messages: list[MessageExt] = []
         total = 0
         if tags is None:  # the usual case: nothing but plain records
-            messages = self._records.read_run(units, key, offset, limit, byte_limit)
-            total = sum([message.store_size for message in messages])
+            messages, total = self._records.read_run(units, key, offset, limit, byte_limit)
             unpacked = CQ_STORE_UNIT.iter_unpack(units[len(messages) * CQ_STORE_UNIT_SIZE :])
         next_file = -1
         number = len(messages) - 1

@@ -81,7 +81,7 @@ class RecordReader:
         Also None where the log's file is missing. Never reads more than the record can be.
         """
         unit = CQ_STORE_UNIT.pack(offset, size, 0)
-        for message in self.read_run(unit, key, queue_offset, 1, 0):
+        for message in self.read_run(unit, key, queue_offset, 1, 0)[0]:
             return message
         position = offset % self._file_size
         file = self._log.at(offset - position)
@@ -93,24 +93,24 @@ class RecordReader:
 
     def read_run(
         self, units: bytes, key: QueueKey, queue_offset: int, count: int, byte_limit: int
-    ) -> list[MessageExt]:
+    ) -> tuple[list[MessageExt], int]:
         """Read records of one log file as long as they are usual ones that agree with their units.
 
         Ends before whatever :meth:`read` must look at more closely, after ``count`` messages, and
         where their records would exceed ``byte_limit``; the first one always fits. It is
-        :meth:`read` for each, without a call for each.
+        :meth:`read` for each, without a call for each. Gives the bytes of the records, too.
         """
         compiled, field = native.compiled, key.topic_field
         if field is None or not units:
-            return []
+            return [], 0
         if compiled is None:
             return self._read_run(units, key, field, queue_offset, count, byte_limit)
         (offset,) = _LONG.unpack_from(units)
         first = offset - offset % self._file_size
         file = self._open_files.get(first) or self._log.at(first)
         if file is None:
-            return []
-        found: list[MessageExt] = compiled.read_run(
+            return [], 0
+        found: tuple[list[MessageExt], int] = compiled.read_run(
             units,
             file.view,
             first,
@@ -120,7 +120,6 @@ class RecordReader:
             queue_offset,
             count,
             byte_limit,
-            self._crc_of,
             _UNUSUAL,
         )
         return found
@@ -133,7 +132,7 @@ class RecordReader:
         queue_offset: int,
         count: int,
         byte_limit: int,
-    ) -> list[MessageExt]:
+    ) -> tuple[list[MessageExt], int]:
         """The pure form of ``read_run`` of storage/native/messages.c."""
         messages: list[MessageExt] = []
         topic, wanted_queue_id, field_size = key.topic, key.queue_id, len(field) + 2
@@ -220,16 +219,29 @@ class RecordReader:
             messages.append(message)
             queue_offset += 1
             left -= size
-        return messages
+        return messages, byte_limit - left
 
     def look(self, offset: int, log_end: int) -> MessageExt | None:
         """Read the record that begins at ``offset``, None if there is no whole one before
         ``log_end`` (DefaultMessageStore.lookMessageByOffset)."""
+        if not 0 <= offset < log_end:
+            return None
         position = offset % self._file_size
-        file = self._log.at(offset - position) if 0 <= offset < log_end else None
+        first = offset - position
+        file = self._open_files.get(first) or self._log.at(first)
         if file is None:
             return None
-        limit = min(file.length, log_end - (offset - position))
+        limit = min(file.length, log_end - first)
+        compiled = native.compiled
+        if compiled is not None:
+            found: MessageExt | None
+            found = compiled.read_at(file.view, position, limit, offset, _UNUSUAL)
+            if found is not None:
+                return found
+        return self._look(file, position, limit, offset)
+
+    def _look(self, file: ReadMap, position: int, limit: int, offset: int) -> MessageExt | None:
+        """The pure form of ``read_at`` of storage/native/messages.c, and for unusual records."""
         if limit - position < MIN_RECORD_SIZE:
             return None
         (size,) = _INT.unpack_from(file.view, position)

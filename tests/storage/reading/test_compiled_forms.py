@@ -15,13 +15,15 @@ from hatch_build import compile_native
 from storage.format.properties import parse_properties_pure
 from storage.format.unit import CQ_STORE_UNIT
 from storage.model import MessageExt
-from storage.reading.record_reader import QueueKey
+from storage.reading.record_reader import _UNUSUAL as UNUSUAL, QueueKey
 from storage.readonly import StoreView
 from tests.support.compiled import compiled, needs_compiled
 from tests.support.hand_made import TINY, HandMade
 
 ROOT = Path(__file__).parents[3]
 CONFIG = TINY.with_(mapped_file_size_consume_queue=2000, mapped_file_size_commit_log=4096)
+if compiled is not None:
+    compiled.bind(MessageExt)
 FIELDS = [name for name in (*MessageExt.__slots__, "topic", "flag") if name != "_added"]
 
 
@@ -69,13 +71,36 @@ MESSAGES = st.lists(
 )
 
 
-@needs_compiled
-@settings(
+DAMAGE = st.lists(st.tuples(st.integers(0, 8000), st.integers(0, 255)), max_size=3)
+in_one_folder = settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+
+
+def damaged_store(
+    root: Path,
+    messages: list[tuple[str, int, bytes, str | None, int]],
+    damage: list[tuple[int, int]],
+) -> HandMade:
+    made = HandMade(CONFIG)
+    for topic, queue_id, body, tags, version in messages:
+        made.put(topic, queue_id, body, tags=tags, version=version)
+    made.write(root)
+    files = sorted((root / "commitlog").iterdir())
+    for place, value in damage:
+        number, at = divmod(place, 4096)
+        if number < len(files):
+            with files[number].open("r+b") as file:
+                file.seek(at)
+                file.write(bytes((value,)))
+    return made
+
+
+@needs_compiled
+@in_one_folder
 @given(
     messages=MESSAGES,
-    damage=st.lists(st.tuples(st.integers(0, 8000), st.integers(0, 255)), max_size=3),
+    damage=DAMAGE,
     start=st.integers(0, 10),
     count=st.integers(1, 33),
     byte_limit=st.integers(0, 4000),
@@ -89,17 +114,7 @@ def test_runs_of_records_are_read_alike(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     root = tmp_path_factory.mktemp("compiled") / "store"
-    made = HandMade(CONFIG)
-    for topic, queue_id, body, tags, version in messages:
-        made.put(topic, queue_id, body, tags=tags, version=version)
-    made.write(root)
-    files = sorted((root / "commitlog").iterdir())
-    for place, value in damage:
-        number, at = divmod(place, 4096)
-        if number < len(files):
-            with files[number].open("r+b") as file:
-                file.seek(at)
-                file.write(bytes((value,)))
+    made = damaged_store(root, messages, damage)
     with StoreView.open(root, CONFIG) as view:
         for topic, queue_id in {(m.topic, m.queue_id) for m in made.messages}:
             behind = view.max_offset_in_queue(topic, queue_id)
@@ -107,9 +122,46 @@ def test_runs_of_records_are_read_alike(
             reader, key = view._records, QueueKey(topic, queue_id)
             if key.topic_field is None or len(data) < CQ_STORE_UNIT.size:
                 continue
-            found = reader.read_run(data, key, start, count, byte_limit)
-            pure = reader._read_run(data, key, key.topic_field, start, count, byte_limit)
+            found, size = reader.read_run(data, key, start, count, byte_limit)
+            pure, pure_size = reader._read_run(data, key, key.topic_field, start, count, byte_limit)
             assert [values(message) for message in found] == [values(m) for m in pure]
+            assert size == pure_size
+
+
+@needs_compiled
+@in_one_folder
+@given(messages=MESSAGES, damage=DAMAGE, cut=st.integers(0, 300))
+def test_single_records_are_read_alike(
+    messages: list[tuple[str, int, bytes, str | None, int]],
+    damage: list[tuple[int, int]],
+    cut: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    root = tmp_path_factory.mktemp("compiled") / "store"
+    made = damaged_store(root, messages, damage)
+    with StoreView.open(root, CONFIG) as view:
+        reader = view._records
+        for message, (*_, version) in zip(made.messages, messages, strict=True):
+            offset = message.commitlog_offset
+            position = offset % 4096
+            file = view._files.log.at(offset - position)
+            assert file is not None
+            for limit in (4096, position + message.size, position + cut):
+                found = compiled.read_at(file.view, position, limit, offset, UNUSUAL)
+                pure = reader._look(file, position, limit, offset)
+                plain = not damage and version == 1 and limit - position > cut
+                assert found is not None or not plain
+                if found is not None:
+                    assert pure is not None
+                    assert values(found) == values(pure)
+            assert compiled.read_at(file.view, position, 4096, offset + 1, UNUSUAL) is None
+
+
+@needs_compiled
+@pytest.mark.parametrize(("position", "limit"), [(-1, 4096), (4096, 4096), (0, 5000), (9999, 1)])
+def test_nothing_is_read_outside_of_a_file(position: int, limit: int) -> None:
+    log = memoryview(b"\0" * 4096)
+    assert compiled.read_at(log, position, limit, position, UNUSUAL) is None
 
 
 def values(message: MessageExt) -> list[object]:
