@@ -149,11 +149,14 @@ class Message:
         self.topic = topic
         self.body = body
         self.flag = flag
-        self.properties = dict(properties) if properties else {}
+        own = self.properties = dict(properties) if properties else {}
         if tags:
-            self.tags = tags
+            own[PROPERTY_TAGS] = tags
         if keys:
-            self.keys = keys
+            if isinstance(keys, str):
+                own[PROPERTY_KEYS] = keys
+            else:
+                self.keys = keys
         if delay_time_level:
             self.delay_time_level = delay_time_level
 

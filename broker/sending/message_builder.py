@@ -14,7 +14,7 @@ of its properties stay as they are unless something in them changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import MessageIllegalError, NoPermissionError
@@ -22,6 +22,7 @@ from broker.validation import check_body_size, check_properties, check_propertie
 from storage.errors import InvalidMessageError
 from storage.format.delay import capped_level, delay_ms
 from storage.format.encode import MessageInner
+from storage.format.plain import inner_message, inner_messages
 from storage.format.properties import encode_properties
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
@@ -70,6 +71,15 @@ class Schedule(NamedTuple):
 NOT_DELAYED = Schedule(0, -1)
 
 
+class Items(NamedTuple):
+    """The messages of a batch as they are stored, and their ids."""
+
+    inners: list[MessageInner]
+    msg_ids: list[str]
+    size: int
+    """Bytes of bodies and properties."""
+
+
 class MessageBuilder:
     """Makes the store's messages. Holds settings only; safe for threads."""
 
@@ -80,6 +90,9 @@ class MessageBuilder:
         self._reject_transactions = config.reject_transaction_message
         self._delays_ms = delays_ms
         self._max_message_size = max_message_size
+        cluster = {PROPERTY_CLUSTER: self._cluster}
+        self._added = self.encode(cluster)
+        self._added_to_items = self.encode({PROPERTY_WAIT_STORE_MSG_OK: _WAIT, **cluster})
 
     def build(
         self, message: Message, topic: str, queue_id: int, unique_id: str, origin: Origin
@@ -88,6 +101,17 @@ class MessageBuilder:
 
         ``unique_id`` is used if the message has none. Raises MessageIllegalError.
         """
+        plain = inner_message(
+            topic, queue_id, self._added, self._max_message_size, origin, message, unique_id
+        )
+        if plain is not None:
+            return plain
+        return self.build_any(message, topic, queue_id, unique_id, origin)
+
+    def build_any(
+        self, message: Message, topic: str, queue_id: int, unique_id: str, origin: Origin
+    ) -> tuple[MessageInner, str]:
+        """Do what ``build`` does in the general way."""
         check_body_size(message.body, self._max_message_size)
         properties = dict(message.properties)
         schedule = self.schedule(properties)
@@ -111,12 +135,35 @@ class MessageBuilder:
         return self._inner(message, topic, queue_id, properties, origin, schedule), unique_id
 
     def build_items(
-        self, messages: Sequence[Message], queue_id: int, unique_ids: Sequence[str], origin: Origin
-    ) -> tuple[list[MessageInner], list[str]]:
-        """Make the messages of a batch; gives them and their msg_ids. Raises MessageIllegalError.
+        self,
+        messages: Sequence[Message],
+        queue_id: int,
+        unique_ids: Callable[[], Sequence[str]],
+        origin: Origin,
+    ) -> Items:
+        """Make the messages of a batch, all of one topic. Raises MessageIllegalError.
 
-        ``unique_ids[i]`` is for message i if it has none.
+        ``unique_ids`` is asked if one may have none: id i is for message i.
         """
+        given = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX in messages[0].properties
+        ids = None if given else unique_ids()
+        plain = inner_messages(
+            messages[0].topic,
+            queue_id,
+            self._added_to_items,
+            self._max_message_size,
+            origin,
+            messages,
+            ids,
+        )
+        if plain is not None:
+            return Items(*plain)
+        return self.build_any_items(messages, queue_id, ids or unique_ids(), origin)
+
+    def build_any_items(
+        self, messages: Sequence[Message], queue_id: int, unique_ids: Sequence[str], origin: Origin
+    ) -> Items:
+        """Do what ``build_items`` does in the general way."""
         inners: list[MessageInner] = []
         msg_ids: list[str] = []
         for message, unique_id in zip(messages, unique_ids, strict=True):
@@ -136,7 +183,8 @@ class MessageBuilder:
                 self._inner(message, message.topic, queue_id, properties, origin, NOT_DELAYED)
             )
             msg_ids.append(msg_id)
-        return inners, msg_ids
+        size = sum([len(inner.body) + len(inner.properties) for inner in inners])
+        return Items(inners, msg_ids, size)
 
     def shared_properties(
         self, properties: Mapping[str, str] | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import (
@@ -20,7 +21,7 @@ from storage.configs.topics import PERM_WRITE
 from storage.errors import InvalidMessageError
 from storage.format.encode import ENCODE_MANY_FROM, prepare
 from storage.format.host import pack_host
-from storage.format.message_id import offset_msg_id
+from storage.format.message_id import offset_msg_id, offset_msg_ids
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_INNER_MULTI_DISPATCH,
@@ -50,6 +51,8 @@ DLQ_NUMS_PER_GROUP: Final = 1
 _MULTI_TAG: Final = "MULTI_TAG"
 _BATCH_ITEM_HEAD: Final = 22
 """Bytes that a batch's encoding adds to each item (MessageDecoder.encodeMessage)."""
+
+_topic_of: Final = attrgetter("topic")
 
 _REFUSED: Final = {
     PutMessageStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
@@ -128,23 +131,22 @@ class Sender:
         queue_id = self._queue(config, queue_id)
         now = self._now()
         origin = self._origin(options, now, config)
-        unique_ids = self._unique_ids.take(len(messages), now)
-        inners, msg_ids = self._builder.build_items(messages, queue_id, unique_ids.texts(), origin)
-        size = sum([_BATCH_ITEM_HEAD + len(item.body) + len(item.properties) for item in inners])
+        items = self._builder.build_items(
+            messages, queue_id, lambda: self._unique_ids.take(len(messages), now).texts(), origin
+        )
+        size = items.size + _BATCH_ITEM_HEAD * len(messages)
         if size > self._max_message_size:
             raise MessageIllegalError(
                 f"the batch has {size} bytes, allowed are {self._max_message_size}; split it"
             )
-        result = self._store_batch(prepared(inners), whole=True)
+        result = self._store_batch(prepared(items.inners), whole=True)
         status = put_outcome(result)
-        # int(): the offsets of a large batch are NumPy's.
-        offset_ids = [offset_msg_id(self._store_host, int(at)) for at in result.commitlog_offsets]
         return SendResult(
             status,
             MessageQueue(topic, self._broker_name, queue_id),
-            int(result.queue_offsets[0]),
-            ",".join(msg_ids),
-            ",".join(offset_ids),
+            int(result.queue_offsets[0]),  # NumPy's, in a large batch
+            ",".join(items.msg_ids),
+            offset_msg_ids(self._store_host, result.commitlog_offsets),
             result.store_timestamp,
         )
 
@@ -229,7 +231,7 @@ class Sender:
         topic = messages[0].topic
         if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             raise MessageIllegalError(f"topic {topic} takes no batch; send its messages one by one")
-        for message in messages:
+        for message in messages if len(set(map(_topic_of, messages))) > 1 else ():
             if message.topic != topic:
                 raise MessageIllegalError(
                     f"the messages of a batch have one topic, not {topic} and {message.topic}"

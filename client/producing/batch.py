@@ -18,7 +18,8 @@ from storage.model import (
     Message,
 )
 
-_ITEM_HEAD: Final = 22
+ITEM_HEAD: Final = 22
+"""Bytes of an item of a batch beside body and properties."""
 _ADDED: Final = 128
 """Room for what client and broker add to the properties: UNIQ_KEY, WAIT and CLUSTER."""
 _UTF8_BYTES: Final = 4
@@ -53,14 +54,14 @@ def check_batch(messages: Sequence[Message]) -> None:
 def encoded_size(messages: Iterable[Message]) -> int:
     """Give the bytes that messages take as the body of a batch request."""
     return sum(
-        _ITEM_HEAD + len(message.body) + len(encode_properties(message.properties))
+        ITEM_HEAD + len(message.body) + len(encode_properties(message.properties))
         for message in messages
     )
 
 
 def fits(messages: Sequence[Message], max_message_size: int) -> bool:
     """Tell whether ``encoded_size`` is at most so much; nothing is encoded where that is clear."""
-    most = sum([len(message.body) for message in messages]) + _ITEM_HEAD * len(messages)
+    most = sum([len(message.body) for message in messages]) + ITEM_HEAD * len(messages)
     for message in messages:
         properties = message.properties
         characters = sum(map(len, properties)) + sum(map(len, properties.values()))

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker.errors import BrokerError, MessageIllegalError
 from broker.port.sending import SendOptions, SendResult
 from broker.sending.compression import compress_body
-from broker.validation import check_message, check_messages
+from broker.validation import check_message, check_messages, check_send_topic
 from client.errors import UNANSWERED, RemotingTimeoutError
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
+from storage.format.plain import give_ids, look_over
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -26,7 +27,7 @@ from storage.model import (
     MessageQueue,
 )
 
-from .batch import check_batch, encoded_size, fits
+from .batch import ITEM_HEAD, check_batch, encoded_size, fits
 from .kinds import CommunicationMode, MessageType
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.client")
 
 _LOCALHOST: Final = "127.0.0.1:0"
+_UNIQ_KEY_SIZE: Final = len(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) + 2
+"""Bytes that an id adds to a message's properties, beside its own: name and separators."""
 
 
 class Outgoing(NamedTuple):
@@ -90,15 +93,16 @@ class SendKernel:
         if isinstance(message, Message):
             return self._prepare_one(message)
         batch = tuple(message)
-        check_batch(batch)
         limit = self._config.max_message_size
-        check_messages(batch, limit)
-        self._give_ids(batch)
-        if not fits(batch, limit):
-            raise MessageIllegalError(
-                f"the batch has {encoded_size(batch)} bytes, allowed are {limit}; "
-                "cut it with split_batch"
-            )
+        if not self._prepare_plain(batch, limit):
+            check_batch(batch)
+            check_messages(batch, limit)
+            self._give_ids(batch)
+            if not fits(batch, limit):
+                raise MessageIllegalError(
+                    f"the batch has {encoded_size(batch)} bytes, allowed are {limit}; "
+                    "cut it with split_batch"
+                )
         return Outgoing(batch[0], batch, 0, 0, MessageType.Normal_Msg)
 
     def context(
@@ -208,6 +212,20 @@ class SendKernel:
         return Outgoing(
             sent, (), len(body), sys_flag, message_type, reconsume_times, max_reconsume_times
         )
+
+    def _prepare_plain(self, batch: tuple[Message, ...], limit: int) -> bool:
+        """Do all that ``prepare`` does if all are plain and small; False leaves the rest to it."""
+        topic = batch[0].topic if batch else ""
+        seen = look_over(batch, topic, limit)
+        if seen is None or not topic or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            return False
+        check_send_topic(topic)
+        missing, size = seen
+        if missing:
+            ids = self._unique_ids.take(missing, self._clock.now_ms())
+            give_ids(batch, ids.joined, ids.width)
+            size += missing * (_UNIQ_KEY_SIZE + ids.width)
+        return size + len(batch) * ITEM_HEAD <= limit
 
     def _give_id(self, message: Message) -> None:
         properties = message.properties

@@ -12,13 +12,17 @@ an IPv4 host, 56 for IPv6 (MessageDecoder.createMessageId). UNIQ_KEY, made by th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
+from storage import native
+
 if TYPE_CHECKING:
     from datetime import tzinfo
+
+    from .prepared import Ints
 
 _TAIL: Final = Struct(">HIIH")
 _COUNTERS: Final = 1 << 16
@@ -28,7 +32,18 @@ _LOW_DIGITS: Final = [b"%02X" % n for n in range(256)]
 
 def offset_msg_id(store_host: bytes, commitlog_offset: int) -> str:
     """Make the broker's id from a packed store host (8 or 20 bytes) and a commit log offset."""
-    return f"{store_host.hex()}{commitlog_offset & 0xFFFFFFFFFFFFFFFF:016x}".upper()
+    return f"{store_host.hex().upper()}{commitlog_offset & 0xFFFFFFFFFFFFFFFF:016X}"
+
+
+def offset_msg_ids_pure(store_host: bytes, commitlog_offsets: Ints) -> str:
+    """Make the broker's ids of many messages, joined by commas."""
+    return ",".join([offset_msg_id(store_host, int(offset)) for offset in commitlog_offsets])
+
+
+offset_msg_ids: Final[Callable[[bytes, Ints], str]] = (
+    offset_msg_ids_pure if native.compiled is None else native.compiled.offset_msg_ids
+)
+"""The same by the compiled form, if there is one."""
 
 
 def parse_offset_msg_id(msg_id: str) -> tuple[bytes, int]:

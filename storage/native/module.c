@@ -8,9 +8,12 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__compiled(void)
 {
-    PyMethodDef *const tables[] = {crc_functions, message_functions, property_text_functions};
+    PyMethodDef *const tables[] = {
+        crc_functions, message_functions, property_text_functions, property_functions,
+        inner_functions, id_functions,
+    };
     prepare_crc();
-    if (prepare_messages() < 0)
+    if (prepare_messages() < 0 || prepare_properties() < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; module != NULL && i < sizeof tables / sizeof tables[0]; i++)

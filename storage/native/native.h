@@ -31,6 +31,12 @@ uint32_t crc32_of(const unsigned char *at, size_t length);
 extern PyMethodDef message_functions[]; /* messages.c */
 int prepare_messages(void);
 
+extern PyMethodDef property_functions[]; /* properties.c */
+int prepare_properties(void);
+extern PyMethodDef inner_functions[]; /* inner.c */
+int prepare_inner(void);
+extern PyMethodDef id_functions[]; /* ids.c */
+
 extern PyMethodDef property_text_functions[]; /* property_text.c */
 
 #endif

@@ -1,0 +1,240 @@
+/* What is stored of messages that producers send: a MessageInner each. The pure form is MessageBuilder
+ * of broker/sending; a test holds both against each other.
+ */
+#include "plain.h"
+
+enum { INNER_FIELDS = 15, LONGEST_PROPERTIES = 32767 };
+static const char UNIQ_KEY[] = "UNIQ_KEY\1";
+enum { UNIQ_KEY_SIZE = sizeof UNIQ_KEY - 1 };
+static PyObject *zero, *minus_one;
+
+/* The id and the parts of KEYS, as split_keys of storage/model.py divides them. */
+static PyObject *keys_of(PyObject *unique_id, PyObject *keys)
+{
+    Py_ssize_t size, parts = 0;
+    const char *at = keys == NULL ? "" : PyUnicode_AsUTF8AndSize(keys, &size);
+    if (keys == NULL)
+        size = 0;
+    else if (!memchr(at, ' ', size)) {
+        return PyTuple_Pack(2, unique_id, keys);
+    }
+    const char *const end = at + size;
+    for (const char *c = at; c < end; c++)
+        parts += *c != ' ' && (c == at || c[-1] == ' ');
+    PyObject *found = PyTuple_New(1 + parts);
+    if (found == NULL)
+        return NULL;
+    Py_INCREF(unique_id);
+    PyTuple_SetItem(found, 0, unique_id);
+    for (Py_ssize_t number = 1; number <= parts; number++) {
+        while (*at == ' ')
+            at++;
+        const char *stop = memchr(at, ' ', end - at);
+        if (stop == NULL)
+            stop = end;
+        PyObject *part = PyUnicode_DecodeUTF8(at, stop - at, "strict");
+        if (part == NULL || PyTuple_SetItem(found, number, part) < 0) {
+            Py_DECREF(found);
+            return NULL;
+        }
+        at = stop;
+    }
+    return found;
+}
+
+/* Properties as they are stored: the message's own, an id if it has none, what the broker adds.
+ * NULL without an error if that is too long. */
+static PyObject *stored_properties(const struct plain *found, PyObject *given_id, const char *after,
+                                   Py_ssize_t after_size)
+{
+    Py_ssize_t size = found->size, id_size = 0;
+    const char *id = NULL;
+    if (given_id != NULL) {
+        if ((id = plain_text(given_id, &id_size)) == NULL)
+            return NULL;
+        size += (size > 0) + UNIQ_KEY_SIZE + id_size;
+    }
+    if (after_size)
+        size += (size > 0) + after_size;
+    if (size > LONGEST_PROPERTIES)
+        return NULL;
+    PyObject *encoded = PyBytes_FromStringAndSize(NULL, size);
+    if (encoded == NULL)
+        return NULL;
+    unsigned char *const first = (unsigned char *)PyBytes_AsString(encoded);
+    unsigned char *at = write_properties(found->properties, first);
+    if (id != NULL) {
+        if (at != first)
+            *at++ = 2;
+        memcpy(at, UNIQ_KEY, UNIQ_KEY_SIZE);
+        memcpy(at + UNIQ_KEY_SIZE, id, id_size);
+        at += UNIQ_KEY_SIZE + id_size;
+    }
+    if (after_size) {
+        if (at != first)
+            *at++ = 2;
+        memcpy(at, after, after_size);
+    }
+    return encoded;
+}
+
+/* What the messages of one send share: arguments of both functions below. */
+struct shared {
+    PyObject *topic, *queue_id;
+    const char *after;
+    Py_ssize_t after_size, largest;
+    PyObject *origin[5]; /* born timestamp, born host, store host, sysFlag, reconsume times */
+};
+static int shared_of(PyObject *const *arguments, struct shared *shared)
+{
+    shared->topic = arguments[0];
+    shared->queue_id = arguments[1];
+    char *after;
+    if (PyBytes_AsStringAndSize(arguments[2], &after, &shared->after_size) < 0)
+        return -1;
+    shared->after = after;
+    shared->largest = PyLong_AsSsize_t(arguments[3]);
+    if (shared->largest == -1 && PyErr_Occurred())
+        return -1;
+    if (!PyTuple_Check(arguments[4]) || PyTuple_Size(arguments[4]) != 5) {
+        PyErr_SetString(PyExc_TypeError, "an Origin is wanted");
+        return -1;
+    }
+    for (int number = 0; number < 5; number++)
+        shared->origin[number] = PyTuple_GetItem(arguments[4], number);
+    if (inner_type == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "bind_sent comes first");
+        return -1;
+    }
+    return 0;
+}
+
+static void set(PyObject *inner, int field, PyObject *value)
+{
+    Py_INCREF(value);
+    PyTuple_SetItem(inner, field, value);
+}
+
+/* A MessageInner of a plain message, and its id (borrowed); NULL without an error if it is not
+ * plain after all. */
+static PyObject *inner_of(PyObject *message, PyObject *given_id, const struct shared *shared,
+                          PyObject **id, Py_ssize_t *stored_size)
+{
+    struct plain found;
+    if (!is_plain(message, &found) || found.body_size > shared->largest)
+        return NULL;
+    *id = found.unique_id != NULL ? found.unique_id : given_id;
+    PyObject *properties = stored_properties(&found, found.unique_id != NULL ? NULL : given_id,
+                                             shared->after, shared->after_size);
+    if (properties == NULL)
+        return NULL;
+    PyObject *keys = keys_of(*id, found.keys);
+    PyObject *inner = keys == NULL ? NULL : ((allocfunc)PyType_GetSlot(inner_type, Py_tp_alloc))(inner_type, INNER_FIELDS);
+    if (inner == NULL) {
+        Py_DECREF(properties);
+        Py_XDECREF(keys);
+        return NULL;
+    }
+    *stored_size = found.body_size + PyBytes_Size(properties);
+    set(inner, 0, shared->topic);
+    set(inner, 1, shared->queue_id);
+    set(inner, 2, slot_of(message, SENT_BODY));
+    PyTuple_SetItem(inner, 3, properties);
+    set(inner, 4, shared->origin[0]);
+    set(inner, 5, shared->origin[1]);
+    set(inner, 6, shared->origin[2]);
+    set(inner, 7, slot_of(message, SENT_FLAG));
+    set(inner, 8, shared->origin[3]);
+    set(inner, 9, shared->origin[4]);
+    set(inner, 10, zero);
+    set(inner, 11, found.tags == NULL ? Py_None : found.tags);
+    PyTuple_SetItem(inner, 12, keys);
+    set(inner, 13, zero);
+    set(inner, 14, minus_one);
+    return inner;
+}
+
+PyDoc_STRVAR(message_doc,
+             "inner_message(topic, queue_id, after, largest_body, origin, message, unique_id)\n\n"
+             "What is stored of a plain message, and its id; None for another.\n\n"
+             "``unique_id`` is for a message without one; ``after`` are encoded properties that the"
+             " broker adds.");
+static PyObject *inner_message(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    struct shared shared;
+    PyObject *id;
+    Py_ssize_t size;
+    (void)module;
+    if (count != 7) {
+        PyErr_SetString(PyExc_TypeError, "inner_message takes 7 arguments");
+        return NULL;
+    }
+    if (shared_of(arguments, &shared) < 0)
+        return NULL;
+    PyObject *inner = inner_of(arguments[5], arguments[6], &shared, &id, &size);
+    if (inner != NULL)
+        return Py_BuildValue("NO", inner, id);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(messages_doc,
+             "inner_messages(topic, queue_id, after, largest_body, origin, messages, unique_ids)\n\n"
+             "The same of plain messages of that topic as a list; with it a list of their ids, and"
+             " how many bytes their bodies and properties have. None if one is not plain.");
+static PyObject *inner_messages(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
+{
+    struct shared shared;
+    Py_ssize_t size;
+    long long bytes = 0;
+    (void)module;
+    if (given != 7) {
+        PyErr_SetString(PyExc_TypeError, "inner_messages takes 7 arguments");
+        return NULL;
+    }
+    if (shared_of(arguments, &shared) < 0)
+        return NULL;
+    PyObject *messages = arguments[5], *unique_ids = arguments[6];
+    Py_ssize_t count = length_of(messages);
+    if (count < 0 || (unique_ids != Py_None && length_of(unique_ids) != count))
+        Py_RETURN_NONE;
+    PyObject *inners = PyList_New(count), *ids = PyList_New(count);
+    for (Py_ssize_t number = 0; inners != NULL && ids != NULL && number < count; number++) {
+        PyObject *message = item_of(messages, number), *inner = NULL;
+        PyObject *id = unique_ids == Py_None ? Py_None : item_of(unique_ids, number);
+        PyObject *topic = Py_TYPE(message) == sent_type ? slot_of(message, SENT_TOPIC) : NULL;
+        if (topic == shared.topic
+            || (topic != NULL && PyUnicode_Check(topic) && PyUnicode_Check(shared.topic)
+                && !PyUnicode_Compare(topic, shared.topic)))
+            inner = inner_of(message, id, &shared, &id, &size);
+        if (inner == NULL) {
+            Py_CLEAR(inners);
+            break;
+        }
+        bytes += size;
+        PyList_SetItem(inners, number, inner);
+        Py_INCREF(id);
+        PyList_SetItem(ids, number, id);
+    }
+    if (inners != NULL && ids != NULL)
+        return Py_BuildValue("NNL", inners, ids, bytes);
+    Py_XDECREF(inners);
+    Py_XDECREF(ids);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef inner_functions[] = {
+    {"inner_message", (PyCFunction)(void (*)(void))inner_message, METH_FASTCALL, message_doc},
+    {"inner_messages", (PyCFunction)(void (*)(void))inner_messages, METH_FASTCALL, messages_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int prepare_inner(void)
+{
+    zero = PyLong_FromLong(0);
+    minus_one = PyLong_FromLong(-1);
+    return zero && minus_one ? 0 : -1;
+}

@@ -1,0 +1,40 @@
+/* Messages as producers give them: those that ask for nothing but to be stored, as nearly all do.
+ * Whatever is unusual about one is left to the pure forms, which know the rules and the errors.
+ */
+#ifndef RMQCTL_PLAIN_H
+#define RMQCTL_PLAIN_H
+#include "native.h"
+
+/* One message, looked at; nothing is copied or owned. It holds while the message is not changed. */
+struct plain {
+    const unsigned char *body;
+    Py_ssize_t body_size;
+    PyObject *topic;
+    int32_t flag;
+    PyObject *properties;
+    PyObject *unique_id, *keys, *tags; /* NULL where it has none */
+    Py_ssize_t size;                   /* bytes of the properties as text */
+};
+
+/* What messages are of and what is made of them, once bind_sent was called; else NULL. */
+extern PyTypeObject *sent_type, *inner_type; /* Message, MessageInner */
+
+/* Whether a message is plain: of the class that was told, with a body of bytes, a flag of 32 bits,
+ * and properties of str that have names, values and no separators in them, and none of which asks
+ * for anything (DELAY, WAIT, TRAN_MSG) or is the broker's to say (CLUSTER). Never an error. */
+int is_plain(PyObject *message, struct plain *found);
+
+/* The bytes of a text that may stand in properties; NULL without an error for another. */
+const char *plain_text(PyObject *text, Py_ssize_t *size);
+/* Writes properties that were looked at; gives where they end. */
+unsigned char *write_properties(PyObject *properties, unsigned char *at);
+
+/* Slots of a Message. */
+enum { SENT_TOPIC, SENT_BODY, SENT_FLAG, SENT_PROPERTIES, SENT_SLOTS };
+PyObject *slot_of(PyObject *message, int slot);
+
+/* An item of a list or tuple, borrowed, and how many there are (-1: it is neither). */
+Py_ssize_t length_of(PyObject *messages);
+PyObject *item_of(PyObject *messages, Py_ssize_t number);
+
+#endif

@@ -1,0 +1,243 @@
+/* What is done with each message that a producer sends: looking whether it is plain, giving it its
+ * id. The rules are those of broker/validation.py; a test holds both against each other.
+ */
+#include "plain.h"
+#include "structmember.h"
+
+PyTypeObject *sent_type, *inner_type; /* owned */
+static const char *const NAMES[SENT_SLOTS] = {"topic", "body", "flag", "properties"};
+static Py_ssize_t offsets[SENT_SLOTS];
+static PyObject *unique_name;
+
+PyDoc_STRVAR(bind_doc, "bind_sent(message_class, inner_class)\n\n"
+                       "Say what is sent, and what is made of it; once, before all others.");
+static PyObject *bind_sent(PyObject *module, PyObject *args)
+{
+    PyTypeObject *type, *inner;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyType_Type, &type, &PyType_Type, &inner))
+        return NULL;
+    PyMemberDef *member = NULL;
+    if (PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)
+        member = PyType_GetSlot(type, Py_tp_members);
+    Py_ssize_t found[SENT_SLOTS] = {0};
+    for (; member != NULL && member->name != NULL; member++)
+        for (int slot = 0; slot < SENT_SLOTS; slot++)
+            if (member->type == T_OBJECT_EX && !strcmp(member->name, NAMES[slot]))
+                found[slot] = member->offset;
+    for (int slot = 0; slot < SENT_SLOTS; slot++)
+        if (!found[slot])
+            return PyErr_Format(PyExc_TypeError, "the class has no slot %s", NAMES[slot]);
+    if (!PyType_IsSubtype(inner, &PyTuple_Type))
+        return PyErr_Format(PyExc_TypeError, "the second class is no tuple");
+    memcpy(offsets, found, sizeof offsets);
+    Py_INCREF((PyObject *)type);
+    Py_XDECREF((PyObject *)sent_type);
+    sent_type = type;
+    Py_INCREF((PyObject *)inner);
+    Py_XDECREF((PyObject *)inner_type);
+    inner_type = inner;
+    Py_RETURN_NONE;
+}
+
+PyObject *slot_of(PyObject *message, int slot)
+{
+    return *(PyObject **)((char *)message + offsets[slot]);
+}
+
+const char *plain_text(PyObject *text, Py_ssize_t *size)
+{
+    if (!PyUnicode_CheckExact(text))
+        return NULL;
+    const char *at = PyUnicode_AsUTF8AndSize(text, size);
+    if (at == NULL)
+        PyErr_Clear(); /* half a pair */
+    else if (!*size || memchr(at, 1, *size) || memchr(at, 2, *size))
+        return NULL;
+    return at;
+}
+
+/* Takes down what a property of a name is for; 0 if the message is not plain with it. */
+static int note(const char *name, Py_ssize_t size, PyObject *value, struct plain *found)
+{
+    if (size == 4 && !memcmp(name, "KEYS", 4))
+        found->keys = value;
+    else if (size == 4 && !memcmp(name, "TAGS", 4))
+        found->tags = value;
+    else if (size == 8 && !memcmp(name, "UNIQ_KEY", 8))
+        found->unique_id = value;
+    else
+        return !(size == 4 && !memcmp(name, "WAIT", 4)) && !(size == 5 && !memcmp(name, "DELAY", 5))
+               && !(size == 8 && !memcmp(name, "TRAN_MSG", 8))
+               && !(size == 7 && !memcmp(name, "CLUSTER", 7));
+    return 1;
+}
+
+static int look_at_properties(PyObject *properties, struct plain *found)
+{
+    PyObject *name, *value;
+    Py_ssize_t place = 0, name_size, value_size;
+    found->properties = properties;
+    found->unique_id = found->keys = found->tags = NULL;
+    found->size = 0;
+    while (PyDict_Next(properties, &place, &name, &value)) {
+        const char *at = plain_text(name, &name_size);
+        if (at == NULL || plain_text(value, &value_size) == NULL)
+            return 0;
+        found->size += (found->size > 0) + name_size + 1 + value_size;
+        if (!note(at, name_size, value, found))
+            return 0;
+    }
+    return 1;
+}
+
+int is_plain(PyObject *message, struct plain *found)
+{
+    if (Py_TYPE(message) != sent_type)
+        return 0;
+    PyObject *body = slot_of(message, SENT_BODY), *flag = slot_of(message, SENT_FLAG);
+    PyObject *properties = slot_of(message, SENT_PROPERTIES);
+    found->topic = slot_of(message, SENT_TOPIC);
+    if (body == NULL || flag == NULL || properties == NULL || found->topic == NULL
+        || !PyBytes_CheckExact(body) || !PyLong_CheckExact(flag) || !PyDict_CheckExact(properties)
+        || !PyUnicode_CheckExact(found->topic))
+        return 0;
+    int overflow;
+    long number = PyLong_AsLongAndOverflow(flag, &overflow);
+    if (overflow || number != (int32_t)number)
+        return 0;
+    found->flag = (int32_t)number;
+    found->body = (const unsigned char *)PyBytes_AsString(body);
+    found->body_size = PyBytes_Size(body);
+    return look_at_properties(properties, found);
+}
+
+unsigned char *write_properties(PyObject *properties, unsigned char *at)
+{
+    PyObject *name, *value;
+    Py_ssize_t place = 0, size;
+    const unsigned char *const first = at;
+    while (PyDict_Next(properties, &place, &name, &value)) {
+        if (at != first)
+            *at++ = 2;
+        const char *text = PyUnicode_AsUTF8AndSize(name, &size);
+        memcpy(at, text, size);
+        at += size;
+        *at++ = 1;
+        text = PyUnicode_AsUTF8AndSize(value, &size);
+        memcpy(at, text, size);
+        at += size;
+    }
+    return at;
+}
+
+Py_ssize_t length_of(PyObject *messages)
+{
+    if (PyTuple_CheckExact(messages))
+        return PyTuple_Size(messages);
+    return PyList_CheckExact(messages) ? PyList_Size(messages) : -1;
+}
+PyObject *item_of(PyObject *messages, Py_ssize_t number)
+{
+    if (PyTuple_CheckExact(messages))
+        return PyTuple_GetItem(messages, number);
+    return PyList_GetItem(messages, number);
+}
+
+PyDoc_STRVAR(look_at_doc,
+             "look_at(message, largest_body)\n\n"
+             "1 for a plain message that has its id, 2 for one that has none, 0 for any other.");
+static PyObject *look_at(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    struct plain found;
+    (void)module;
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "look_at takes a message and a number");
+        return NULL;
+    }
+    Py_ssize_t largest = PyLong_AsSsize_t(arguments[1]);
+    if (largest == -1 && PyErr_Occurred())
+        return NULL;
+    if (!is_plain(arguments[0], &found) || !found.body_size || found.body_size > largest)
+        return PyLong_FromLong(0);
+    return PyLong_FromLong(found.unique_id == NULL ? 2 : 1);
+}
+
+PyDoc_STRVAR(look_over_doc,
+             "look_over(messages, topic, largest_body)\n\n"
+             "How many of plain messages of one topic have no id, how many bytes their bodies and"
+             " properties have together; None if one is not plain.");
+static PyObject *look_over(PyObject *module, PyObject *arguments)
+{
+    struct plain found;
+    PyObject *messages, *topic;
+    Py_ssize_t largest, missing = 0;
+    long long bytes = 0;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "OOn", &messages, &topic, &largest))
+        return NULL;
+    Py_ssize_t count = PyUnicode_CheckExact(topic) ? length_of(messages) : -1;
+    for (Py_ssize_t number = 0; number < count; number++) {
+        if (!is_plain(item_of(messages, number), &found) || !found.body_size
+            || found.body_size > largest
+            || (found.topic != topic && PyUnicode_Compare(found.topic, topic)))
+            Py_RETURN_NONE;
+        missing += found.unique_id == NULL;
+        bytes += found.body_size + found.size;
+    }
+    if (count < 0)
+        Py_RETURN_NONE;
+    return Py_BuildValue("nL", missing, bytes);
+}
+
+PyDoc_STRVAR(give_ids_doc,
+             "give_ids(messages, ids, width)\n\n"
+             "Put the next of the joined ids into each message that has none, as UNIQ_KEY.");
+static PyObject *give_ids(PyObject *module, PyObject *arguments)
+{
+    PyObject *messages;
+    const char *ids;
+    Py_ssize_t size, width;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "Oy#n", &messages, &ids, &size, &width))
+        return NULL;
+    const char *const end = ids + size;
+    Py_ssize_t count = length_of(messages);
+    for (Py_ssize_t number = 0; number < count; number++) {
+        PyObject *message = item_of(messages, number);
+        PyObject *properties = Py_TYPE(message) == sent_type ? slot_of(message, SENT_PROPERTIES) : NULL;
+        if (properties == NULL || !PyDict_CheckExact(properties)) {
+            PyErr_SetString(PyExc_TypeError, "only plain messages are given ids");
+            return NULL;
+        }
+        if (PyDict_GetItemWithError(properties, unique_name) != NULL)
+            continue;
+        if (PyErr_Occurred())
+            return NULL;
+        if (width < 1 || end - ids < width) {
+            PyErr_SetString(PyExc_ValueError, "there are too few ids");
+            return NULL;
+        }
+        PyObject *id = PyUnicode_DecodeASCII(ids, width, "strict");
+        int failed = id == NULL || PyDict_SetItem(properties, unique_name, id);
+        Py_XDECREF(id);
+        if (failed)
+            return NULL;
+        ids += width;
+    }
+    Py_RETURN_NONE;
+}
+
+PyMethodDef property_functions[] = {
+    {"bind_sent", bind_sent, METH_VARARGS, bind_doc},
+    {"look_at", (PyCFunction)(void (*)(void))look_at, METH_FASTCALL, look_at_doc},
+    {"look_over", look_over, METH_VARARGS, look_over_doc},
+    {"give_ids", give_ids, METH_VARARGS, give_ids_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int prepare_properties(void)
+{
+    unique_name = PyUnicode_InternFromString("UNIQ_KEY");
+    return unique_name && prepare_inner() == 0 ? 0 : -1;
+}
