@@ -7,9 +7,13 @@ later) are accepted too. Offsets inside the record are not compared with its pla
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable
 from enum import IntEnum
 from struct import Struct, error as StructError
 from typing import Final, NamedTuple
+
+from storage import native
 
 from .crc import CRC_MASK, bulk_crc32, crc32
 from .layout import (
@@ -24,6 +28,7 @@ from .layout import (
 # totalSize, magic, bodyCRC, sysFlag and, with IPv4 hosts, bodyLen
 _IPV4_FIELDS: Final = Struct(">3i24xi44xi")
 _BODY_LENGTH: Final = Struct(">i")
+_AFTER_ODD: Final = 128
 
 
 class CheckKind(IntEnum):
@@ -54,7 +59,7 @@ class RecordScan(NamedTuple):
     ended because it had found as many records as it was asked for.
     """
 
-    sizes: list[int]
+    sizes: array[int]
     end: int
     stop: CheckResult | None
 
@@ -112,13 +117,58 @@ def scan_records(
 ) -> RecordScan:
     """Check record after record, up to ``max_count`` of them or the first that is none.
 
-    The same answers as ``check_record``, several times as fast. ``buffer`` should be a memoryview
-    of the mapped file: slices of a map are copies.
+    The same answers as ``check_record``, many times as fast where the compiled form is there.
+    ``buffer`` should be a memoryview of the mapped file: slices of a map are copies.
     """
+    if native.compiled is None:
+        return scan_one_by_one(buffer, position, limit, check_crc=check_crc, max_count=max_count)
+    scan_plain = native.compiled.scan_plain
+
+    def run(position: int, most: int) -> tuple[array[int], int]:
+        data, end = scan_plain(buffer, position, limit, most, check_crc)
+        sizes = array("q")
+        sizes.frombytes(data)
+        return sizes, end
+
+    return scan_in_runs(run, buffer, position, limit, check_crc=check_crc, max_count=max_count)
+
+
+def scan_in_runs(
+    run: Callable[[int, int], tuple[array[int], int]],
+    buffer: Buffer,
+    position: int,
+    limit: int,
+    *,
+    check_crc: bool,
+    max_count: int,
+) -> RecordScan:
+    """The same where ``run`` gives the sizes of the plain records at a position, so many at most,
+    and where they end.
+
+    What it ends at is looked at singly, and so are some records behind an unusual one, as more of
+    its kind may follow.
+    """
+    sizes = array("q")
+    while len(sizes) < max_count:
+        found, position = run(position, max_count - len(sizes))
+        sizes += found
+        count = min(_AFTER_ODD, max_count - len(sizes))
+        scan = scan_one_by_one(buffer, position, limit, check_crc=check_crc, max_count=count)
+        sizes += scan.sizes
+        position = scan.end
+        if scan.stop is not None:
+            return RecordScan(sizes, position, scan.stop)
+    return RecordScan(sizes, position, None)
+
+
+def scan_one_by_one(
+    buffer: Buffer, position: int, limit: int, *, check_crc: bool, max_count: int
+) -> RecordScan:
+    """The pure form of ``scan_records``."""
     limit = min(limit, len(buffer))
     crc_of = bulk_crc32()
     unpack = _IPV4_FIELDS.unpack_from
-    sizes: list[int] = []
+    sizes = array("q")
     total = 0
     while len(sizes) < max_count:
         try:

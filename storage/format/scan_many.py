@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from struct import Struct
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .check import RecordScan, scan_records
+from .check import RecordScan, scan_in_runs
 from .crc import CRC_MASK, bulk_crc32
 from .layout import HEAD_SIZES, MESSAGE_MAGIC_V1
 
@@ -27,8 +28,6 @@ _IPV6: Final = 0x30
 _SHORT_RUN: Final = 512
 _LONG_RUN: Final = 1 << 13
 _FEW: Final = 32
-_AFTER_ODD: Final = 128
-"""Records that are looked at one by one behind an unusual one: more of its kind may follow."""
 
 Longs = NDArray[np.int64]
 
@@ -38,27 +37,27 @@ def scan_many(
 ) -> RecordScan:
     """Check record after record, up to ``max_count`` of them or the first that is none.
 
-    The answers of ``check_record``. Sizes are followed from record to record; everything else is
-    judged for a run of records at once.
+    The answers of ``check_record``; for where there is no compiled form (storage/native/scan.c).
+    Sizes are followed from record to record; everything else is judged for a run of them at once.
     """
     limit = min(limit, len(buffer))
-    sizes: list[int] = []
     wanted = _SHORT_RUN
-    while len(sizes) < max_count:
-        found = _run(buffer, position, limit, min(wanted, max_count - len(sizes)), check_crc)
-        sizes += found
-        position += sum(found)
-        if len(found) == wanted:
+
+    def run(position: int, most: int) -> tuple[array[int], int]:
+        nonlocal wanted
+        found = array("q")
+        while len(found) < most:
+            asked = min(wanted, most - len(found))
+            sizes = _run(buffer, position, limit, asked, check_crc)
+            found.extend(sizes)
+            position += sum(sizes)
+            if len(sizes) < asked:
+                wanted = _SHORT_RUN
+                break
             wanted = min(2 * wanted, _LONG_RUN)
-            continue
-        wanted = _SHORT_RUN
-        count = min(_AFTER_ODD, max_count - len(sizes))
-        scan = scan_records(buffer, position, limit, check_crc=check_crc, max_count=count)
-        sizes += scan.sizes
-        position = scan.end
-        if scan.stop is not None:
-            return RecordScan(sizes, position, scan.stop)
-    return RecordScan(sizes, position, None)
+        return found, position
+
+    return scan_in_runs(run, buffer, position, limit, check_crc=check_crc, max_count=max_count)
 
 
 def _run(buffer: memoryview, position: int, limit: int, count: int, check_crc: bool) -> list[int]:

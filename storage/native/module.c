@@ -9,7 +9,8 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__compiled(void)
 {
     PyMethodDef *const tables[] = {
-        crc_functions, message_functions, property_text_functions, property_functions,
+        crc_functions, scan_functions, column_functions, chain_functions, unit_functions,
+        message_functions, property_text_functions, property_functions,
         inner_functions, id_functions,
     };
     prepare_crc();

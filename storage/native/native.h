@@ -21,12 +21,25 @@ static inline uint64_t big(const unsigned char *at, int width)
         value = value << 8 | at[i];
     return value;
 }
-static inline int32_t int_at(const unsigned char *at) { return (int32_t)big(at, 4); }
-static inline int64_t long_at(const unsigned char *at) { return (int64_t)big(at, 8); }
+/* Written out, compilers make one load of it. */
+static inline uint32_t word_at(const unsigned char *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+static inline int32_t int_at(const unsigned char *at) { return (int32_t)word_at(at); }
+static inline int64_t long_at(const unsigned char *at)
+{
+    return (int64_t)((uint64_t)word_at(at) << 32 | word_at(at + 4));
+}
 
 extern PyMethodDef crc_functions[]; /* crc.c */
 void prepare_crc(void);
 uint32_t crc32_of(const unsigned char *at, size_t length);
+
+extern PyMethodDef scan_functions[];   /* scan.c */
+extern PyMethodDef column_functions[]; /* columns.c */
+extern PyMethodDef chain_functions[];  /* chains.c */
+extern PyMethodDef unit_functions[];   /* units.c */
 
 extern PyMethodDef message_functions[]; /* messages.c */
 int prepare_messages(void);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -30,10 +30,10 @@ def find_in_log(
         if stretch.kind is StretchKind.RECORDS:
             yield from _find(log, stretch.start, stretch.sizes, needle)
         if progress is not None:
-            progress(sum(stretch.sizes))
+            progress(stretch.end - stretch.start)
 
 
-def _find(log: FileRow, start: int, sizes: list[int], needle: bytes) -> Iterator[int]:
+def _find(log: FileRow, start: int, sizes: Sequence[int], needle: bytes) -> Iterator[int]:
     position = start % log.file_size
     file = log.at(start - position)
     if file is None:

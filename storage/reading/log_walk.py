@@ -9,9 +9,11 @@ most. Left-over bytes of an earlier, longer log are older than the log's end and
 
 from __future__ import annotations
 
+from collections.abc import MutableSequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage import native
 from storage.format.layout import BLANK_MAGIC, MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2
 from storage.format.record import CheckKind, check_record, read_head, scan_records
 
@@ -39,11 +41,12 @@ class StretchKind(Enum):
 
 
 class Stretch(NamedTuple):
-    """A piece of one log file: ``start`` is its commit log offset, ``sizes`` sum to its length."""
+    """A piece of one log file: [``start``, ``end``) of the log; ``sizes`` sum to its length."""
 
     kind: StretchKind
     start: int
-    sizes: list[int]
+    sizes: MutableSequence[int]
+    end: int
     reason: str = ""
 
 
@@ -99,9 +102,9 @@ class LogWalk:
         scan = self._scan_to(file.view, position, limit, first)
         if scan.sizes:
             self.last_record = first + scan.end - scan.sizes[-1]
-            return self._give(StretchKind.RECORDS, scan.sizes)
+            return self._give(StretchKind.RECORDS, scan.sizes, first + scan.end)
         if scan.stop is not None and scan.stop.kind is CheckKind.BLANK:
-            return self._give(StretchKind.BLANK, [self._log.file_size - position])
+            return self._pass(StretchKind.BLANK, self._log.file_size - position)
         reason = scan.stop.reason if scan.stop is not None else ""
         return self._pass_damage(file, first, position, limit, reason)
 
@@ -118,11 +121,12 @@ class LogWalk:
     def _scan(self, view: memoryview, position: int, limit: int) -> RecordScan:
         """Take the next whole records; a log that has many is worth to load NumPy for."""
         check_crc = self._check_crc
-        if self._has_many:
+        if self._has_many and native.compiled is None:
             from storage.format.scan_many import scan_many
 
             return scan_many(view, position, limit, check_crc=check_crc, max_count=_CHUNK_RECORDS)
-        scan = scan_records(view, position, limit, check_crc=check_crc, max_count=_FIRST_RECORDS)
+        count = _CHUNK_RECORDS if self._has_many else _FIRST_RECORDS
+        scan = scan_records(view, position, limit, check_crc=check_crc, max_count=count)
         self._has_many = scan.stop is None
         return scan
 
@@ -139,12 +143,12 @@ class LogWalk:
             if check_record(view, position, limit, self._check_crc).kind is CheckKind.MESSAGE:
                 return self.next()  # a writer has completed it meanwhile
             self.last_record = first + position
-            return self._give(StretchKind.DAMAGED, [found.size], reason)
+            return self._pass(StretchKind.DAMAGED, found.size, reason)
         behind = self._search(file, first, position, limit)
         if behind is not None:
             if check_record(view, position, limit, self._check_crc).kind is CheckKind.MESSAGE:
                 return self.next()
-            return self._give(StretchKind.LOST, [behind - position], reason)
+            return self._pass(StretchKind.LOST, behind - position, reason)
         return self._enter_next_file(first, position, reason)
 
     def _goes_on(self, file: ReadMap, first: int, position: int, limit: int) -> bool:
@@ -181,7 +185,7 @@ class LogWalk:
         if following is None or not self._follows(following):
             self.stop_reason = reason
             return None
-        return self._give(StretchKind.LOST, [following - first - position], reason)
+        return self._pass(StretchKind.LOST, following - first - position, reason)
 
     def _next_file(self, first: int) -> int | None:
         """Where the next file begins, or where the walk shall end if that comes before."""
@@ -207,9 +211,14 @@ class LogWalk:
         file = self._log.at(self.last_record - position)
         return file is None or timestamp >= read_head(file.view, position).store_timestamp
 
-    def _give(self, kind: StretchKind, sizes: list[int], reason: str = "") -> Stretch:
-        stretch = Stretch(kind, self.position, sizes, reason)
-        self.position += sum(sizes)
+    def _pass(self, kind: StretchKind, size: int, reason: str = "") -> Stretch:
+        return self._give(kind, [size], self.position + size, reason)
+
+    def _give(
+        self, kind: StretchKind, sizes: MutableSequence[int], end: int, reason: str = ""
+    ) -> Stretch:
+        stretch = Stretch(kind, self.position, sizes, end, reason)
+        self.position = end
         return stretch
 
 

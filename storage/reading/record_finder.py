@@ -67,7 +67,7 @@ class RecordFinder:
         self._max_record = max_record
         self._last: FoundRecord | None = None
         self._known = -1  # a record begins here, or a file's rest: where the last certain one ends
-        self._stretch = Stretch(StretchKind.BLANK, -1, [])
+        self._stretch = Stretch(StretchKind.BLANK, -1, [], -1)
         self._ends: list[int] = []
 
     def containing(self, offset: int) -> FoundRecord | None:

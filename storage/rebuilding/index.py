@@ -12,13 +12,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.columns.names import QueueNames
 from storage.files.fs import FileSystem
 from storage.files.read_files import StoreFiles
 
-from .columns import QueueNames
 from .index_build import IndexBuild
 from .index_files import ComparedIndex, WrittenIndex
-from .keys import keys_of_run
+from .keys import keys_of
 from .log_units import LogRuns, Progress
 from .old_index import OldIndexFile, old_index_files
 
@@ -120,8 +120,8 @@ def _rebuild(
             break
     names = QueueNames()
     log = StoreFiles(view.root, view.config).log
-    for run, log_file, first in LogRuns(log, view.log_max_offset(), names, progress):
-        build.take(keys_of_run(run, log_file, first, names))
+    for block, _ in LogRuns(log, view.log_max_offset(), names, progress):
+        build.take(keys_of(block))
     build.finish()
     return _rows(old, compared)
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from storage.columns.block import read_block
+from storage.columns.names import QueueNames
 from storage.configs.deleted_topics import DeletedTopics
 from storage.reading.log_walk import LogWalk, StretchKind
 
-from .columns import QueueNames, read_run
 from .units import DelayTimes, UnitColumns, units_of
 
 if TYPE_CHECKING:
+    from storage.columns.block import RecordBlock
     from storage.files.read_files import FileRow, ReadMap
-
-    from .columns import Run
 
 _TOGETHER: Final = 1 << 18
 """Units that are sorted by queue at once: with thousands of queues each still gets some."""
@@ -35,8 +35,8 @@ class LogRuns:
         self.lost: list[tuple[int, int]] = []
         """Stretches in which no record can be told, as far as the walk has come."""
 
-    def __iter__(self) -> Iterator[tuple[Run, ReadMap, int]]:
-        """Each run with its file and that file's first offset."""
+    def __iter__(self) -> Iterator[tuple[RecordBlock, ReadMap]]:
+        """Each run with its file."""
         log = self._log
         files = log.relist()
         position = begin = files[0] if files else self._end
@@ -46,11 +46,8 @@ class LogRuns:
                 first = stretch.start - stretch.start % log.file_size
                 file = log.at(first)
                 if stretch.kind in (StretchKind.RECORDS, StretchKind.DAMAGED) and file is not None:
-                    yield (
-                        read_run(file, stretch.start - first, stretch.sizes, self._names),
-                        file,
-                        first,
-                    )
+                    start, topics = stretch.start - first, self._names.topics
+                    yield read_block(file.view, first, start, stretch.sizes, topics), file
                 elif stretch.kind is StretchKind.LOST:
                     self._lose(stretch.start, stretch.start + stretch.sizes[0])
                 if self._progress is not None:
@@ -79,8 +76,8 @@ def units_by_queue(
     count = 0
     is_wanted = np.zeros(0, np.bool_)
     deleted_to = np.zeros(0, np.int64)
-    for run, file, first in runs:
-        units = units_of(run, file, first, names, delays)
+    for block, file in runs:
+        units = units_of(block, file, names, delays)
         if len(is_wanted) < len(names.keys):
             new = names.keys[len(is_wanted) :]
             is_wanted = np.append(is_wanted, [wanted(*key) for key in new])

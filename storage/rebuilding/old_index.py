@@ -14,9 +14,8 @@ from storage.format.index import INDEX_HEADER_SIZE, IndexHeader, entry_position
 from storage.format.names import INDEX, is_index_file_name
 
 if TYPE_CHECKING:
+    from storage.columns.windows import Longs
     from storage.config import StoreConfig
-
-    from .windows import Longs
 
 ENTRY: Final = np.dtype(
     [("key_hash", ">i4"), ("offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.columns.names import QueueNames
 from storage.configs.deleted_topics import read_deleted_topics
 from storage.files.fs import FileSystem
 from storage.files.read_files import FileRow, StoreFiles
@@ -19,7 +20,6 @@ from storage.format.unit import CQ_STORE_UNIT_SIZE
 from storage.reading.queue_ext import ConsumeQueueExt
 from storage.reading.queue_tail import written_units
 
-from .columns import QueueNames
 from .ends import is_zero
 from .log_units import LogRuns, Progress, units_by_queue
 from .queue_build import OldUnits, QueueBuild, Units

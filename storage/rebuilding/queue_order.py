@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .windows import Longs
+from storage.columns.windows import Longs
 
 MOST_LOST: Final = 1_000_000
 """Messages in a row that can be missing: a larger gap is no gap but a damaged record."""

@@ -7,20 +7,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from storage.columns.block import MARK_DELAY, MARK_LIGHT, RecordBlock
+from storage.columns.names import QueueNames
+from storage.columns.windows import Longs
 from storage.files.read_files import ReadMap
 from storage.format.delay import UNKNOWN_LEVEL_DELAY_MS, capped_level, delay_ms
+from storage.format.properties import find_property
 from storage.format.sys_flag import MessageSysFlag
-from storage.model import (
-    PROPERTY_DELAY_TIME_LEVEL,
-    PROPERTY_INNER_MULTI_QUEUE_OFFSET,
-    PROPERTY_TAGS,
-    SCHEDULE_TOPIC,
-)
+from storage.model import PROPERTY_DELAY_TIME_LEVEL, SCHEDULE_TOPIC
 from storage.writing.dispatch import read_request
-
-from .columns import QueueNames, Run
-from .property_columns import properties_of
-from .windows import Longs
 
 MAX_QUEUE_OFFSET: Final = 1 << 56
 """No queue has so many messages: larger queue offsets are damage."""
@@ -48,12 +43,12 @@ class DelayTimes:
         """``levels_ms`` is the broker's table; what was seen of a level counts more."""
         self._levels = levels_ms
         self._seen = seen_ms
-        self._known: dict[bytes, int | None] = {}
+        self._known: dict[str, int | None] = {}
 
-    def of(self, text: bytes) -> int | None:
+    def of(self, text: str) -> int | None:
         """The delay by a DELAY property; None if it means no level."""
         if text not in self._known:
-            level = int(text) if text.isdigit() else 0
+            level = int(text) if text.isascii() and text.isdigit() else 0
             self._known[text] = self._delay(level) if level > 0 else None
         return self._known[text]
 
@@ -66,59 +61,59 @@ class DelayTimes:
 
 
 def units_of(
-    run: Run, file: ReadMap, file_from_offset: int, names: QueueNames, delays: DelayTimes
+    block: RecordBlock, file: ReadMap, names: QueueNames, delays: DelayTimes
 ) -> UnitColumns:
     """The units that records get, those of light queues behind the others."""
-    codes = np.zeros(len(run), np.int64)
-    light: list[int] = []
-    delayed = np.array([topic == SCHEDULE_TOPIC for topic, _ in names.keys], np.bool_)[run.queue]
-    for part in properties_of(file.view, run.properties_at, run.properties_length):
-        tags = part.find(PROPERTY_TAGS)
-        codes[tags.rows] = tags.hashes()[0].view(np.int32)
-        light += part.find(PROPERTY_INNER_MULTI_QUEUE_OFFSET).rows.tolist()
-        if delayed.any():
-            levels = part.find(PROPERTY_DELAY_TIME_LEVEL)
-            levels = levels.only(delayed[levels.rows])
-            for row, text in zip(levels.rows.tolist(), levels.texts(), strict=True):
-                delay = delays.of(text)
-                if delay is not None:
-                    codes[row] = run.store_timestamp[row] + delay
-    gets_unit = run.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE == 0
-    gets_unit &= names.possible()[run.queue]
-    gets_unit &= (run.queue_offset >= 0) & (run.queue_offset < MAX_QUEUE_OFFSET)
+    queue = names.numbers(block.topic, block.queue_id)
     units = UnitColumns(
-        run.queue,
-        run.queue_offset,
-        run.place + file_from_offset,
-        run.size,
-        codes,
-        run.store_timestamp,
+        queue,
+        block.queue_offset,
+        block.offset,
+        block.size,
+        _codes(block, names, delays),
+        block.store_timestamp,
     )
+    gets_unit = block.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE == 0
+    gets_unit &= names.possible()[queue]
+    gets_unit &= (block.queue_offset >= 0) & (block.queue_offset < MAX_QUEUE_OFFSET)
+    light = block.marked(MARK_LIGHT)
+    more = _light_units(block, file, names, units.tags_code, light) if light else None
     if not gets_unit.all():
         units = units.rows(np.flatnonzero(gets_unit))
-    if not light:
+    if more is None:
         return units
-    more = _light_units(run, file, file_from_offset, names, codes, sorted(light))
     return UnitColumns(*(np.concatenate(pair) for pair in zip(units, more, strict=True)))
 
 
+def _codes(block: RecordBlock, names: QueueNames, delays: DelayTimes) -> Longs:
+    """Hashes of the tags, of delayed messages the time of delivery."""
+    delayed = [
+        row
+        for row in block.marked(MARK_DELAY)
+        if names.topics.names[int(block.topic[row])] == SCHEDULE_TOPIC
+    ]
+    if not delayed:
+        return block.tags_code
+    codes = block.tags_code.copy()
+    for row in delayed:
+        delay = delays.of(find_property(block.texts[row], PROPERTY_DELAY_TIME_LEVEL) or "")
+        if delay is not None:
+            codes[row] = block.store_timestamp[row] + delay
+    return codes
+
+
 def _light_units(
-    run: Run,
-    file: ReadMap,
-    file_from_offset: int,
-    names: QueueNames,
-    codes: Longs,
-    light: list[int],
+    block: RecordBlock, file: ReadMap, names: QueueNames, codes: Longs, light: list[int]
 ) -> UnitColumns:
     found: list[tuple[int, ...]] = []
     for row in light:
-        place, size = int(run.place[row]), int(run.size[row])
+        place, size = int(block.place[row]), int(block.size[row])
         request = read_request(file.view, place, size, ())
         for topic, queue_id, queue_offset in request.units[1:]:
             if queue_id >= 0 and queue_offset < MAX_QUEUE_OFFSET:
                 number = names.number_of(topic, queue_id)
-                where = place + file_from_offset
-                time = int(run.store_timestamp[row])
-                found.append((number, queue_offset, where, size, int(codes[row]), time))
+                time = int(block.store_timestamp[row])
+                place_in_log = place + block.first
+                found.append((number, queue_offset, place_in_log, size, int(codes[row]), time))
     columns = np.array(found, np.int64).reshape(len(found), 6)
     return UnitColumns(*columns.T)

@@ -115,7 +115,7 @@ class LogRecovery:
                 stretch, runs, vouched_timestamp
             ):
                 break
-            end = stretch.start + sum(stretch.sizes)
+            end = stretch.end
             if walk.position != end:
                 walk = self._walk_from(end)
         return runs, end if self._clean else self._cut_torn(runs, end)
@@ -133,7 +133,7 @@ class LogRecovery:
 
     def _take(self, stretch: Stretch, runs: Runs, vouched_timestamp: int) -> bool:
         """Note a stretch; False if the log ends in front of it."""
-        behind = stretch.start + sum(stretch.sizes)
+        behind = stretch.end
         if stretch.kind is StretchKind.RECORDS or (
             stretch.kind is StretchKind.DAMAGED and self._topic_is_possible(stretch)
         ):
@@ -179,7 +179,7 @@ class LogRecovery:
         while runs:
             offset, sizes = runs[-1]
             place = offset + sum(sizes[:-1])
-            torn = Stretch(StretchKind.DAMAGED, place, sizes[-1:])
+            torn = Stretch(StretchKind.DAMAGED, place, sizes[-1:], end)
             if self._topic_is_possible(torn):
                 break
             self._note(torn, "torn, no message has its topic")

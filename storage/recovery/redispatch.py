@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
 from typing import TYPE_CHECKING, Final
 
 from storage.format.record import read_head
@@ -102,7 +102,7 @@ class Redispatch:
 
     def _pass(
         self,
-        runs: Iterable[tuple[int, list[int]]],
+        runs: Iterable[tuple[int, MutableSequence[int]]],
         put: Callable[[DispatchRequest, int], None],
     ) -> None:
         levels = self._appender.delay_levels_ms
@@ -147,7 +147,7 @@ class Redispatch:
             self._appender.index.put(request.key_hashes, places, request.store_timestamp)
             self._report.keys_written += len(request.key_hashes)
 
-    def _records_between(self, start: int, end: int) -> Iterator[tuple[int, list[int]]]:
+    def _records_between(self, start: int, end: int) -> Iterator[tuple[int, MutableSequence[int]]]:
         """Runs of records between two log offsets; damage is passed."""
         walk = LogWalk(self._row, start, limit=end, check_crc=False, search_all=True)
         while (stretch := walk.next()) is not None:

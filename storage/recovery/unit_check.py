@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.format.layout import HEAD_SIZES
@@ -18,7 +19,7 @@ _LIGHT: Final = PROPERTY_INNER_MULTI_QUEUE_OFFSET.encode()
 _IPV6: Final = 0x30
 _MOST_BEHIND_BODY: Final = 512
 """Bytes behind the body that are worth to be copied and looked through without the body."""
-Runs = list[tuple[int, list[int]]]
+Runs = list[tuple[int, MutableSequence[int]]]
 """Records one behind the other in one log file: offset of the first, and the size of each."""
 
 
@@ -33,7 +34,7 @@ class Heads(NamedTuple):
     """Whether it may name light queues, and so have several units."""
 
 
-def read_heads(log: FileRow, start: int, sizes: list[int]) -> Heads:
+def read_heads(log: FileRow, start: int, sizes: Sequence[int]) -> Heads:
     """Read the heads of a run, best while it is in the processor's cache."""
     import numpy as np
 

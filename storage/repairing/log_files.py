@@ -58,7 +58,7 @@ def contents(
             pieces.append(_Piece(at, end, None, earlier))
             break
         start = stretch.start
-        at = start + sum(stretch.sizes)
+        at = stretch.end
         if stretch.kind is StretchKind.RECORDS:
             for size in stretch.sizes:
                 records += 1

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .records import Longs
+from storage.columns.windows import Longs
 
 QueueKey = tuple[str, int]
 
@@ -61,8 +61,11 @@ class Claims:
     def seen(self, offsets: Longs, well: NDArray[np.bool_]) -> None:
         """Note records of one log file and which of them have their unit."""
         if len(offsets):
-            first = int(offsets[0]) - int(offsets[0]) % self._file_size
-            self._well_in[first] += int(well.sum())
+            self.seen_well(int(offsets[0]), int(well.sum()))
+
+    def seen_well(self, offset: int, count: int) -> None:
+        """Note how many records of the log file that holds ``offset`` have their unit."""
+        self._well_in[offset - offset % self._file_size] += count
 
     def part(self) -> ClaimsPart:
         """What was collected up to here, for the claims that go on in front of it."""

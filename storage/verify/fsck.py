@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from storage.columns.names import TopicNames
 from storage.configs.deleted_topics import read_deleted_topics
 from storage.files.read_files import StoreFiles
 from storage.format.names import ABORT
@@ -28,7 +29,6 @@ from .log_part import split_log
 from .offsets import check_configs, check_offsets
 from .queue_compare import QueueComparison
 from .queues import QueueCheck
-from .records import TopicNames
 from .samples import check_index_heads, check_samples, newest_record_time, units_behind
 from .state import FileCheck, check_abort, check_checkpoint, check_covered
 from .tail import judge_tail
@@ -260,7 +260,6 @@ class _Run:
     ) -> None:
         """Read the log with what is held against it, alone or with others, and tell of it."""
         ext, deleted = ConsumeQueueExt(self._view.root), read_deleted_topics(self._view.root)
-        tags_codes: dict[bytes, int] = {b"": 0}
         with_queues = Part.QUEUE in self._parts
         if Part.INDEX in self._parts and self._view.config.message_index_enable:
             self._index = IndexCheck(
@@ -283,7 +282,6 @@ class _Run:
                     self._files,
                     ext,
                     self._topics,
-                    tags_codes,
                     next_offsets,
                     wanted=self._wanted,
                     deleted=deleted,

@@ -12,13 +12,13 @@ from typing import Final
 
 import numpy as np
 
+from storage.columns.windows import Longs
 from storage.config import StoreConfig
 from storage.format.names import INDEX, file_name, is_index_file_name
 
 from .findings import Checked, Code, Finding, Severity
 from .index_compare import EntryNotes, IndexComparison
 from .index_file import IndexFile, Problem
-from .records import Longs
 from .told import Told
 
 Emit = Callable[[Finding], None]

@@ -11,11 +11,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.format.sys_flag import MessageSysFlag
+from storage.columns.block import RecordBlock
+from storage.columns.names import TopicNames
+from storage.columns.windows import Longs
 
 from .index_file import IndexFile
-from .records import Longs, RecordBlock, TopicNames
 from .told import Told
+from .unsure import Mask
 
 _HASH_BITS: Final = 31
 _HASH_MASK: Final = (1 << _HASH_BITS) - 1
@@ -113,32 +115,40 @@ class IndexComparison:
             self._note_missing(missing)
         self.missing_keys += part.missing_keys - sum(map(len, part.missing))
 
-    def compare(self, block: RecordBlock) -> None:
-        """Look for the keys of a block's records, and for entries that no record has."""
-        rolled_back = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-        # Nobody knows which keys a record had that was replaced, or whose properties are damaged.
-        rows = np.flatnonzero((block.sys_flag & rolled_back != rolled_back) & ~block.unsure)
-        unsure = block.offset[block.unsure]
-        owners, hashes = block.index_keys(rows, self._topics)
-        start = int(block.offset[0])
-        end = int(block.offset[-1] + block.size[-1])
+    def compare(self, block: RecordBlock, unsure: Mask) -> None:
+        """Look for the keys of a block's records, and for entries that no record has.
+
+        Those of ``unsure`` records are let be: nobody knows which keys they had.
+        """
+        offset = block.offset
+        owners, hashes = block.index_keys(unsure)
+        start, end = int(offset[0]), block.end
         # offset and hash in one number, so that sets can be compared
-        expected = (block.offset[owners] - start) << _HASH_BITS | hashes
-        expected, first = np.unique(expected, return_index=True)
-        times = block.store_timestamp[owners[first]] if len(owners) else owners
-        present = np.zeros(len(expected), np.bool_)
+        expected = (offset[owners] - start) << _HASH_BITS | hashes
+        found = []
         for number, file in enumerate(self._files):
             numbers, entries = file.between(start, end)
-            if len(unsure):
-                kept = ~np.isin(entries["offset"], unsure)
+            if len(numbers) and unsure.any():
+                kept = ~np.isin(entries["offset"], offset[unsure])
                 numbers, entries = numbers[kept], entries[kept]
             if len(numbers):
                 keys = (entries["offset"].astype(np.int64) - start) << _HASH_BITS
                 keys |= entries["key_hash"].astype(np.int64) & _HASH_MASK
-                at = _found(expected, keys)
-                known = expected[at] == keys if len(expected) else np.zeros(len(keys), np.bool_)
-                present[at[known]] = True
-                self._compare_entries(number, numbers, entries, known, times, at)
+                found.append((number, numbers, entries, keys))
+        times = block.store_timestamp[owners]
+        if len(found) == 1 and np.array_equal(found[0][3], expected):  # one by one, as usual
+            self._compare_entries(*found[0][:3], np.ones(len(expected), np.bool_), times)
+            return
+        expected, first = np.unique(expected, return_index=True)
+        times = times[first]
+        present = np.zeros(len(expected), np.bool_)
+        for number, numbers, entries, keys in found:
+            at = _found(expected, keys)
+            known = expected[at] == keys if len(expected) else np.zeros(len(keys), np.bool_)
+            present[at[known]] = True
+            self._compare_entries(
+                number, numbers, entries, known, times[at] if len(expected) else keys
+            )
         missing = expected[~present]
         missing = missing[missing >> _HASH_BITS < self._keys_from - start]
         if self._wanted is not None and len(missing):
@@ -158,9 +168,9 @@ class IndexComparison:
         entries: NDArray[Any],
         known: NDArray[np.bool_],
         times: Longs,
-        at: Longs,
     ) -> None:
-        """Compare what is said beside offset and hash; ``times`` of the rows ``at``."""
+        """Compare what is said beside offset and hash; ``times`` are those of the records of the
+        ``known`` ones."""
         file, notes = self._files[number], self.notes[number]
         known = known & (entries["key_hash"] >= 0)
         if not known.all():
@@ -168,10 +178,9 @@ class IndexComparison:
         if self._told.odd_times:
             known &= ~np.isin(entries["offset"], list(self._told.odd_times))
         if not known.all():
-            numbers, entries, at = numbers[known], entries[known], at[known]
+            numbers, entries, times = numbers[known], entries[known], times[known]
         if not len(numbers):
             return
-        times = times[at]
         self._compare_times(number, numbers, times)
         begin = file.header.begin_timestamp
         if begin <= 0:

@@ -9,8 +9,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from storage import native
+from storage.columns.windows import Longs
 from storage.config import StoreConfig
 from storage.format.index import (
+    HASH_SLOT_SIZE,
     INDEX_ENTRY_SIZE,
     INDEX_HEADER_SIZE,
     IndexHeader,
@@ -19,7 +22,6 @@ from storage.format.index import (
 )
 
 from .findings import Code
-from .records import Longs
 
 _ENTRY: Final = np.dtype(
     [("key_hash", ">i4"), ("offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")]
@@ -105,7 +107,7 @@ class IndexFile:
     def check(self, log_min: int, log_end: int) -> int:
         """Look for what contradicts itself; gives the number of keys behind the log's end."""
         if self.whole and not self.live:
-            self._read_slots()
+            self.slots = np.frombuffer(self._map, ">i4", self._slots, INDEX_HEADER_SIZE)
         self._check_header()
         if not self.whole:
             return 0
@@ -143,7 +145,7 @@ class IndexFile:
         if not self.whole or self.count >= self._max_entries:
             return False
         start, end = self.position(self.count), self.position(self.count + 1)
-        return int(self.slots.max(initial=0)) >= self.count and any(self._map[start:end])
+        return any(self._map[start:end]) and int(self.slots.max(initial=0)) >= self.count
 
     def header_wrong(self, what: str) -> None:
         """Note what is wrong with the header."""
@@ -152,6 +154,17 @@ class IndexFile:
 
     def _check_chains(self) -> None:
         """Every entry must be reached once, from its own slot."""
+        if native.compiled is not None and not self.live:
+            end = INDEX_HEADER_SIZE + self._slots * HASH_SLOT_SIZE
+            with memoryview(self._map) as view, view[INDEX_HEADER_SIZE:end] as slots:
+                start, behind = self.position(0), self.position(self.count)
+                with view[start:behind] as entries:
+                    if native.compiled.chains_are_sound(slots, entries):
+                        return
+        self._look_at_chains()
+
+    def _look_at_chains(self) -> None:
+        """The same with NumPy; tells what is wrong."""
         count, slots = self.count, self._slots
         reached = np.zeros(count, np.uint8)
         broken = 0

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from storage.columns.block import RecordBlock, read_block
+from storage.columns.names import TopicNames
 from storage.format.layout import BLANK_SIZE, TWO_INTS
 from storage.format.names import COMMITLOG, file_name, parse_file_name
 from storage.format.record import CheckKind, RecordError, check_record, decode_record, read_head
-from storage.format.sys_flag import REPLACED_FLAG
 from storage.reading.log_walk import LogWalk, Stretch, StretchKind
 
 from .findings import Checked, Code, Finding, Severity
 from .log_part import LogPart
-from .records import RecordBlock, TopicNames, read_block
 from .told import Told
+from .unsure import Mask, damaged_properties, replaced_records
 
 if TYPE_CHECKING:
     from storage.files.read_files import FileRow
@@ -83,8 +84,9 @@ class LogCheck:
             told=told,
         )
 
-    def blocks(self, until: int) -> Iterator[RecordBlock]:
-        """Give whole records in log order; emits findings on the way.
+    def blocks(self, until: int) -> Iterator[tuple[RecordBlock, Mask]]:
+        """Give whole records in log order and those of them whose tags and keys nobody knows any
+        more; emits findings on the way.
 
         Ends at ``until`` where a record begins there, else behind what goes over it.
         """
@@ -104,10 +106,10 @@ class LogCheck:
                 if self._begins_well is None:
                     self._begins_well = whole
                 if whole:
-                    block = self._records(stretch)
+                    block, unsure = self._records(stretch)
                     self.position, self._last_record = walk.position, walk.last_record
                     if len(block):
-                        yield block
+                        yield block, unsure
                 else:
                     self._not_records(stretch)
             self.position, self._last_record = walk.position, walk.last_record
@@ -188,42 +190,37 @@ class LogCheck:
                 )
             )
 
-    def _records(self, stretch: Stretch) -> RecordBlock:
-        file_size = self._log.file_size
-        first = stretch.start - stretch.start % file_size
+    def _records(self, stretch: Stretch) -> tuple[RecordBlock, Mask]:
+        position = stretch.start % self._log.file_size
+        first = stretch.start - position
         file = self._log.at(first)
         assert file is not None  # the walk has just read it
-        block = read_block(file, first, stretch.start, stretch.sizes, self._topics)
+        block = read_block(file.view, first, position, stretch.sizes, self._topics)
         self._checked.records += len(block)
-        misplaced = block.physical_offset != block.offset
+        offset = block.offset
+        misplaced = block.physical_offset != offset
         if misplaced.any():
-            block = read_block(
-                file, first, stretch.start, stretch.sizes, self._topics, shaped=False
-            )
             for row in np.flatnonzero(misplaced).tolist():
-                self._misplaced_record(
-                    int(block.offset[row]), int(block.size[row]), int(block.physical_offset[row])
-                )
+                claimed = int(block.physical_offset[row])
+                self._misplaced_record(int(offset[row]), int(block.size[row]), claimed)
             block = block.take(np.flatnonzero(~misplaced))
-            if not len(block):
-                return block
-        for row in block.loose:
-            text = block.properties[row]
-            if text[-1:] == b"\0" or not (text.isascii() or _is_utf8(text)):
-                block.unsure[row] = True
-                self._at_record(
-                    Code.PROPERTIES_DAMAGED,
-                    int(block.offset[row]),
-                    "its properties end in zero bytes or are not UTF-8; no checksum covers them",
-                    "tags, keys or other properties of this message are wrong",
-                    "rmqctl store repair",
-                )
-        replaced = block.sys_flag & REPLACED_FLAG != 0
+        replaced = replaced_records(block)
+        damaged = damaged_properties(block)
+        if not len(block):
+            return block, replaced
+        for row in np.flatnonzero(damaged).tolist():
+            self._at_record(
+                Code.PROPERTIES_DAMAGED,
+                int(block.offset[row]),
+                "its properties end in zero bytes or are not UTF-8; no checksum covers them",
+                "tags, keys or other properties of this message are wrong",
+                "rmqctl store repair",
+            )
         if replaced.any():
             self._replaced += block.offset[replaced].tolist()
         self._look_at_times(block)
         self._records_seen += len(block)
-        return block
+        return block, replaced | damaged
 
     def _look_at_times(self, block: RecordBlock) -> None:
         times = block.store_timestamp
@@ -437,11 +434,3 @@ def is_log_name(name: str, file_size: int) -> bool:
     """Tell whether a name in the log's folder can be one of its files."""
     offset = parse_file_name(name)
     return offset is not None and offset % file_size == 0
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True

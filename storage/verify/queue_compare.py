@@ -11,27 +11,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from storage import native
+from storage.columns.block import MARK_DELAY, MARK_LIGHT, RecordBlock
+from storage.columns.names import TopicNames
+from storage.columns.windows import Longs
 from storage.format.sys_flag import MessageSysFlag
 from storage.format.unit import MAX_EXT_ADDR
-from storage.model import (
-    PROPERTY_DELAY_TIME_LEVEL,
-    PROPERTY_INNER_MULTI_DISPATCH,
-    SCHEDULE_TOPIC,
-)
+from storage.model import SCHEDULE_TOPIC
 from storage.writing.dispatch import read_request
 
 from .claims import Claims, ClaimsPart, QueueKey
 from .offset_runs import OffsetRuns
-from .records import Longs, RecordBlock, TopicNames
-from .units import MAX_QUEUE_OFFSET, distinct, units_at
+from .units import MAX_QUEUE_OFFSET, distinct, units_at, units_in_row
+from .unsure import Mask
 
 if TYPE_CHECKING:
     from storage.configs.deleted_topics import DeletedTopics
     from storage.files.read_files import FileRow, StoreFiles
     from storage.reading.queue_ext import ConsumeQueueExt
 
-_INNER_MULTI_DISPATCH: Final = f"\x02{PROPERTY_INNER_MULTI_DISPATCH}\x01".encode()
-_DELAY: Final = f"\x02{PROPERTY_DELAY_TIME_LEVEL}\x01".encode()
 _ANY_CODE: Final = -(1 << 63)
 """Stands for a tags code that is not compared; as an ext address it would be that of offset 0."""
 
@@ -71,8 +69,8 @@ class Queue:
 class QueueComparison:
     """Looks up the units of records, block by block.
 
-    ``next_offsets`` is each queue's end when the check began; ``topics`` and ``tags_codes`` are
-    what was learnt of names and tags, and may be of another comparison.
+    ``next_offsets`` is each queue's end when the check began; ``topics`` may be of another
+    comparison.
     """
 
     def __init__(
@@ -80,7 +78,6 @@ class QueueComparison:
         files: StoreFiles,
         ext: ConsumeQueueExt,
         topics: TopicNames,
-        tags_codes: dict[bytes, int],
         next_offsets: dict[QueueKey, int],
         *,
         wanted: frozenset[str] | None,
@@ -89,7 +86,6 @@ class QueueComparison:
         self._files = files
         self._ext = ext
         self._topics = topics
-        self._tags_codes = tags_codes
         self._next_offsets = next_offsets
         self._wanted = wanted
         self._deleted = deleted
@@ -127,9 +123,10 @@ class QueueComparison:
             self._give_up(key, queue_offsets, offsets, filled)
         self.units += part.units
 
-    def compare(self, block: RecordBlock) -> None:
-        """Look up the unit of each record of a block."""
-        codes = block.tags_codes(self._tags_codes)
+    def compare(self, block: RecordBlock, unsure: Mask) -> None:
+        """Look up the unit of each record of a block; tags of ``unsure`` are not compared."""
+        codes = np.where(unsure, _ANY_CODE, block.tags_code)
+        offset = block.offset
         has_unit = block.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE == 0
         queue_numbers = block.topic << 32 | block.queue_id & 0xFFFFFFFF
         for number in distinct(queue_numbers[has_unit]):
@@ -138,21 +135,43 @@ class QueueComparison:
                 continue
             rows = np.flatnonzero(has_unit & (queue_numbers == number))
             if topic in self._deleted:
-                rows = rows[block.offset[rows] >= self._deleted[topic]]
+                rows = rows[offset[rows] >= self._deleted[topic]]
+            key = (topic, number & 0xFFFFFFFF)
+            if self._all_match(key, rows, block, offset, codes):
+                continue
             expected = codes[rows]
-            if topic == SCHEDULE_TOPIC:
-                expected = _delivery_times(block, rows, expected)
-            expected = np.where(block.unsure[rows], _ANY_CODE, expected)
+            if topic == SCHEDULE_TOPIC:  # delivery times, which depend on the broker's levels
+                expected = np.where(block.marks[rows] & MARK_DELAY, _ANY_CODE, expected)
             self._compare_queue(
-                (topic, number & 0xFFFFFFFF),
+                key,
                 block.queue_offset[rows],
-                block.offset[rows],
+                offset[rows],
                 block.size[rows],
                 expected,
             )
-        for row in block.loose:
-            if _INNER_MULTI_DISPATCH in block.properties[row]:
-                self._compare_light_queues(block, row)
+        for row in block.marked(MARK_LIGHT):
+            self._compare_light_queues(block, row, has_code=not unsure[row])
+
+    def _all_match(
+        self, key: QueueKey, rows: Longs, block: RecordBlock, offset: Longs, codes: Longs
+    ) -> bool:
+        """Whether the units of ``rows`` are all as they should be, and notes it if they are.
+
+        Where there is a compiled form; any doubt is left to :meth:`_compare_queue`.
+        """
+        queue = self.queue(key)
+        if native.compiled is None or queue is None or not len(rows):
+            return False
+        queue_offsets = block.queue_offset[rows]
+        units = units_in_row(queue.row, queue_offsets)
+        if units is None or not native.compiled.units_match(
+            units, rows.data, offset.data, block.size.data, codes.data
+        ):
+            return False
+        self.units += len(rows)
+        queue.runs.well.add(int(queue_offsets[0]), int(queue_offsets[-1]) + 1)
+        self.claims.seen_well(int(offset[rows[0]]), len(rows))
+        return True
 
     def _compare_queue(
         self,
@@ -192,13 +211,12 @@ class QueueComparison:
         queue.runs.present.add_all(queue_offsets[usable])
         queue.runs.wrong.add_all(queue_offsets[usable & filled])
 
-    def _compare_light_queues(self, block: RecordBlock, row: int) -> None:
-        position = int(block.offset[row]) % self._files.log.file_size
-        file = self._files.log.at(int(block.offset[row]) - position)
+    def _compare_light_queues(self, block: RecordBlock, row: int, *, has_code: bool) -> None:
+        file = self._files.log.at(block.first)
         if file is None:
             return
-        request = read_request(file.view, position, int(block.size[row]), ())
-        code = _ANY_CODE if block.unsure[row] else request.tags_code
+        request = read_request(file.view, int(block.place[row]), int(block.size[row]), ())
+        code = request.tags_code if has_code else _ANY_CODE
         for topic, queue_id, queue_offset in request.units[1:]:
             gone = request.commitlog_offset < self._deleted.get(topic, 0)
             if self.is_wanted(topic) and not gone and queue_offset < MAX_QUEUE_OFFSET:
@@ -209,9 +227,3 @@ class QueueComparison:
                     np.array([request.size]),
                     np.array([code]),
                 )
-
-
-def _delivery_times(block: RecordBlock, rows: Longs, codes: Longs) -> Longs:
-    """Units of delayed messages hold a delivery time, which depends on the broker's levels."""
-    delayed = [_DELAY in block.properties[row] for row in rows.tolist()]
-    return np.where(delayed, _ANY_CODE, codes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.columns.windows import Longs
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name
 from storage.format.record import CheckKind, check_record, read_head
 from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
@@ -16,7 +17,6 @@ from .claims import OddClaim, QueueKey
 from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns
 from .queue_compare import Queue, QueueComparison
-from .records import Longs
 from .told import Told
 from .units import MAX_QUEUE_OFFSET, units_at
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from storage.columns.windows import Longs
 from storage.config import StoreConfig
 from storage.format.index import INDEX_ENTRY, INDEX_HEADER_SIZE, IndexHeader, entry_position
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, INDEX, file_name, is_index_file_name
@@ -20,7 +21,6 @@ from storage.format.record import CheckKind, check_record, decode_record, read_h
 from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
 from .findings import Checked, Code, Finding, Severity
-from .records import Longs
 from .units import units_at
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.columns.windows import Longs
+
 from .offset_runs import OffsetRuns
-from .records import Longs
 
 
 class Told:

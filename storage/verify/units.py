@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.columns.windows import Longs
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
-
-from .records import Longs
 
 if TYPE_CHECKING:
     from storage.files.read_files import FileRow
@@ -49,6 +48,23 @@ def units_at(row: FileRow | None, queue_offsets: Longs) -> NDArray[Any]:
         inside = places < len(table)
         units[rows[inside]] = table[places[inside]]
     return units.view(UNIT)
+
+
+def units_in_row(row: FileRow | None, queue_offsets: Longs) -> memoryview | None:
+    """The units at queue offsets that are consecutive and lie in one file; None if they do not."""
+    first = int(queue_offsets[0])
+    count = len(queue_offsets)
+    if row is None or not 0 <= first < MAX_QUEUE_OFFSET:
+        return None
+    if int(queue_offsets[-1]) != first + count - 1 or (np.diff(queue_offsets) != 1).any():
+        return None
+    start = first * CQ_STORE_UNIT_SIZE
+    within = start % row.file_size
+    end = within + count * CQ_STORE_UNIT_SIZE
+    file = row.at(start - within)
+    if file is None or end > min(file.length, row.file_size):
+        return None
+    return file.view[within:end]
 
 
 def find_unit(row: FileRow | None, end: int, commitlog_offset: int) -> int | None:

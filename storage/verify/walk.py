@@ -36,13 +36,13 @@ class Walk:
 
     def go(self, until: int, progress: Callable[[int], None] | None = None) -> None:
         """Walk on to ``until``; ``progress`` is called with the log offset behind each block."""
-        for block in self.log.blocks(until):
+        for block, unsure in self.log.blocks(until):
             if self.queues is not None:
-                self.queues.compare(block)
+                self.queues.compare(block, unsure)
             if self.index is not None:
-                self.index.compare(block)
+                self.index.compare(block, unsure)
             if progress is not None:
-                progress(int(block.offset[-1] + block.size[-1]))
+                progress(block.end)
 
     def absorb(self, part: WalkPart, emit: Callable[[Finding], None]) -> bool:
         """Go on behind what another walk has seen; False if this one has to see it itself."""

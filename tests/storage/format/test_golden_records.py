@@ -1,6 +1,7 @@
 """Records of golden commit logs, byte for byte, and what RocketMQ decodes from them."""
 
 import hashlib
+from array import array
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ def test_each_log_file_but_the_last_ends_with_the_blank_record(name: str) -> Non
 def test_scanning_finds_what_checking_one_by_one_finds(name: str) -> None:
     for path in log_files(name):
         image = head_of(path)
-        one_by_one = []
+        one_by_one = array("q")
         position = 0
         while (result := check_record(image, position, len(image))).kind is CheckKind.MESSAGE:
             one_by_one.append(result.size)

@@ -1,12 +1,13 @@
 """Records of the commit log: decoding them again, and never being fooled or upset by damage."""
 
+from array import array
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from storage.errors import InvalidMessageError
-from storage.format.check import CheckKind, check_record, scan_records
+from storage.format.check import CheckKind, check_record, scan_one_by_one, scan_records
 from storage.format.crc import crc32
 from storage.format.errors import BodyError, RecordError
 from storage.format.record import (
@@ -20,6 +21,7 @@ from storage.format.record import (
 from storage.format.scan_many import scan_many
 from tests.support.inner_messages import int32s, int64s, ipv4_hosts, ipv6_hosts, times
 
+NO_SIZES = array("q")
 PLAIN: dict[str, Any] = {
     "topic": "TopicTest",
     "queue_id": 0,
@@ -228,9 +230,9 @@ def test_scanning_gives_what_checking_one_by_one_gives(
         sizes.append(result.size)
         position += result.size
     view = memoryview(image)
-    for scan in (scan_records, scan_many):
+    for scan in (scan_records, scan_many, scan_one_by_one):
         found = scan(view, 0, len(image), check_crc=check_crc, max_count=max_count)
-        assert found == (sizes, position, stop)
+        assert found == (array("q", sizes), position, stop)
 
 
 @given(st.lists(st.tuples(records, st.integers(1, 700)), max_size=6), damaged())
@@ -239,6 +241,7 @@ def test_scanning_many_gives_what_scanning_gives(runs: list[tuple[bytes, int]], 
     for limit in (len(image), len(image) - 1):
         found = scan_many(image, 0, limit, check_crc=True, max_count=5000)
         assert found == scan_records(image, 0, limit, max_count=5000)
+        assert found == scan_one_by_one(image, 0, limit, check_crc=True, max_count=5000)
 
 
 @given(st.integers(0, 599), st.integers(0, 124), st.integers(1, 255))
@@ -246,8 +249,10 @@ def test_scanning_many_stops_at_the_same_damage(number: int, place: int, change:
     plain = encode_record(**PLAIN)
     image = bytearray(plain * 600)
     image[number * len(plain) + place % len(plain)] ^= change
-    found = scan_many(memoryview(image), 0, len(image), check_crc=True, max_count=1000)
-    assert found == scan_records(memoryview(image), 0, len(image), max_count=1000)
+    view = memoryview(image)
+    found = scan_many(view, 0, len(image), check_crc=True, max_count=1000)
+    assert found == scan_records(view, 0, len(image), max_count=1000)
+    assert found == scan_one_by_one(view, 0, len(image), check_crc=True, max_count=1000)
 
 
 @given(records, st.integers(0, 200))
@@ -300,9 +305,9 @@ def topic_that_points_back_into_the_body() -> bytearray:
 )
 def test_lengths_are_signed(image: bytearray) -> None:
     assert check_record(image, 0, len(image)).kind is CheckKind.INVALID
-    assert scan_records(image, 0, len(image)).sizes == []
+    assert scan_records(image, 0, len(image)).sizes == NO_SIZES
     scan = scan_many(memoryview(image), 0, len(image), check_crc=True, max_count=9)
-    assert scan.sizes == []
+    assert scan.sizes == NO_SIZES
     with pytest.raises(RecordError):
         decode_record(image)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, strategies as st
 
+from storage.columns.block import read_block
+from storage.columns.names import TopicNames
 from storage.files.read_files import StoreFiles
 from storage.format.record import scan_records
 from storage.verify.offset_runs import OffsetRuns
-from storage.verify.records import TopicNames, read_block
 from storage.writing.dispatch import read_request
 from tests.support.hand_made import TINY, HandMade
 
@@ -32,10 +32,9 @@ def test_columns_say_what_single_records_say(tmp_path: Path) -> None:
     assert file is not None
     sizes = scan_records(file.view, 0, len(made.log)).sizes
     topics = TopicNames()
-    block = read_block(file, 0, 0, sizes, topics)
-    codes = block.tags_codes({})
-    rows = np.flatnonzero(block.sys_flag & 12 != 12)
-    owners, hashes = block.index_keys(rows, topics)
+    block = read_block(file.view, 0, 0, sizes, topics)
+    codes = block.tags_code
+    owners, hashes = block.index_keys()
     position = 0
     for number, size in enumerate(sizes):
         single = read_request(file.view, position, size, ())
@@ -48,42 +47,6 @@ def test_columns_say_what_single_records_say(tmp_path: Path) -> None:
             assert (block.queue_id[number], block.queue_offset[number]) == (queue_id, queue_offset)
         position += size
     assert len(block) == len(made.messages)
-
-
-names = st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "x", "DELAY", "INNER_MULTI_DISPATCH"])
-values = st.sampled_from(["a", "bb", "a b", " a", "a  b", "\u00e9", "k\0", "0123456789" * 30])
-kinds_of_messages = st.lists(st.lists(st.tuples(names, values), max_size=4), min_size=1, max_size=3)
-
-
-@given(kinds=kinds_of_messages, topic=st.sampled_from(["T", "\u4e3b", "Long" * 30]))
-def test_records_that_are_alike_are_read_like_any_others(
-    tmp_path_factory: pytest.TempPathFactory, kinds: list[list[tuple[str, str]]], topic: str
-) -> None:
-    root = tmp_path_factory.mktemp("alike")
-    config = TINY.with_(mapped_file_size_commit_log=1 << 20)
-    made = HandMade(config, index=False)
-    for number in range(150):
-        pairs = kinds[number % len(kinds)]
-        texts = {name: f"{value}{number % 7}" for name, value in pairs}
-        made.put(topic, properties=texts, unit=False)
-    file = StoreFiles(made.write(root), config).log.at(0)
-    assert file is not None
-    sizes = scan_records(file.view, 0, len(made.log)).sizes
-    assert len(sizes) == 150
-    topics = TopicNames()
-    plain, shaped = (
-        read_block(file, 0, 0, sizes, topics, shaped=shaped) for shaped in (False, True)
-    )
-    assert np.array_equal(plain.tags_codes({}), shaped.tags_codes({}))
-    assert np.array_equal(plain.topic, shaped.topic)
-    rows = np.arange(0, 150, 2)
-    of_plain, of_shaped = (block.index_keys(rows, topics) for block in (plain, shaped))
-    for row in range(150):
-        assert list(of_plain[1][of_plain[0] == row]) == list(of_shaped[1][of_shaped[0] == row])
-    ordinary = all(name not in ("DELAY", "INNER_MULTI_DISPATCH") for k in kinds for name, _ in k)
-    few = all(value.isascii() and len(value) < 200 for k in kinds for _, value in k)
-    once = all(len(dict(k)) > 0 for k in kinds)
-    assert shaped.shapes or not (ordinary and few and once)
 
 
 runs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 8)), max_size=30)

@@ -39,6 +39,12 @@ class Properties:
         # Nothing as long as a name fits behind the last bytes.
         self._starts = words[np.minimum(self._separators + 1, len(words) - 1)]
 
+    def odd(self) -> NDArray[np.bool_]:
+        """Which of them are not ASCII, or end in a zero byte."""
+        is_wide = self._flat.reshape(len(self.rows), self._width).max(axis=1) >= 128
+        odd: NDArray[np.bool_] = is_wide | (self._flat[self._row_ends - 1] == 0)
+        return odd
+
     def find(self, name: str) -> Values:
         """The values of a property of at least four letters; of duplicates the last one."""
         wanted = name.encode()

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
+from storage import native
+from storage.columns.block import COLUMNS, read_block
+from storage.columns.names import QueueNames, TopicNames
+from storage.columns.windows import group_rows, windows
 from storage.files.read_files import ReadMap
 from storage.format.delay import parse_delay_levels
 from storage.format.record import encode_record
 from storage.model import SCHEDULE_TOPIC
-from storage.rebuilding.columns import QueueNames, read_run
-from storage.rebuilding.keys import keys_of_run
+from storage.rebuilding.keys import keys_of
 from storage.rebuilding.units import DelayTimes, units_of
-from storage.rebuilding.windows import group_rows, windows
 from storage.writing.dispatch import read_request
+from tests.support.compiled import compiled, needs_compiled
 
 LEVELS = parse_delay_levels()
 FIRST = 1 << 20
@@ -62,22 +69,41 @@ records: st.SearchStrategy[dict[str, object]] = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(records, min_size=1, max_size=12))
-def test_units_and_keys_are_those_of_single_records(made: list[dict[str, object]]) -> None:
+@contextmanager
+def by(form: Any) -> Iterator[None]:
+    """Read columns by a compiled module, or by the pure forms."""
+    before, native.compiled = native.compiled, form
+    try:
+        yield
+    finally:
+        native.compiled = before
+
+
+def log_of(made: list[dict[str, object]]) -> tuple[bytes, list[int]]:
     log, sizes = b"", []
     for fields in made:
         fields["physical_offset"] = FIRST + len(log)
         record = encode_record(**fields)  # type: ignore[arg-type]
         log += record
         sizes.append(len(record))
+    return log, sizes
+
+
+@pytest.mark.parametrize("form", [None, pytest.param(compiled, marks=needs_compiled)])
+@settings(max_examples=150, deadline=None)
+@given(st.lists(records, min_size=1, max_size=12))
+def test_units_and_keys_are_those_of_single_records(
+    form: Any, made: list[dict[str, object]]
+) -> None:
+    log, sizes = log_of(made)
     mapped = mmap.mmap(-1, len(log))
     mapped[:] = log
     file = ReadMap(mapped, 1)
     queues = QueueNames()
-    run = read_run(file, 0, sizes, queues)
-    units = units_of(run, file, FIRST, queues, DelayTimes(LEVELS, {}))
-    keys = keys_of_run(run, file, FIRST, queues)
+    with by(form):
+        block = read_block(file.view, FIRST, 0, sizes, queues.topics)
+    units = units_of(block, file, queues, DelayTimes(LEVELS, {}))
+    keys = keys_of(block)
     expected_units, expected_keys, place = [], [], 0
     for size in sizes:
         one = read_request(log, place, size, LEVELS)
@@ -93,6 +119,60 @@ def test_units_and_keys_are_those_of_single_records(made: list[dict[str, object]
     ]
     assert sorted(found) == sorted(expected_units)
     assert list(zip(*(column.tolist() for column in keys), strict=True)) == expected_keys
+
+
+@needs_compiled
+@settings(max_examples=150, deadline=None)
+@given(st.lists(records, min_size=1, max_size=12))
+def test_the_compiled_form_gives_the_columns_of_the_pure_one(
+    made: list[dict[str, object]],
+) -> None:
+    log, sizes = log_of(made)
+    assert columns_by(compiled, log, sizes) == columns_by(None, log, sizes)
+
+
+def columns_by(form: Any, log: bytes, sizes: list[int]) -> list[object]:
+    with by(form):
+        topics = TopicNames()
+        block = read_block(memoryview(log), FIRST, 0, sizes, topics)
+    numbers = [getattr(block, name).tolist() for name in COLUMNS if name != "topic"]
+    names = [topics.names[number] for number in block.topic.tolist()]
+    return [*numbers, names, block.key_row.tolist(), block.key_hash.tolist(), block.texts]
+
+
+@needs_compiled
+@given(
+    st.lists(records, min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 1 << 12), st.integers(0, 255)), max_size=6),
+)
+def test_bytes_that_change_while_they_are_read_do_no_harm(
+    made: list[dict[str, object]], changes: list[tuple[int, int]]
+) -> None:
+    log, sizes = log_of(made)
+    damaged = bytearray(log)
+    for place, octet in changes:
+        damaged[place % len(damaged)] = octet
+    with by(compiled):
+        block = read_block(memoryview(damaged), FIRST, 0, sizes, TopicNames())
+    ends = block.properties_at + block.properties_length
+    assert (ends <= block.place + block.size).all()
+
+
+def test_some_records_of_a_block_keep_what_is_theirs() -> None:
+    fields = dict.fromkeys(("physical_offset", "sys_flag", "store_timestamp"), 0)
+    hosts = {"born_host": bytes(8), "store_host": bytes(8), "born_timestamp": 1, "version": 1}
+    made: list[dict[str, object]] = [
+        {**fields, **hosts, "topic": "T", "queue_id": 0, "body": b"b", "queue_offset": number}
+        | {"properties": f"KEYS\x01k{number} l\x02DELAY\x01{number}".encode()}
+        for number in range(4)
+    ]
+    log, sizes = log_of(made)
+    whole = read_block(memoryview(log), FIRST, 0, sizes, TopicNames())
+    some = whole.take(np.array([1, 3]))
+    assert some.queue_offset.tolist() == [1, 3]
+    assert some.key_row.tolist() == [0, 0, 1, 1]
+    assert some.key_hash.tolist() == whole.key_hash[[2, 3, 6, 7]].tolist()
+    assert some.texts == {0: whole.texts[1], 1: whole.texts[3]}
 
 
 def test_rows_near_the_end_of_a_buffer_are_whole() -> None:

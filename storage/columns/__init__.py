@@ -1,0 +1,1 @@
+"""Records of the log by the thousand, as columns. Needs NumPy, so nothing quick imports it."""
