@@ -1,4 +1,4 @@
-"""Encoding a few messages, without NumPy; from about 48 on ``encode_many`` is faster.
+"""Encoding messages: compiled, or a few of them without NumPy, or many with it (``encode_many``).
 
 The same records as ``encode_record`` makes (CommitLog.MessageExtEncoder), with what does not change
 from message to message remembered: topic bytes, tag codes, the hash of ``topic#``.
@@ -24,10 +24,11 @@ from .layout import (
 )
 from .prepared import PreparedRecords as PreparedRecords
 from .prepared_one import PreparedOne
+from .prepared_table import table_of_run
 from .sys_flag import MessageSysFlag, gets_unit, is_indexed
 
 ENCODE_MANY_FROM: Final = 48
-"""Batches of at least this many messages are better prepared by ``encode_many``."""
+"""Where nothing is compiled, batches of at least this many are better prepared by NumPy."""
 
 _HEAD: Final = HEADS[0]
 _POWERS: Final = tuple(pow(31, n, 1 << 32) for n in range(128))
@@ -140,15 +141,24 @@ def _encode(message: MessageInner) -> tuple[bytes, ...]:
 def prepare(messages: Sequence[MessageInner]) -> PreparedRecords:
     """Encode messages, compute their checksums, tag codes and key hashes.
 
-    About 2 us for one message. Raises InvalidMessageError for a topic or properties that their
-    length fields can not hold; other limits (body size, names) are the broker's.
+    About 2 us for one message; compiled 0.3 us for each of several. Raises InvalidMessageError for
+    a topic or properties that their length fields can not hold; other limits (body size, names)
+    are the broker's.
     """
     if len(messages) == 1:
         return _prepare_one(messages[0])
-    return _prepare_run(messages)
+    made = table_of_run(messages)
+    if made is not None:
+        return made
+    if len(messages) < ENCODE_MANY_FROM:
+        return prepare_pure(messages)
+    from .encode_many import encode_many_pure
+
+    return encode_many_pure(messages)
 
 
-def _prepare_run(messages: Sequence[MessageInner]) -> PreparedRecords:
+def prepare_pure(messages: Sequence[MessageInner]) -> PreparedRecords:
+    """The pure form of :func:`prepare` for any number of messages."""
     parts: list[bytes] = []
     starts, sizes, tags_codes, hashes, counts = [], [], [], [], []
     numbers: dict[tuple[str, int], int] = {}
@@ -202,7 +212,7 @@ def _prepare_one(message: MessageInner) -> PreparedRecords:
         _,
     ) = message
     if sys_flag & _ROLLBACK or level > 0:
-        return _prepare_run((message,))
+        return prepare_pure((message,))
     field = topic_field(topic)
     length = len(properties)
     if length > MAX_PROPERTIES_LENGTH:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .encode import (
     MessageInner,
     cached_tags_code,
-    prepare,
+    prepare_pure,
     properties_length,
     topic_field,
     topic_hash,
@@ -27,6 +27,7 @@ from .head_matrix import HEAD_TYPES, checksums_of, column_of, host_column, lengt
 from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_V1
 from .prepared import PreparedRecords
 from .prepared_many import Longs, PreparedColumns
+from .prepared_table import table_of_run
 from .sys_flag import MessageSysFlag, is_indexed
 
 _PREPARED: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
@@ -49,15 +50,20 @@ def encode_many(messages: Sequence[MessageInner]) -> PreparedRecords:
 
     Raises InvalidMessageError for a topic or properties that their length fields can not hold.
     """
+    return table_of_run(messages) or encode_many_pure(messages)
+
+
+def encode_many_pure(messages: Sequence[MessageInner]) -> PreparedRecords:
+    """The pure form of :func:`encode_many`."""
     if not messages:
-        return prepare(messages)
+        return prepare_pure(messages)
     (
         topics, queue_ids, bodies, properties, born_timestamps, born_hosts, store_hosts, flags,
         sys_flags, reconsume_times, prepared_offsets, tags, keys, delay_levels, delays,
     ) = zip(*messages, strict=True)  # fmt: skip
     host_sizes = set(map(len, born_hosts)), set(map(len, store_hosts))
     if len(host_sizes[0]) > 1 or len(host_sizes[1]) > 1:
-        return prepare(messages)  # heads of several widths are no matrix; a rare mix
+        return prepare_pure(messages)  # heads of several widths are no matrix; a rare mix
     hosts = (host_sizes[0] == {20}) | (host_sizes[1] == {20}) << 1
     count = len(messages)
     topic_fields = list(map(topic_field, topics))

@@ -171,6 +171,18 @@ class PreparedRecords:
             (number, len(block), b"".join(block)) for number, block in enumerate(blocks) if block
         ]
 
+    def log_offsets(self, commitlog_offset: int) -> Ints:
+        """Give each record's commit log offset; after :meth:`place`."""
+        return [start + commitlog_offset for start in self.starts]
+
+    def key_offsets(self, commitlog_offset: int) -> Ints:
+        """Give each record's commit log offset as often as it has keys."""
+        counts = self.key_counts
+        if isinstance(counts, int):
+            return [s + commitlog_offset for s in self.starts for _ in range(counts)]
+        rows = zip(self.starts, counts, strict=True)
+        return [start + commitlog_offset for start, count in rows for _ in range(count)]
+
     def split(self, limit: int) -> tuple[PreparedRecords, PreparedRecords | None]:
         """Divide into the records that end within ``limit`` bytes and the rest, None if all do.
 

@@ -131,6 +131,15 @@ class PreparedColumns(PreparedRecords):
             start = end
         return blocks
 
+    def log_offsets(self, commitlog_offset: int) -> Ints:
+        """Give each record's commit log offset; after :meth:`place`."""
+        return self.starts + commitlog_offset
+
+    def key_offsets(self, commitlog_offset: int) -> Ints:
+        """Give each record's commit log offset as often as it has keys."""
+        offsets = self.starts + commitlog_offset
+        return np.repeat(offsets, self.key_counts)
+
     @staticmethod
     def _rebased(starts: Ints, base: int) -> Ints:
         return np.asarray(starts) - base

@@ -11,8 +11,9 @@ def crc32_ways(data: bytes | memoryview, /) -> list[int]:
 
 def scan_plain(
     buffer: memoryview, position: int, limit: int, most: int, check_crc: bool, /
-) -> bytes:
-    """Sizes (int64) of plain records one behind the other; see storage.format.check."""
+) -> tuple[bytes, int]:
+    """Sizes (int64) of plain records one behind the other, and where they end; see
+    storage.format.check."""
 
 def read_columns(
     buffer: memoryview,
@@ -24,6 +25,19 @@ def read_columns(
     /,
 ) -> tuple[bytes, bytes]:
     """Fill the matrix of a RecordBlock (storage.columns.block); rows and hashes of its keys."""
+
+def chains_are_sound(slots: memoryview, entries: memoryview, /) -> bool:
+    """Whether every entry but the first, unused one is reached once, from its own slot."""
+
+def units_match(
+    units: memoryview,
+    rows: memoryview,
+    offsets: memoryview,
+    sizes: memoryview,
+    tags_codes: memoryview,
+    /,
+) -> bool:
+    """Whether unit i is that of record ``rows[i]`` of the columns (int64)."""
 
 def bind(message_class: type, /) -> None:
     """Say what messages are made of; once, before ``read_run`` and ``read_at``."""
@@ -79,3 +93,75 @@ def inner_messages(
 ) -> tuple[list[Any], list[str], int] | None: ...
 def offset_msg_ids(store_host: bytes, offsets: Any, /) -> str:
     """See storage.format.message_id.offset_msg_ids."""
+
+Encoded = tuple[bytearray, bytes, list[tuple[str, int]], bytes]
+"""Image, table, queues and key hashes: what PreparedTable takes."""
+
+def encode_run(messages: list[Any], /) -> Encoded | None:
+    """See storage.format.encode.prepare; None for what the pure form is to look at."""
+
+def encode_column(
+    topic: str,
+    queue_ids: int | list[int],
+    bodies: list[bytes],
+    born_timestamp: int,
+    born_host: bytes,
+    store_host: bytes,
+    properties: bytes,
+    tags: str | None,
+    unique_ids: bytes | None,
+    keys: list[str] | None,
+    flag: int,
+    sys_flag: int,
+    delay_ms: int,
+    /,
+) -> Encoded | None:
+    """See storage.format.encode_column.prepare_column; ``unique_ids`` are joined."""
+
+def place(
+    image: bytearray, table: bytes, offset: int, queue_offsets: list[int], store_timestamp: int, /
+) -> tuple[list[int], list[int]]:
+    """See PreparedRecords.place; gives the records' log offsets as well, first."""
+
+def units(
+    table: bytes, queues: int, offset: int, store_timestamp: int, /
+) -> list[tuple[int, int, bytes]]:
+    """See PreparedRecords.units."""
+
+def key_places(table: bytes, offset: int, /) -> bytes:
+    """See PreparedRecords.key_offsets."""
+
+def key_columns(rows: list[tuple[str, Any, int, int]], /) -> tuple[bytes, bytes, bytes] | None:
+    """See storage.writing.pending_keys.columns_of; None for what the pure form is to look at."""
+
+def index_entries(
+    mapped: Any, slots: int, hashes: Any, offsets: Any, timestamps: Any, /
+) -> tuple[bytes, bytes] | None:
+    """See storage.format.index.put_keys: the entries, and what ``index_finish`` wants."""
+
+def index_finish(mapped: Any, rest: bytes, /) -> None:
+    """Store slots and header of keys whose entries are in the file."""
+
+class Appending:
+    """The compiled form of OneAppender.append, and what it knows."""
+
+    def use_words(self, words: memoryview, /) -> None: ...
+    def use_log(self, mapped: Any, first: int, limit: int, now_ms: int, /) -> None: ...
+    def learn(
+        self,
+        topic: str,
+        queue_id: int,
+        topic_field: bytes,
+        word: int,
+        mapped: Any,
+        first: int,
+        last: int,
+        /,
+    ) -> None: ...
+    def append(self, message: Any, now_ms: int, body_crc: int | None = None, /) -> Any: ...
+
+def appending(
+    result_type: type, put_ok: Any, pending: Any, rows: list[Any], most_pending: int, /
+) -> Appending: ...
+def die_after(instants: int, /) -> None:
+    """Have this process killed before so many more stores to maps; for tests."""

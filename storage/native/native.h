@@ -50,6 +50,12 @@ extern PyMethodDef inner_functions[]; /* inner.c */
 int prepare_inner(void);
 extern PyMethodDef id_functions[]; /* ids.c */
 
+extern PyMethodDef encode_functions[]; /* encode.c */
+extern PyMethodDef table_functions[];  /* table.c */
+extern PyMethodDef key_functions[];    /* keys.c */
+extern PyMethodDef append_functions[]; /* append.c */
+int prepare_append(void);
+
 extern PyMethodDef property_text_functions[]; /* property_text.c */
 
 #endif

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import StoreBrokenError
 from storage.files.mapped_file_queue import MappedFileQueue
 from storage.format.delay import parse_delay_levels
+from storage.format.encode import prepare
 from storage.format.names import COMMITLOG, OURS
 from storage.format.prepared_one import PreparedOne
 from storage.format.record import BLANK_SIZE, blank_record
@@ -32,12 +33,10 @@ from .light_queues import LightPut, record_for_light_queues
 from .pending_keys import PendingKeys
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from storage.config import StoreConfig
     from storage.files.fs import FileSystem
     from storage.files.mapped_file import MappedFile
+    from storage.format.encode import MessageInner
     from storage.format.prepared import Ints, PreparedRecords
 
 Queue = tuple[str, int]
@@ -95,8 +94,10 @@ class Appender:
                 return done
         elif isinstance(records, LightPut):
             return self._append_light(records, now_ms)
-        largest = len(records.image) if whole else records.largest()
-        refusal = self._refusal(len(records.image), largest)
+        size = largest = len(records.image)
+        if not whole and size + BLANK_SIZE > self._file_size:
+            largest = records.largest()
+        refusal = self._refusal(size, largest)
         if refusal is not None:
             return refusal
         timestamp = max(now_ms, words[Word.LAST_STORE_TIMESTAMP])
@@ -114,7 +115,7 @@ class Appender:
                 self._roll(end)
                 continue
             queue_offsets.append(self._append_part(part, end, timestamp))
-            places.append(_shifted(part.starts, end))
+            places.append(part.log_offsets(end))
             rest = later
         if len(places) == 1:
             return PutMessageResult(PutMessageStatus.PUT_OK, places[0], queue_offsets[0], timestamp)
@@ -124,6 +125,10 @@ class Appender:
             [offset for part_offsets in queue_offsets for offset in part_offsets],
             timestamp,
         )
+
+    def append_message(self, message: MessageInner, now_ms: int) -> PutMessageResult:
+        """What ``append(prepare((message,)), now_ms)`` does; nothing is half done (get_ready)."""
+        return self.one.append(message, now_ms) or self.append(prepare((message,)), now_ms)
 
     def _append_light(self, put: LightPut, now_ms: int) -> PutMessageResult:
         """Append one record to its queue and to light queues, whose offsets it names."""
@@ -215,14 +220,12 @@ class Appender:
         return self._page.add_slot(topic, queue_id) if slot is None else slot
 
     def _put_keys(self, part: PreparedRecords, end: int, timestamp: int) -> None:
-        counts = part.key_counts
-        if len(part.starts) == 1:
-            places: Ints = [part.starts[0] + end] * len(part.key_hashes)
-        else:
-            places = _repeated(_shifted(part.starts, end), counts)
         times: Ints | int = timestamp
         if part.store_timestamps is not None:
-            times = _repeated(part.store_timestamps, counts)
+            import numpy as np
+
+            times = np.repeat(np.asarray(part.store_timestamps, np.int64), part.key_counts)
+        places = part.key_offsets(end)
         self.keys.put_now(end + len(part.image), part.key_hashes, places, times)
 
     def _roll(self, end: int) -> None:
@@ -322,20 +325,3 @@ class Appender:
         self.log.close()
         self.queues.close()
         self.index.close()
-
-
-def _shifted(starts: Ints, by: int) -> Ints:
-    if isinstance(starts, (list, tuple)):
-        return [start + by for start in starts]
-    return cast("NDArray[np.int64]", starts) + by
-
-
-def _repeated(places: Ints, counts: Ints | int) -> Ints:
-    """Each place as often as its record has keys."""
-    if not isinstance(places, (list, tuple)):
-        import numpy as np
-
-        return np.repeat(cast("NDArray[np.int64]", places), counts)
-    if isinstance(counts, int):
-        return [place for place in places for _ in range(counts)]
-    return [place for place, count in zip(places, counts, strict=True) for _ in range(count)]

@@ -7,11 +7,14 @@ Adding a key is not idempotent, so the header is noted in the shared page before
 from __future__ import annotations
 
 import sys
+from array import array
 from itertools import repeat
+from mmap import mmap
 from pathlib import Path
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from storage import native
 from storage.files.fs import WORD
 from storage.files.mapped_file import MappedFile
 from storage.format.index import (
@@ -107,8 +110,10 @@ class IndexWriter:
         mapped = file.map
         count = len(hashes)
         file.reserve(entry_position(self._slots, header.next_entry + count), _WINDOW)
+        if self._put_compiled(file, header, hashes, offsets, timestamps):
+            return
         # Some thousand keys in lists cost less than NumPy's import.
-        if count < MANY or (isinstance(hashes, list) and "numpy" not in sys.modules):
+        if count < MANY or "numpy" not in sys.modules:
 
             def read_slot(slot: int) -> int:
                 at = slot_position(slot)
@@ -128,6 +133,33 @@ class IndexWriter:
         else:
             puts = self._put_many(file, header, hashes, offsets, timestamps)
         mapped[:INDEX_HEADER_SIZE] = puts.header.pack()
+
+    def _put_compiled(
+        self,
+        file: MappedFile,
+        header: IndexHeader,
+        hashes: Ints,
+        offsets: Ints,
+        timestamps: Ints | int,
+    ) -> bool:
+        """Do all of that if it is compiled, for the real file system (``FileSystem.map``)."""
+        mapped = file.map
+        if native.compiled is None or type(mapped) is not mmap:
+            return False
+        times = timestamps if isinstance(timestamps, int) else longs(timestamps)
+        found = native.compiled.index_entries(
+            mapped, self._slots, longs(hashes), longs(offsets), times
+        )
+        if found is None:
+            return False
+        entries, rest = found
+        at = entry_position(self._slots, header.next_entry)
+        if len(entries) <= _COPY_LIMIT:
+            mapped[at : at + len(entries)] = entries
+        else:
+            file.write(at, entries)
+        native.compiled.index_finish(mapped, rest)
+        return True
 
     def _put_many(
         self,
@@ -302,6 +334,11 @@ class IndexWriter:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def longs(column: Ints) -> Any:
+    """A column as a buffer of native numbers of 8 bytes, which C takes."""
+    return array("q", column) if isinstance(column, (list, tuple, range)) else column
 
 
 def _header_of(file: MappedFile) -> IndexHeader:

@@ -19,6 +19,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from storage import native
 from storage.files.read_files import FileRow, MapBudget
 from storage.format.encode import index_hashes, topic_hash
 from storage.sharing.page import STAGE_KEYS, STAGE_NONE, SharedPage, Word
@@ -60,7 +61,8 @@ class PendingKeys:
         self.has_file = False
         """There is an index file. The first key makes it at once: if it goes missing, that is what
         tells of a Java broker beside us (storage.sharing.rivals)."""
-        self._put_in_all = 0
+        self.put_in_all = 0
+        """So many rows were put one by one."""
 
     def note(self, start: int, end: int, row: KeyRow) -> None:
         """Remember the keys of the record in [start, end), which the log has now.
@@ -103,7 +105,7 @@ class PendingKeys:
             if self._enabled:
                 self._put_between(start, end)
             words[Word.KEYS_FROM] = end
-        self._put_in_all += len(self.rows)
+        self.put_in_all += len(self.rows)
         self._forget(end)
 
     def _put_between(self, start: int, end: int) -> None:
@@ -145,7 +147,7 @@ class PendingKeys:
         self._forget(end)
 
     def _put_rows(self, rows: Sequence[KeyRow], end: int) -> None:
-        hashes, offsets, timestamps = columns_of(rows, many=self._put_in_all >= _NUMPY_FROM)
+        hashes, offsets, timestamps = columns_of(rows, many=self.put_in_all >= _NUMPY_FROM)
         if len(hashes):
             self._put(end, hashes, offsets, timestamps)
 
@@ -191,7 +193,13 @@ class PendingKeys:
 
 
 def columns_of(rows: Sequence[KeyRow], *, many: bool) -> tuple[Any, Any, Any]:
-    """Hash, log offset and store time of each key; NumPy's columns if ``many`` or it is there."""
+    """Hash, log offset and store time of each key; in NumPy if ``many`` or it is there anyway,
+    and if nothing is compiled."""
+    if native.compiled is not None:
+        columns = native.compiled.key_columns(rows if type(rows) is list else list(rows))
+        if columns is not None:
+            hashed, places, times = (memoryview(column).cast("q") for column in columns)
+            return hashed, places, times
     if len(rows) >= 48 and (many or "numpy" in sys.modules):
         return _many_columns_of(rows)
     hashes: list[int] = []

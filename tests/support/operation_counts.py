@@ -22,6 +22,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
+import numpy  # noqa: F401 - the pure forms use it once it is loaded
+
 from benchmarks.ours import put_column
 from benchmarks.workload import TOPIC, columns, messages
 from storage import native
@@ -131,6 +133,19 @@ def _store(root: Path, *, exclusive: bool) -> Iterator[MessageStore]:
         yield store
 
 
+def _in_pure_forms(operation: Callable[[Path], Counts]) -> Callable[[Path], Counts]:
+    """Whether there are compiled ones is the machine's affair."""
+
+    def counted(root: Path) -> Counts:
+        compiled, native.compiled = native.compiled, None
+        try:
+            return operation(root)
+        finally:
+            native.compiled = compiled
+
+    return counted
+
+
 def _single(root: Path, *, exclusive: bool) -> Counts:
     sent = messages(64, _BODY)
     turn = 0
@@ -157,15 +172,6 @@ def _column(root: Path, size: int) -> Counts:
 
 
 def _reading(root: Path, read: Callable[[MessageStore], object]) -> Counts:
-    """Counted in the pure forms: whether there are compiled ones is the machine's affair."""
-    compiled, native.compiled = native.compiled, None
-    try:
-        return _reading_pure(root, read)
-    finally:
-        native.compiled = compiled
-
-
-def _reading_pure(root: Path, read: Callable[[MessageStore], object]) -> Counts:
     with _store(root, exclusive=False) as store:
         for _ in range(20):
             store.put(prepare(messages(200, _BODY)))
@@ -191,7 +197,7 @@ def _by_time(store: MessageStore) -> object:
     return store.view.offset_in_queue_by_time(TOPIC, 2, when)
 
 
-OPERATIONS: Final[dict[str, Callable[[Path], Counts]]] = {
+_OPERATIONS: Final[dict[str, Callable[[Path], Counts]]] = {
     "single append, exclusive": lambda root: _single(root, exclusive=True),
     "single append, shared": lambda root: _single(root, exclusive=False),
     "batch of 10": lambda root: _batch(root, 10),
@@ -201,6 +207,7 @@ OPERATIONS: Final[dict[str, Callable[[Path], Counts]]] = {
     "query by key": lambda root: _reading(root, _by_key),
     "offset by time": lambda root: _reading(root, _by_time),
 }
+OPERATIONS: Final = {name: _in_pure_forms(count) for name, count in _OPERATIONS.items()}
 
 
 def recorded() -> dict[str, Counts]:

@@ -1,4 +1,4 @@
-"""Preparing messages, in pure Python and in columns."""
+"""Preparing messages: compiled, in pure Python and in columns."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage.errors import InvalidMessageError
-from storage.format.encode import MessageInner, prepare
-from storage.format.encode_many import encode_many, prepare_column
+from storage.format.column_pure import prepare_column_pure
+from storage.format.encode import MessageInner, prepare, prepare_pure
+from storage.format.encode_column import prepare_column
+from storage.format.encode_many import encode_many, encode_many_pure
 from storage.format.java_hash import key_hash, tags_code
 from storage.format.prepared import PreparedRecords
 from storage.format.properties import encode_properties
@@ -23,7 +25,8 @@ batches = (
     | st.lists(inner_messages(ipv6_hosts), min_size=1, max_size=4)
     | st.lists(inner_messages(ipv4_hosts | ipv6_hosts), min_size=1, max_size=6)
 )
-both = pytest.mark.parametrize("prepare_them", [prepare, encode_many])
+FORMS = (prepare, prepare_pure, encode_many_pure)  # the first is compiled where that can be
+each_form = pytest.mark.parametrize("prepare_them", FORMS)
 
 LOG_OFFSET = 5_000_000_000
 STORED = 1_700_000_000_123
@@ -70,7 +73,7 @@ def expected_images(messages: Sequence[MessageInner]) -> list[bytes]:
     return images
 
 
-@both
+@each_form
 @given(messages=batches)
 def test_placed_records_are_those_of_the_reference_encoder(
     prepare_them: Prepare, messages: list[MessageInner]
@@ -84,7 +87,7 @@ def test_placed_records_are_those_of_the_reference_encoder(
     assert [prepared.image[start : start + size] for start, size in places] == images
 
 
-@both
+@each_form
 @given(messages=batches)
 def test_units_point_to_their_records_queue_by_queue(
     prepare_them: Prepare, messages: list[MessageInner]
@@ -111,7 +114,7 @@ def test_units_point_to_their_records_queue_by_queue(
     assert seen == sum(gets_unit(message.sys_flag) for message in messages)
 
 
-@both
+@each_form
 @given(messages=batches)
 def test_keys_are_hashed_in_order_but_for_rolled_back_messages(
     prepare_them: Prepare, messages: list[MessageInner]
@@ -126,7 +129,7 @@ def test_keys_are_hashed_in_order_but_for_rolled_back_messages(
     ]
 
 
-@both
+@each_form
 @given(messages=batches, limit=st.integers(0, 1500))
 def test_splitting_divides_behind_the_last_record_that_fits(
     prepare_them: Prepare, messages: list[MessageInner], limit: int
@@ -160,7 +163,7 @@ def test_splitting_divides_behind_the_last_record_that_fits(
 def test_records_may_be_placed_again(messages: list[MessageInner]) -> None:
     once = prepare(messages)
     place(once)
-    for prepared in (prepare(messages), encode_many(messages)):
+    for prepared in [prepare_them(messages) for prepare_them in (*FORMS, encode_many)]:
         prepared.place(1, [7] * len(prepared.queues), 9)
         place(prepared)
         assert prepared.image == once.image
@@ -211,7 +214,8 @@ def columns(draw: st.DrawFn) -> tuple[PreparedRecords, list[MessageInner]]:
                 delay_ms=max(0, delay_ms),
             )
         )
-    column = prepare_column(
+    prepare_it = draw(st.sampled_from([prepare_column, prepare_column_pure]))
+    column = prepare_it(
         topic,
         queue_ids,
         bodies,
@@ -234,7 +238,7 @@ def test_a_column_is_the_same_as_its_messages_one_by_one(
     given: tuple[PreparedRecords, list[MessageInner]],
 ) -> None:
     column, messages = given
-    one_by_one = prepare(messages)
+    one_by_one = prepare_pure(messages)
     assert place(column) == place(one_by_one)
     assert column.image == one_by_one.image
     assert column.queues == one_by_one.queues
@@ -245,7 +249,7 @@ def test_a_column_is_the_same_as_its_messages_one_by_one(
 PLAIN = MessageInner("TopicTest", 0, b"body", b"", 1, bytes(8), bytes(8))
 
 
-@both
+@each_form
 @pytest.mark.parametrize(
     ("bad", "what"),
     [
@@ -286,7 +290,7 @@ def column_of_nothing(messages: Sequence[MessageInner]) -> PreparedRecords:
     return prepare_column("T", [], [], born_timestamp=1, born_host=bytes(8), store_host=bytes(8))
 
 
-@pytest.mark.parametrize("prepare_them", [prepare, encode_many, column_of_nothing])
+@pytest.mark.parametrize("prepare_them", [*FORMS, encode_many, column_of_nothing])
 def test_no_messages_give_no_records(prepare_them: Prepare) -> None:
     prepared = prepare_them([])
     assert len(prepared) == 0

@@ -1,5 +1,6 @@
 """Index files: one put after the other, and many at once."""
 
+from array import array
 from collections.abc import Callable
 from struct import Struct
 
@@ -23,6 +24,7 @@ from storage.format.index import (
     time_diff,
 )
 from storage.format.index_many import put_many_keys, write_slots
+from tests.support.compiled import compiled, needs_compiled
 
 times = st.integers(0, 1 << 45) | st.integers(0, 20_000)
 headers = st.builds(
@@ -101,6 +103,43 @@ def test_both_ways_give_what_java_gives(
         after = bytearray(table)
         write_slots(after, puts)
         assert after == b"".join(map(HASH_SLOT.pack, expected_slots))
+
+
+@needs_compiled
+@given(headers, slot_tables, keys, st.booleans())
+def test_the_compiled_form_writes_what_java_writes(
+    header: IndexHeader, slots: list[int], given: list[tuple[int, int, int]], at_once: bool
+) -> None:
+    if at_once:
+        given = [(key_hash, offset, given[0][2]) for key_hash, offset, _ in given]
+    expected_header, expected_slots, expected_entries = put_as_java_does(header, list(slots), given)
+    file = bytearray(header.pack() + b"".join(map(HASH_SLOT.pack, slots)))
+    hashes, offsets, timestamps = (array("q", column) for column in columns(given))
+    times_of = given[0][2] if at_once else timestamps
+    entries, rest = compiled.index_entries(file, len(slots), hashes, offsets, times_of)
+    assert file == header.pack() + b"".join(map(HASH_SLOT.pack, slots)), "nothing is stored yet"
+    compiled.index_finish(file, rest)
+    assert entries == expected_entries
+    assert file == expected_header.pack() + b"".join(map(HASH_SLOT.pack, expected_slots))
+
+
+@needs_compiled
+def test_what_the_compiled_form_does_not_take_is_left_to_the_pure_one() -> None:
+    column = array("q", [7])
+    file = bytearray(IndexHeader().pack() + bytes(40))
+    assert compiled.index_entries(file, 10, array("q", [-1]), column, column) is None
+    assert compiled.index_entries(file, 10, array("q", [1 << 31]), column, column) is None
+    full = IndexHeader(hash_slot_count=(1 << 31) - 1)
+    assert compiled.index_entries(full.pack() + bytes(40), 10, column, column, 5) is None
+    for wrong in (array("q", [1, 2]), bytearray(8)[:3]):
+        with pytest.raises(ValueError, match="length"):
+            compiled.index_entries(file, 10, column, wrong, 5)
+    for wrong_slots in (0, -1, 11):
+        with pytest.raises(ValueError, match="no index file"):
+            compiled.index_entries(file, wrong_slots, column, column, 5)
+    _, rest = compiled.index_entries(file, 10, column, column, 5)
+    with pytest.raises(ValueError, match="none of the file's"):
+        compiled.index_finish(bytearray(50), rest)
 
 
 @given(headers, st.lists(st.integers(0, 1 << 30), min_size=1, max_size=5), times)

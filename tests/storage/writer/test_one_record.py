@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from storage import native
 from storage.config import StoreConfig
 from storage.errors import InvalidMessageError
 from storage.format.encode import MessageInner, prepare
@@ -16,6 +17,7 @@ from storage.readonly import StoreView
 from storage.results import PutMessageStatus
 from storage.store import MessageStore
 from storage.verify import fsck
+from tests.support.compiled import compiled, needs_compiled
 
 CONFIG = StoreConfig(
     mapped_file_size_commit_log=16 << 10,
@@ -81,6 +83,20 @@ def test_one_by_one_and_together_leave_the_same_bytes(tmp_path: Path) -> None:
         found = store_with(tmp_path / f"b{together}", together=together, exclusive=False)
         assert sorted(found) == sorted(one_by_one)
         assert [n for n in found if found[n] != one_by_one[n]] == []
+
+
+@needs_compiled
+@pytest.mark.parametrize("together", [0, 1, 2, 60])
+def test_the_compiled_forms_leave_the_bytes_of_the_pure_ones(
+    tmp_path: Path, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for form in (compiled, None):
+        monkeypatch.setattr(native, "compiled", form)
+        path = tmp_path / str(form is None)
+        found.append(store_with(path, together=together, exclusive=False))
+    assert sorted(found[0]) == sorted(found[1])
+    assert [name for name in found[0] if found[0][name] != found[1][name]] == []
 
 
 def test_an_exclusive_store_writes_the_same_bytes(tmp_path: Path) -> None:

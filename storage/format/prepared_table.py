@@ -1,0 +1,103 @@
+"""Prepared records that are compiled: one table for all columns; same answers as PreparedRecords.
+
+The table is bytes that C wrote (``Row`` of storage/native/record.h): numbers of 8 bytes, a row of
+``_COLUMNS`` for each record. Columns are made of it only if somebody asks for them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from storage import native
+
+from .prepared import PreparedRecords
+
+if TYPE_CHECKING:
+    from .prepared import Ints
+
+_START, _SIZE, _CODE, _QUEUE, _KEYS, _DELAY, _HAS_UNIT, _COLUMNS = range(8)
+_ROW: Final = 8 * _COLUMNS
+
+
+class PreparedTable(PreparedRecords):
+    """Records that ``encode_run`` or ``encode_column`` of the compiled module has made."""
+
+    __slots__ = ("_compiled", "_log_offsets", "table")
+
+    def __init__(
+        self, image: bytearray, table: bytes, queues: list[tuple[str, int]], hashes: bytes
+    ) -> None:
+        """Take what these functions give."""
+        self.image = image
+        self.table = table
+        self.queues = queues
+        self.key_hashes = memoryview(hashes).cast("q")
+        self._log_offsets: list[int] = []  # where place put them
+        self._compiled: Any = native.compiled
+
+    def __len__(self) -> int:
+        return len(self.table) // _ROW
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the columns; called for a slot that is not set yet."""
+        if name not in PreparedRecords.__slots__:
+            raise AttributeError(name)
+        numbers = array("q", self.table)
+        self.starts = numbers[_START::_COLUMNS]
+        self.sizes = numbers[_SIZE::_COLUMNS]
+        self.tags_codes = numbers[_CODE::_COLUMNS]
+        self.queue_index = numbers[_QUEUE::_COLUMNS] if len(self.queues) > 1 else None
+        self.key_counts = numbers[_KEYS::_COLUMNS]
+        delays = numbers[_DELAY::_COLUMNS]
+        self.delays_ms = delays if max(delays, default=-1) >= 0 else None
+        has_unit = [bool(number) for number in numbers[_HAS_UNIT::_COLUMNS]]
+        self.has_unit = None if all(has_unit) else has_unit
+        return object.__getattribute__(self, name)
+
+    def place(
+        self, commitlog_offset: int, queue_offsets: Sequence[int], store_timestamp: int
+    ) -> Ints:
+        """Write queue offsets, commit log offsets and the store timestamp (ms) into ``image``."""
+        following = list(queue_offsets)
+        own: list[int]
+        self._log_offsets, own = self._compiled.place(
+            self.image, self.table, commitlog_offset, following, store_timestamp
+        )
+        return own
+
+    def units(self, commitlog_offset: int, store_timestamp: int) -> list[tuple[int, int, bytes]]:
+        """Make the consume queue units: per queue (number in ``queues``, count, units in order)."""
+        found: list[tuple[int, int, bytes]] = self._compiled.units(
+            self.table, len(self.queues), commitlog_offset, store_timestamp
+        )
+        return found
+
+    def log_offsets(self, commitlog_offset: int) -> Ints:
+        """Give each record's commit log offset; after :meth:`place`."""
+        return self._log_offsets
+
+    def key_offsets(self, commitlog_offset: int) -> Ints:
+        """Give each record's commit log offset as often as it has keys."""
+        places: bytes = self._compiled.key_places(self.table, commitlog_offset)
+        return memoryview(places).cast("q")
+
+    def _part(self, first: int, end: int) -> PreparedTable:
+        base = self.starts[first] if first < len(self) else len(self.image)
+        stop = self.starts[end] if end < len(self) else len(self.image)
+        numbers = array("q", self.table[first * _ROW : end * _ROW])
+        numbers[_START::_COLUMNS] = array("q", [n - base for n in numbers[_START::_COLUMNS]])
+        before = sum(array("q", self.table[: first * _ROW])[_KEYS::_COLUMNS])
+        keys = slice(before, before + sum(numbers[_KEYS::_COLUMNS]))
+        return PreparedTable(
+            self.image[base:stop], numbers.tobytes(), self.queues, bytes(self.key_hashes[keys])
+        )
+
+
+def table_of_run(messages: Sequence[Any]) -> PreparedTable | None:
+    """Encode messages, or None if nothing is compiled or one of them is not as usual."""
+    if native.compiled is None or not messages:
+        return None
+    made = native.compiled.encode_run(messages if type(messages) is list else list(messages))
+    return None if made is None else PreparedTable(*made)

@@ -1,0 +1,432 @@
+/* Appending one plain record where all is open, known and has room: the pure form is
+ * OneAppender.append of storage/writing/append_one.py, which also takes whatever is not so, and
+ * tells this one what it has learned. Both store the same bytes in the same order; a test kills
+ * writers between any two stores.
+ */
+#include "record.h"
+#include <signal.h>
+
+enum { WORD = 8, STAGE_NONE = 0, STAGE_RECORDS = 1, STAGE_DISPATCH = 2 };
+/* Words of the page, see storage/sharing/page.py. */
+enum { FROM = 7, TO = 8, STAGE = 9, LOG_END = 10, LAST_STORE_TIMESTAMP = 19, WORDS = 64 };
+
+long long instants_left = 0;
+void count_instant(void)
+{
+    if (!--instants_left)
+        raise(SIGKILL);
+}
+
+PyDoc_STRVAR(die_doc, "die_after(instants)\n\nHave this process killed before so many more stores"
+                      " to maps; for tests.");
+static PyObject *die_after(PyObject *module, PyObject *number)
+{
+    long long value = PyLong_AsLongLong(number);
+    (void)module;
+    if (value == -1 && PyErr_Occurred())
+        return NULL;
+    instants_left = value;
+    Py_RETURN_NONE;
+}
+
+/* -- what is known --------------------------------------------------------------------------- */
+
+/* Where one queue's next unit goes. */
+typedef struct {
+    PyObject ob_base;
+    PyObject *map;
+    int64_t word, first, last;
+    Py_ssize_t topic_length;
+    unsigned char topic[1 + LONGEST_TOPIC]; /* with its length byte */
+} Tail;
+
+typedef struct {
+    PyObject ob_base;
+    PyObject *result_type, *put_ok, *no_reason; /* of what append gives */
+    PyObject *pending, *rows;                   /* PendingKeys and its list of rows */
+    PyObject *topics;                           /* dict: topic -> dict: queue id -> Tail */
+    PyObject *log_map;
+    Py_buffer words;
+    int has_words, has_file;
+    int64_t first, limit, now;
+    Py_ssize_t most_pending;
+} Appending;
+
+static PyTypeObject *tail_type, *appending_type;
+static PyObject *end_name, *go_on_at_name, *put_name, *has_file_name;
+
+static void free_tail(PyObject *object)
+{
+    Py_XDECREF(((Tail *)object)->map);
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+static void free_appending(PyObject *object)
+{
+    Appending *a = (Appending *)object;
+    PyObject *owned[] = {a->result_type, a->put_ok, a->no_reason, a->pending, a->rows,
+                         a->topics,      a->log_map};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        Py_XDECREF(owned[i]);
+    if (a->has_words)
+        PyBuffer_Release(&a->words);
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+PyDoc_STRVAR(appending_doc, "appending(result_type, put_ok, pending, rows, most_pending)\n\n"
+                            "What appends records; see Appending of _compiled.pyi.");
+static PyObject *appending(PyObject *module, PyObject *args)
+{
+    PyObject *result_type, *put_ok, *pending, *rows;
+    Py_ssize_t most;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOOO!n", &result_type, &put_ok, &pending, &PyList_Type, &rows,
+                          &most))
+        return NULL;
+    if (!PyType_Check(result_type)
+        || !PyType_IsSubtype((PyTypeObject *)result_type, &PyTuple_Type)) {
+        PyErr_SetString(PyExc_TypeError, "a class of tuples is wanted");
+        return NULL;
+    }
+    Appending *a = (Appending *)PyType_GenericAlloc(appending_type, 0);
+    if (a == NULL)
+        return NULL;
+    Py_INCREF(result_type);
+    Py_INCREF(put_ok);
+    Py_INCREF(pending);
+    Py_INCREF(rows);
+    a->result_type = result_type;
+    a->put_ok = put_ok;
+    a->pending = pending;
+    a->rows = rows;
+    a->most_pending = most;
+    a->limit = a->now = -1;
+    a->no_reason = PyUnicode_FromString("");
+    a->topics = PyDict_New();
+    if (a->no_reason == NULL || a->topics == NULL)
+        Py_CLEAR(a);
+    return (PyObject *)a;
+}
+
+PyDoc_STRVAR(use_words_doc, "use_words(words)\n\nThe page's words, which are mapped writable.");
+static PyObject *use_words(PyObject *self, PyObject *words)
+{
+    Appending *a = (Appending *)self;
+    Py_buffer found;
+    if (PyObject_GetBuffer(words, &found, PyBUF_WRITABLE) < 0)
+        return NULL;
+    if (found.len < WORDS * WORD || (uintptr_t)found.buf % WORD) {
+        PyBuffer_Release(&found);
+        PyErr_SetString(PyExc_ValueError, "no words of a page");
+        return NULL;
+    }
+    if (a->has_words)
+        PyBuffer_Release(&a->words);
+    a->words = found;
+    a->has_words = 1;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(use_log_doc, "use_log(map, first, limit, now_ms)\n\n"
+                          "The log file that begins at ``first``, where up to position ``limit``"
+                          " nothing has to be asked while it is ``now_ms``.");
+static PyObject *use_log(PyObject *self, PyObject *args)
+{
+    Appending *a = (Appending *)self;
+    PyObject *map;
+    long long first, limit, now;
+    if (!PyArg_ParseTuple(args, "OLLL", &map, &first, &limit, &now))
+        return NULL;
+    Py_INCREF(map);
+    Py_XDECREF(a->log_map);
+    a->log_map = map;
+    a->first = first;
+    a->limit = limit;
+    a->now = now;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(learn_doc, "learn(topic, queue_id, topic_field, word, map, first, last)\n\n"
+                        "A queue: the page's word of its next offset, its newest file, where that"
+                        " begins, and the place of the last unit that has blocks.");
+static PyObject *learn(PyObject *self, PyObject *args)
+{
+    Appending *a = (Appending *)self;
+    PyObject *topic, *queue_id, *field, *map;
+    long long word, first, last;
+    const unsigned char *text;
+    Py_ssize_t length;
+    if (!PyArg_ParseTuple(args, "UOOLOLL", &topic, &queue_id, &field, &word, &map, &first, &last))
+        return NULL;
+    if (bytes_of(field, &text, &length) < 0 || length < 2 || length > 1 + LONGEST_TOPIC) {
+        PyErr_SetString(PyExc_ValueError, "no field of a topic");
+        return NULL;
+    }
+    PyObject *queues = PyDict_GetItemWithError(a->topics, topic);
+    if (queues == NULL) {
+        if (PyErr_Occurred() || (queues = PyDict_New()) == NULL)
+            return NULL;
+        int failed = PyDict_SetItem(a->topics, topic, queues);
+        Py_DECREF(queues); /* the dict has it */
+        if (failed)
+            return NULL;
+    }
+    Tail *tail = (Tail *)PyType_GenericAlloc(tail_type, 0);
+    if (tail == NULL)
+        return NULL;
+    Py_INCREF(map);
+    tail->map = map;
+    tail->word = word;
+    tail->first = first;
+    tail->last = last;
+    tail->topic_length = length;
+    memcpy(tail->topic, text, (size_t)length);
+    int failed = PyDict_SetItem(queues, queue_id, (PyObject *)tail);
+    Py_DECREF(tail);
+    if (failed)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* -- appending ------------------------------------------------------------------------------- */
+
+/* The code of a message's tags; -1 without an error for what is no text. */
+static int code_of(PyObject *tags, int64_t *code)
+{
+    Py_ssize_t length;
+    const char *text;
+    if (tags == Py_None) {
+        *code = 0;
+        return 0;
+    }
+    if ((text = text_of(tags, &length)) == NULL)
+        return -1;
+    *code = (int32_t)java_hash_on(0, text, length);
+    return 0;
+}
+
+static Tail *tail_of(Appending *a, PyObject *message)
+{
+    PyObject *queues = PyDict_GetItemWithError(a->topics, PyTuple_GetItem(message, TOPIC));
+    if (queues == NULL)
+        return NULL;
+    return (Tail *)PyDict_GetItemWithError(queues, PyTuple_GetItem(message, QUEUE_ID));
+}
+
+/* A map's bytes while nothing of Python runs, or NULL without an error if it has been closed. */
+static unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t needed)
+{
+    if (PyObject_GetBuffer(map, view, PyBUF_WRITABLE) < 0) {
+        PyErr_Clear();
+        return NULL;
+    }
+    unsigned char *at = view->buf;
+    int fits = view->len >= needed;
+    PyBuffer_Release(view); /* only code of Python's closes a map */
+    return fits ? at : NULL;
+}
+
+/* One aligned store, between all that stands before and behind it here. */
+static void store_word(Appending *a, int64_t number, int64_t value)
+{
+    INSTANT;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n((int64_t *)a->words.buf + number, value, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Whether there is an index file: the pure form sees to the first one. */
+static int has_index_file(Appending *a)
+{
+    if (!a->has_file) {
+        PyObject *found = PyObject_GetAttr(a->pending, has_file_name);
+        a->has_file = found != NULL && PyObject_IsTrue(found) == 1;
+        Py_XDECREF(found);
+    }
+    return a->has_file;
+}
+
+static PyObject *result(Appending *a, int64_t start, int64_t queue_offset, int64_t timestamp,
+                        PyObject **start_number)
+{
+    PyObject *found = PyType_GenericAlloc((PyTypeObject *)a->result_type, 5);
+    PyObject *log = PyTuple_New(1), *queue = PyTuple_New(1);
+    PyObject *number = PyLong_FromLongLong(start), *own = PyLong_FromLongLong(queue_offset);
+    PyObject *time = PyLong_FromLongLong(timestamp);
+    if (found && log && queue && number && own && time) {
+        Py_INCREF(number);
+        *start_number = number;
+        PyTuple_SetItem(log, 0, number);
+        PyTuple_SetItem(queue, 0, own);
+        Py_INCREF(a->put_ok);
+        Py_INCREF(a->no_reason);
+        PyTuple_SetItem(found, 0, a->put_ok);
+        PyTuple_SetItem(found, 1, log);
+        PyTuple_SetItem(found, 2, queue);
+        PyTuple_SetItem(found, 3, time);
+        PyTuple_SetItem(found, 4, a->no_reason);
+        return found;
+    }
+    Py_XDECREF(found);
+    Py_XDECREF(log);
+    Py_XDECREF(queue);
+    Py_XDECREF(number);
+    Py_XDECREF(own);
+    Py_XDECREF(time);
+    return NULL;
+}
+
+/* PendingKeys.note; -1 with an error set. */
+static int note_keys(Appending *a, PyObject *row, PyObject *start, int64_t end)
+{
+    PyObject *known_end = PyObject_GetAttr(a->pending, end_name);
+    if (known_end == NULL)
+        return -1;
+    int64_t known = PyLong_AsLongLong(known_end);
+    Py_DECREF(known_end);
+    if (known != PyLong_AsLongLong(start)) {
+        PyObject *done = PyObject_CallMethodObjArgs(a->pending, go_on_at_name, start, NULL);
+        if (done == NULL)
+            return -1;
+        Py_DECREF(done);
+    }
+    PyObject *number = PyLong_FromLongLong(end);
+    int failed = number == NULL || PyList_Append(a->rows, row) < 0
+                 || PyObject_SetAttr(a->pending, end_name, number) < 0;
+    Py_XDECREF(number);
+    if (failed)
+        return -1;
+    if (PyList_Size(a->rows) >= a->most_pending) {
+        PyObject *done = PyObject_CallMethodObjArgs(a->pending, put_name, NULL);
+        Py_XDECREF(done);
+        return done == NULL ? -1 : 0;
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(append_doc, "append(message, now_ms, body_crc=None)\n\n"
+                         "As OneAppender.append does if nothing new has to be learned for it.");
+static PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t given)
+{
+    Appending *a = (Appending *)self;
+    Fields f;
+    Py_buffer view;
+    int32_t level;
+    int64_t now, crc, code;
+    if (given < 2 || given > 3) {
+        PyErr_SetString(PyExc_TypeError, "a message and a time are wanted");
+        return NULL;
+    }
+    PyObject *message = args[0];
+    if (!a->has_words || a->limit < 0 || !has_index_file(a) || number_of(args[1], &now) < 0 || now != a->now
+        || fields_of(message, &f) < 0
+        || int32_of(PyTuple_GetItem(message, DELAY_TIME_LEVEL), &level) < 0 || level > 0
+        || f.sys_flag & ROLLBACK || code_of(PyTuple_GetItem(message, TAGS), &code) < 0
+        || (given == 3 && args[2] != Py_None && number_of(args[2], &crc) < 0))
+        goto unusual;
+    Tail *tail = tail_of(a, message);
+    volatile int64_t *words = a->words.buf;
+    if (tail == NULL || tail->word >= a->words.len / WORD)
+        goto unusual;
+    Py_ssize_t head = head_size(&f);
+    int64_t size = head + f.body_length + tail->topic_length + 2 + f.properties_length;
+    int64_t start = words[LOG_END], end = start + size, position = start - a->first;
+    int64_t queue_offset = words[tail->word];
+    int64_t unit_position = queue_offset * UNIT - tail->first;
+    if (position < 0 || position > a->limit - size || unit_position < 0
+        || unit_position > tail->last)
+        goto unusual;
+    if (given < 3 || args[2] == Py_None)
+        crc = crc32_of(f.body, (size_t)f.body_length) & CRC_MASK;
+
+    int64_t last_timestamp = words[LAST_STORE_TIMESTAMP];
+    int64_t timestamp = now > last_timestamp ? now : last_timestamp;
+    PyObject *start_number = NULL, *row = NULL;
+    PyObject *found = result(a, start, queue_offset, timestamp, &start_number);
+    if (found != NULL)
+        row = PyTuple_Pack(4, PyTuple_GetItem(message, TOPIC), PyTuple_GetItem(message, KEYS),
+                           start_number, PyTuple_GetItem(found, 3));
+    /* Last, since allocating may call Python. */
+    unsigned char *to = bytes_of_map(a->log_map, &view, position + size);
+    unsigned char *unit_to = bytes_of_map(tail->map, &view, unit_position + UNIT);
+    if (row == NULL || to == NULL || unit_to == NULL) {
+        Py_XDECREF(row);
+        Py_XDECREF(start_number);
+        Py_XDECREF(found);
+        goto unusual;
+    }
+    unsigned char head_bytes[HEAD + 24], unit[UNIT];
+    put_head(head_bytes, &f, (int32_t)size, (int32_t)crc, queue_offset, start, timestamp);
+    put_long(put_int(put_long(unit, start), (int32_t)size), code);
+
+    store_word(a, FROM, start);
+    store_word(a, TO, end);
+    store_word(a, STAGE, STAGE_RECORDS);
+    INSTANT;
+    to = put_bytes(to + position, head_bytes, head);
+    to = put_bytes(to, f.body, f.body_length);
+    INSTANT;
+    to = put_bytes(to, tail->topic, tail->topic_length);
+    put_bytes(put_length(to, f.properties_length), f.properties, f.properties_length);
+    store_word(a, STAGE, STAGE_DISPATCH);
+    INSTANT;
+    memcpy(unit_to + unit_position, unit, 10);
+    INSTANT;
+    memcpy(unit_to + unit_position + 10, unit + 10, UNIT - 10);
+    store_word(a, tail->word, queue_offset + 1);
+    if (timestamp != last_timestamp)
+        store_word(a, LAST_STORE_TIMESTAMP, timestamp);
+    store_word(a, LOG_END, end);
+    store_word(a, STAGE, STAGE_NONE);
+
+    if (note_keys(a, row, start_number, end) < 0)
+        Py_CLEAR(found);
+    Py_DECREF(row);
+    Py_DECREF(start_number);
+    return found;
+unusual:
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"use_words", use_words, METH_O, use_words_doc},
+    {"use_log", use_log, METH_VARARGS, use_log_doc},
+    {"learn", learn, METH_VARARGS, learn_doc},
+    {"append", (PyCFunction)(void (*)(void))append, METH_FASTCALL, append_doc},
+    {NULL, NULL, 0, NULL},
+};
+static PyType_Slot appending_slots[] = {
+    {Py_tp_dealloc, free_appending}, {Py_tp_methods, methods}, {0, NULL}};
+static PyType_Spec appending_spec = {
+    "storage.native._compiled.Appending", sizeof(Appending), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, appending_slots};
+static PyType_Slot tail_slots[] = {{Py_tp_dealloc, free_tail}, {0, NULL}};
+static PyType_Spec tail_spec = {"storage.native._compiled.Tail", sizeof(Tail), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tail_slots};
+
+PyMethodDef append_functions[] = {
+    {"appending", appending, METH_VARARGS, appending_doc},
+    {"die_after", die_after, METH_O, die_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int prepare_append(void)
+{
+    tail_type = (PyTypeObject *)PyType_FromSpec(&tail_spec);
+    appending_type = (PyTypeObject *)PyType_FromSpec(&appending_spec);
+    end_name = PyUnicode_InternFromString("end");
+    go_on_at_name = PyUnicode_InternFromString("go_on_at");
+    put_name = PyUnicode_InternFromString("put");
+    has_file_name = PyUnicode_InternFromString("has_file");
+    return tail_type && appending_type && end_name && go_on_at_name && put_name && has_file_name
+               ? 0
+               : -1;
+}

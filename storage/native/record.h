@@ -1,0 +1,75 @@
+/* One record as the store writes it: storage/format/layout.py draws the picture. */
+#ifndef RMQCTL_RECORD_H
+#define RMQCTL_RECORD_H
+#include "native.h"
+
+/* The places of a MessageInner, see storage/format/encode.py. */
+enum {
+    TOPIC, QUEUE_ID, BODY, PROPERTIES, BORN_TIMESTAMP, BORN_HOST, STORE_HOST, FLAG, SYS_FLAG,
+    RECONSUME_TIMES, PREPARED_OFFSET, TAGS, KEYS, DELAY_TIME_LEVEL, DELAY_MS, FIELDS
+};
+enum { NO_UNIT = 0x4, ROLLBACK = 0xC, V6_BITS = 0x30, LONGEST_TOPIC = 127, LONGEST_PROPERTIES = 32767 };
+
+typedef struct {
+    const unsigned char *body, *properties, *born_host, *store_host;
+    Py_ssize_t body_length, properties_length;
+    int64_t born_timestamp, prepared_offset;
+    int32_t queue_id, flag, sys_flag, reconsume_times;
+    int born_length, store_length; /* of the hosts: 8 or 20 */
+} Fields;
+
+/* What is known of one record of an image; a table of them is bytes for Python, which reads it as
+ * numbers of 8 bytes (storage/format/prepared_table.py). */
+typedef struct {
+    int64_t start, size, code, queue, keys, delay, has_unit;
+} Row;
+
+static inline unsigned char *put_int(unsigned char *to, int32_t value)
+{
+    uint32_t turned = __builtin_bswap32((uint32_t)value);
+    memcpy(to, &turned, 4);
+    return to + 4;
+}
+static inline unsigned char *put_long(unsigned char *to, int64_t value)
+{
+    uint64_t turned = __builtin_bswap64((uint64_t)value);
+    memcpy(to, &turned, 8);
+    return to + 8;
+}
+static inline unsigned char *put_bytes(unsigned char *to, const void *from, Py_ssize_t length)
+{
+    memcpy(to, from, (size_t)length);
+    return to + length;
+}
+
+const char *text_of(PyObject *string, Py_ssize_t *length); /* java_hash.c */
+uint32_t java_hash_on(uint32_t hash, const char *text, Py_ssize_t length);
+int32_t absolute_hash(uint32_t hash);
+
+/* These give -1 without an error for whatever is not as usual; the pure forms know what to say. */
+int number_of(PyObject *number, int64_t *value);
+int int32_of(PyObject *number, int32_t *value);
+int bytes_of(PyObject *bytes, const unsigned char **at, Py_ssize_t *length);
+int hosts_are_usual(Fields *fields, Py_ssize_t born_length, Py_ssize_t store_length);
+int fields_of(PyObject *message, Fields *fields);
+
+/* Up to the body; the hosts' bits in sys_flag are right. The length of all that: head_size. */
+unsigned char *put_head(unsigned char *to, const Fields *fields, int32_t size, int32_t body_crc,
+                        int64_t queue_offset, int64_t offset, int64_t store_timestamp);
+static inline Py_ssize_t head_size(const Fields *f)
+{
+    return HEAD - 16 + f->born_length + f->store_length;
+}
+/* Tests have a writer die between two stores, see die_after of append.c; elsewhere this is 0. */
+extern long long instants_left;
+void count_instant(void);
+#define INSTANT do { if (instants_left) count_instant(); } while (0)
+
+static inline unsigned char *put_length(unsigned char *to, Py_ssize_t length)
+{
+    to[0] = (unsigned char)(length >> 8);
+    to[1] = (unsigned char)length;
+    return to + 2;
+}
+
+#endif

@@ -1,0 +1,29 @@
+"""A writer may die between any two stores of the compiled forms."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.compiled import needs_compiled
+from tests.support.crash import fast_folder
+from tests.support.slim import Slim
+
+PROCESSES = 2
+
+
+@needs_compiled
+@pytest.mark.crash
+def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing():
+    with fast_folder() as folder:
+        running = [
+            Slim(
+                "tests.support.killed_appends:killed_between_stores",
+                folder=str(folder),
+                shard=shard,
+                shards=PROCESSES,
+            )
+            for shard in range(PROCESSES)
+        ]
+        found = Slim.results(running)
+    assert [failure for one in found for failure in one["failures"]] == []
+    assert max(one["stores"] for one in found) > 50, "the compiled forms were not used"

@@ -1,0 +1,71 @@
+"""A writer that dies between any two stores of the compiled forms. Runs in a slim interpreter.
+
+WatchedFileSystem sees no store of theirs; they count themselves (``die_after`` of append.c).
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from itertools import count
+from pathlib import Path
+
+from storage import native
+from tests.support.compiled import compiled
+from tests.support.crash import Acknowledge, Child, Put, acknowledged_of, begun
+from tests.support.every_instant import judge
+from tests.support.samples import (
+    SMALL,
+    Sample,
+    Ticking,
+    batch,
+    new_store,
+    open_store,
+    prepared,
+)
+
+BEFORE = [Put([Sample(f"before-{i}", "A", i % 2, keys=("k",))]) for i in range(6)]
+"""So many that queues, the log file and the index are known to the compiled form."""
+AFTER = [
+    Put([Sample("one", "A", 0, keys=("k", "other"), tags="T")]),
+    Put([Sample("two", "A", 1, size=2000)]),
+    Put([Sample("three", "A", 0, size=0)]),
+    Put(batch("four", 3, "A", (0, 1))),  # puts the keys that are pending, and its own
+    Put([Sample("five", "A", 1)]),
+]
+PUTS = BEFORE + AFTER
+
+
+def killed_between_stores(folder: str, shard: int, shards: int) -> dict[str, object]:
+    """Die before store number shard + 1, shard + 1 + shards, ... until the writer survives."""
+    native.compiled = compiled  # also where RMQCTL_PURE hides it
+    failures: list[str] = []
+    chance = random.Random(shard)
+    for number in count(1 + shard, shards):
+        root = new_store(Path(folder) / f"killed-{number}", SMALL)
+
+        def run(acknowledge: Acknowledge, root: Path = root, number: int = number) -> None:
+            store = open_store(root, SMALL, clock=Ticking(step=0))
+            for place, put in enumerate(PUTS):
+                if place == len(BEFORE):
+                    compiled.die_after(number)
+                if len(put.samples) == 1:
+                    acknowledge(place, store.put_message(put.samples[0].inner()))
+                else:
+                    acknowledge(place, store.put(prepared(put.samples)))
+            compiled.die_after(0)
+            store.close()
+
+        was_killed, answers = Child(run).wait()
+        problems = judge(
+            root,
+            SMALL,
+            acknowledged_of(PUTS, answers),
+            begun(PUTS, answers),
+            with_fsck=chance.random() < 0.3,
+        )
+        failures += [f"killed before store {number}: {problem}" for problem in problems]
+        shutil.rmtree(root)
+        if not was_killed or len(failures) > 20:
+            break
+    return {"stores": number, "failures": failures}
