@@ -126,7 +126,7 @@ class MessageStore(ForkAware):
         at_fork(self)
         # For put_message, where every look-up counts:
         self._words = page.words
-        self._append_one = self._appender.one.append
+        self._append_one = self._appender.one.quick
         self._full_index = self._appender.index.full
         self._anybody = self._ringer.anybody
         self._exclusive = exclusive
@@ -238,7 +238,7 @@ class MessageStore(ForkAware):
                     now = self._clock()
                     result = self._append_one(message, now)
                     if result is None:
-                        result = self._appender.append(prepare((message,)), now)
+                        result = self._appender.append_message(message, now)
                 except BaseException as error:
                     self._recover_from(error)
                     raise
