@@ -89,7 +89,7 @@ class ColumnSender(Sender):
             schedule.level,
             schedule.delay_ms,
         )
-        result = self._store_batch(_prepared_column(column, self._origin(options, now, config)))
+        result = self._store_batch(_prepared_column(column, self._origin(options, config)))
         status = put_outcome(result)
         return ColumnSendResult(
             status,

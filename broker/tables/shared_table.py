@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from broker.errors import NoPermissionError
 from storage.configs.config_table import ConfigTable, ConfigTableFile
@@ -17,6 +18,8 @@ Gate = Callable[[], AbstractContextManager[None]]
 
 Check = Callable[[T | None], None]
 """Called under the gate with the settings as they are, None for none; may refuse by raising."""
+
+_LOOK_NS: Final = 1_000_000
 
 READ_ONLY = "the store is open for reading only; open it for writing to change it"
 
@@ -47,6 +50,7 @@ class SharedTable(Generic[T]):
         self._journal = journal
         self._now = now
         self.system = system
+        self._looked: tuple[int, Mapping[str, T]] = (-1, {})  # until when it holds, and what
 
     @property
     def writable(self) -> bool:
@@ -61,6 +65,19 @@ class SharedTable(Generic[T]):
         """Read the settings of one name; None if there are none."""
         return self._read().get(name) or self.system.get(name)
 
+    def recent(self, name: str) -> T | None:
+        """The same once a message: the file is looked at once a millisecond.
+
+        That is as good. Whoever changes or removes settings comes back a millisecond later, and
+        what is not found is looked for at once.
+        """
+        until_ns, table = self._looked
+        now_ns = time.monotonic_ns()
+        if now_ns > until_ns:
+            table = self._read().items
+            self._looked = now_ns + _LOOK_NS, table
+        return table.get(name) or self.get(name)
+
     def create(self, name: str, item: T) -> T:
         """Add settings by the way of use; gives those of another process if it was faster."""
         return self._put(name, item, None) or item
@@ -69,7 +86,10 @@ class SharedTable(Generic[T]):
         self, name: str, item: T, note: Mapping[str, Any], check: Check[T] | None = None
     ) -> bool:
         """Add or change settings by will, noted in the journal first; False if they are so."""
-        return self._put(name, item, note, check) is None
+        if self._put(name, item, note, check) is not None:
+            return False
+        time.sleep(_LOOK_NS / 1e9)  # now all processes have it, see ``recent``
+        return True
 
     def remove(self, name: str, note: Mapping[str, Any], check: Check[T] | None = None) -> bool:
         """Forget the settings of one name, noted in the journal first; False if there are none.
@@ -90,6 +110,7 @@ class SharedTable(Generic[T]):
             table.remove(name, now)
             self._note(name, old, None, note, now)
             self._file.save(table)
+        time.sleep(_LOOK_NS / 1e9)
         return True
 
     def _read(self) -> ConfigTable[T]:

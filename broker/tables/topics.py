@@ -94,12 +94,12 @@ class TopicManager:
 
         Raises InvalidNameError, NoPermissionError and TopicNotExistError.
         """
-        found = self._table.get(topic)
+        found = self._table.recent(topic)
         if found is None or topic in NOT_ALLOWED_SEND_TOPICS:
             check_send_topic(topic)
         if found is None:
             found = self._create_in_send(topic, default_topic, default_queue_nums)
-        if not found.writeable:
+        if not found.perm & PERM_WRITE:
             raise NoPermissionError(
                 f"topic {topic} may not be written: its perm is {found.perm}, write is {PERM_WRITE}"
             )

@@ -95,7 +95,7 @@ class FaultStrategy:
     ) -> None:
         self.enabled: Final = enabled
         self.table: Final = LatencyTable(clock)
-        self._choice = choice or QueueChoice()
+        self.choice: Final = choice or QueueChoice()
         self._steps = tuple(zip(latency_max, not_available_duration, strict=True))
 
     def select(self, queues: Sequence[MessageQueue], last_broker_name: str | None) -> MessageQueue:
@@ -105,23 +105,23 @@ class FaultStrategy:
         is not too bad (QueueChoice decides if that one has no queue of the topic).
         """
         if not self.enabled:
-            return self._choice.select(queues, last_broker_name)
+            return self.choice.select(queues, last_broker_name)
         topic = queues[0].topic
-        start = self._choice.index.increment_and_get(topic)
+        start = self.choice.index.increment_and_get(topic)
         for step in range(len(queues)):
             queue = queues[(start + step) % len(queues)]
             if self.table.is_available(queue.broker_name):
                 return queue
         not_best = self.table.pick_one_at_least()
         if not_best is None:
-            return self._choice.select(queues)
+            return self.choice.select(queues)
         write_queue_nums = sum(queue.broker_name == not_best for queue in queues)
         if write_queue_nums == 0:
             self.table.remove(not_best)
-            return self._choice.select(queues)
+            return self.choice.select(queues)
         # RocketMQ counts twice here; counting once would leave out every other queue.
-        self._choice.select(queues)
-        queue_id = self._choice.index.increment_and_get(topic) % write_queue_nums
+        self.choice.select(queues)
+        queue_id = self.choice.index.increment_and_get(topic) % write_queue_nums
         return MessageQueue(topic, not_best, queue_id)
 
     def update(self, broker_name: str, latency_ms: int, *, isolation: bool) -> None:

@@ -14,7 +14,7 @@ from broker.validation import check_message, check_messages, check_send_topic
 from client.errors import UNANSWERED, RemotingTimeoutError
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
-from storage.format.plain import give_ids, look_over
+from storage.format.plain import PLAIN_WITHOUT_ID, give_ids, look_at, look_over
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.client")
 
 _LOCALHOST: Final = "127.0.0.1:0"
+_NORMAL: Final = MessageType.Normal_Msg
+_ONEWAY: Final = CommunicationMode.ONEWAY
+_REFUSED: Final = (*UNANSWERED, BrokerError)
+_new_tuple: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
 _UNIQ_KEY_SIZE: Final = len(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) + 2
 """Bytes that an id adds to a message's properties, beside its own: name and separators."""
 
@@ -79,31 +83,33 @@ class SendKernel:
         self._config = config
         self._client_id = client_id
         self._routes = routes
-        self._clock = clock
+        self._now = clock.now_ms
+        self._told: tuple[int, int, SendOptions] = (-1, -1, SendOptions())
         self._unique_ids = client_unique_ids(client_ip)
         self.send_hooks: list[SendMessageHook] = []
         self.check_forbidden_hooks: list[CheckForbiddenHook] = []
 
-    def prepare(self, message: Message | Sequence[Message]) -> Outgoing:
+    def prepare(self, message: Message | Sequence[Message], now_ms: int) -> Outgoing:
         """Check a message or a batch, give each message its UNIQ_KEY, and pack the body.
 
         The key is put into the caller's message and kept if it has one: sent once more, it is the
         same message. Raises MessageIllegalError, InvalidNameError and NoPermissionError.
         """
-        if isinstance(message, Message):
-            return self._prepare_one(message)
-        batch = tuple(message)
-        limit = self._config.max_message_size
-        if not self._prepare_plain(batch, limit):
-            check_batch(batch)
-            check_messages(batch, limit)
-            self._give_ids(batch)
-            if not fits(batch, limit):
-                raise MessageIllegalError(
-                    f"the batch has {encoded_size(batch)} bytes, allowed are {limit}; "
-                    "cut it with split_batch"
-                )
-        return Outgoing(batch[0], batch, 0, 0, MessageType.Normal_Msg)
+        if not isinstance(message, Message):
+            return self._prepare_batch(tuple(message), now_ms)
+        config = self._config
+        topic = message.topic
+        plain = look_at(message, config.max_message_size)
+        if not plain or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            return self._prepare_any(message, now_ms)
+        check_send_topic(topic)
+        if plain == PLAIN_WITHOUT_ID:
+            unique_id = self._unique_ids.next(now_ms)
+            message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique_id
+        size = len(message.body)
+        if size >= config.compress_msg_body_over_howmuch:
+            return self._prepare_any(message, now_ms)
+        return _new_tuple(Outgoing, (message, (), size, 0, _NORMAL, 0, None))
 
     def context(
         self, outgoing: Outgoing, queue: MessageQueue, mode: CommunicationMode
@@ -158,18 +164,7 @@ class SendKernel:
         broker = self._routes.broker(broker_name)
         if timeout_ms < 0:
             raise RemotingTimeoutError(f"no time is left to send to broker {broker_name}")
-        config = self._config
-        options = SendOptions(
-            self._group,
-            config.create_topic_key,
-            config.default_topic_queue_nums,
-            outgoing.sys_flag,
-            self._clock.now_ms(),
-            None,
-            outgoing.reconsume_times,
-            outgoing.max_reconsume_times,
-            timeout_ms,
-        )
+        options = self._options(outgoing, timeout_ms)
         if outgoing.batch:
             return broker.send_batch(outgoing.batch, queue_id, options)
         return broker.send(outgoing.message, queue_id, options)
@@ -178,20 +173,52 @@ class SendKernel:
         self, outgoing: Outgoing, queue: MessageQueue, mode: CommunicationMode, timeout_ms: int
     ) -> SendResult:
         """Send to a queue once, with the hooks around it. Raises what ``call`` raises."""
+        _, broker_name, queue_id = queue
+        if not self.send_hooks and not self.check_forbidden_hooks:
+            return self.call(outgoing, broker_name, queue_id, timeout_ms)
         context = self.context(outgoing, queue, mode)
         try:
-            result = self.call(outgoing, queue.broker_name, queue.queue_id, timeout_ms)
-        except (*UNANSWERED, BrokerError) as error:
+            result = self.call(outgoing, broker_name, queue_id, timeout_ms)
+        except _REFUSED as error:
             self.done(context, None, error)
             raise
-        self.done(context, None if mode is CommunicationMode.ONEWAY else result)
+        self.done(context, None if mode is _ONEWAY else result)
         return result
 
-    def _prepare_one(self, message: Message) -> Outgoing:
-        check_message(message, self._config.max_message_size)
-        self._give_id(message)
-        properties = message.properties
-        body, sys_flag = compress_body(message.body, self._config.compress_msg_body_over_howmuch)
+    def _options(self, outgoing: Outgoing, timeout_ms: int) -> SendOptions:
+        """Say what goes beside a message: one object for all usual messages of a millisecond."""
+        now = self._now()
+        _, _, _, sys_flag, _, reconsume_times, max_reconsume_times = outgoing
+        usual = not sys_flag and not reconsume_times and max_reconsume_times is None
+        if usual:
+            told_ms, told_timeout, told = self._told
+            if told_ms == now and told_timeout == timeout_ms:
+                return told
+        config = self._config
+        options = SendOptions(
+            self._group,
+            config.create_topic_key,
+            config.default_topic_queue_nums,
+            sys_flag,
+            now,
+            None,
+            reconsume_times,
+            max_reconsume_times,
+            timeout_ms,
+        )
+        if usual:
+            self._told = now, timeout_ms, options
+        return options
+
+    def _prepare_any(self, message: Message, now_ms: int) -> Outgoing:
+        """Prepare a message that is not plain, or to be packed."""
+        config = self._config
+        check_message(message, config.max_message_size)
+        topic, properties = message.topic, message.properties
+        if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in properties:
+            unique_id = self._unique_ids.next(now_ms)
+            properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique_id
+        body, sys_flag = compress_body(message.body, config.compress_msg_body_over_howmuch)
         message_type = MessageType.Normal_Msg
         if properties.get(PROPERTY_TRANSACTION_PREPARED) == "true":
             sys_flag |= MessageSysFlag.TRANSACTION_PREPARED_TYPE
@@ -200,20 +227,33 @@ class SendKernel:
             message_type = MessageType.Delay_Msg
         reconsume_times, max_reconsume_times = 0, None
         sent = message
-        if message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             # These two go beside the message, and are stored in it all the same: RocketMQ takes
             # them out of the map when the text is made already (golden retry-dlq stores).
             reconsume_times = int(properties.get(PROPERTY_RECONSUME_TIME, "0"))
-            limit = properties.get(PROPERTY_MAX_RECONSUME_TIMES)
-            max_reconsume_times = None if limit is None else int(limit)
+            most = properties.get(PROPERTY_MAX_RECONSUME_TIMES)
+            max_reconsume_times = None if most is None else int(most)
         if body is not message.body:
-            sent = Message(message.topic, body, flag=message.flag)
+            sent = Message(topic, body, flag=message.flag)
             sent.properties = properties
         return Outgoing(
             sent, (), len(body), sys_flag, message_type, reconsume_times, max_reconsume_times
         )
 
-    def _prepare_plain(self, batch: tuple[Message, ...], limit: int) -> bool:
+    def _prepare_batch(self, batch: tuple[Message, ...], now_ms: int) -> Outgoing:
+        limit = self._config.max_message_size
+        if not self._prepare_plain(batch, limit, now_ms):
+            check_batch(batch)
+            check_messages(batch, limit)
+            self._give_ids(batch, now_ms)
+            if not fits(batch, limit):
+                raise MessageIllegalError(
+                    f"the batch has {encoded_size(batch)} bytes, allowed are {limit}; "
+                    "cut it with split_batch"
+                )
+        return Outgoing(batch[0], batch, 0, 0, MessageType.Normal_Msg)
+
+    def _prepare_plain(self, batch: tuple[Message, ...], limit: int, now_ms: int) -> bool:
         """Do all that ``prepare`` does if all are plain and small; False leaves the rest to it."""
         topic = batch[0].topic if batch else ""
         seen = look_over(batch, topic, limit)
@@ -222,25 +262,19 @@ class SendKernel:
         check_send_topic(topic)
         missing, size = seen
         if missing:
-            ids = self._unique_ids.take(missing, self._clock.now_ms())
+            ids = self._unique_ids.take(missing, now_ms)
             give_ids(batch, ids.joined, ids.width)
             size += missing * (_UNIQ_KEY_SIZE + ids.width)
         return size + len(batch) * ITEM_HEAD <= limit
 
-    def _give_id(self, message: Message) -> None:
-        properties = message.properties
-        if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in properties:
-            unique_id = self._unique_ids.next(self._clock.now_ms())
-            properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique_id
-
-    def _give_ids(self, batch: Sequence[Message]) -> None:
+    def _give_ids(self, batch: Sequence[Message], now_ms: int) -> None:
         missing = [
             message.properties
             for message in batch
             if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in message.properties
         ]
         if missing:
-            ids = self._unique_ids.take(len(missing), self._clock.now_ms())
+            ids = self._unique_ids.take(len(missing), now_ms)
             for properties, unique_id in zip(missing, ids.texts(), strict=True):
                 properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
 

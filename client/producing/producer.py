@@ -37,6 +37,8 @@ logger = logging.getLogger("rmqctl.client")
 
 _Value = TypeVar("_Value")
 
+_RUNNING: Final = ServiceState.RUNNING
+
 INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
 """Group of the producer that sends retries for a client's consumers."""
 
@@ -234,8 +236,15 @@ class Producer:
         >>> result.message_queue.queue_id, result.queue_offset
         (3, 2)
         """
-        target = _target(queue, selector, arg)
-        return self._running.send(message, target, self._timeout(timeout_ms))
+        target: SendTarget = None
+        if queue is not None or selector is not None or arg is not None:
+            target = _target(queue, selector, arg)
+        if timeout_ms is None:
+            timeout_ms = self.config.send_msg_timeout_ms
+        process = self._process
+        if process is None or self._state is not _RUNNING:
+            process = self._running  # raises
+        return process.send(message, target, timeout_ms)
 
     def send_async(
         self,

@@ -53,10 +53,7 @@ class QueueChoice:
         """
         if last_broker_name is not None:
             for _ in queues:
-                queue = self._next(queues)
+                queue = self.select(queues)
                 if queue.broker_name != last_broker_name:
                     return queue
-        return self._next(queues)
-
-    def _next(self, queues: Sequence[MessageQueue]) -> MessageQueue:
         return queues[self.index.increment_and_get(queues[0].topic) % len(queues)]

@@ -45,6 +45,8 @@ logger = logging.getLogger("rmqctl.client")
 SendTarget = MessageQueue | Callable[[Sequence[MessageQueue], Message], MessageQueue | None] | None
 """Where to: a queue, what chooses one, or None: in turn."""
 
+_SYNC: Final = CommunicationMode.SYNC
+_SEND_OK: Final = SendStatus.SEND_OK
 _FAILED: Final = (*UNANSWERED, ClientError)
 
 
@@ -63,7 +65,9 @@ class SendProcess:
         self._kernel = kernel
         self._routes = routes
         self._faults = faults
-        self._clock = clock
+        self._now = clock.now_ms
+        self._learns = faults.enabled
+        self._select = faults.select if faults.enabled else faults.choice.select
 
     def send(
         self,
@@ -72,20 +76,20 @@ class SendProcess:
         timeout_ms: int,
     ) -> SendResult:
         """Send and wait for the answer."""
-        begin = self._clock.now_ms()
-        outgoing = self._kernel.prepare(message)
+        begin = self._now()
+        outgoing = self._kernel.prepare(message, begin)
         if target is None:
-            return self._send_anywhere(outgoing, CommunicationMode.SYNC, begin, timeout_ms)
+            return self._send_anywhere(outgoing, _SYNC, begin, timeout_ms)
         queue = self._queue(outgoing, target)
         left = self._left(outgoing, begin, timeout_ms)
-        return self._kernel.attempt(outgoing, queue, CommunicationMode.SYNC, left)
+        return self._kernel.attempt(outgoing, queue, _SYNC, left)
 
     def send_oneway(
         self, message: Message | Sequence[Message], target: SendTarget, timeout_ms: int
     ) -> None:
         """Send and do not ask what became of it; raises only if it could not be handed over."""
-        begin = self._clock.now_ms()
-        outgoing = self._kernel.prepare(message)
+        begin = self._now()
+        outgoing = self._kernel.prepare(message, begin)
         try:
             if target is None:
                 self._send_anywhere(outgoing, CommunicationMode.ONEWAY, begin, timeout_ms)
@@ -104,15 +108,15 @@ class SendProcess:
         timeout_ms: int,
     ) -> SendResult:
         """Send in an executor's thread; ``begin`` is when the caller asked for it."""
-        waited = self._clock.now_ms() - begin
+        waited = self._now() - begin
         if waited >= timeout_ms:
             topic = message.topic if isinstance(message, Message) else message[0].topic
             raise SendTimeoutError(topic, timeout_ms, (), waited)
-        outgoing = self._kernel.prepare(message)
-        queues: list[MessageQueue] | None = None
+        outgoing = self._kernel.prepare(message, begin + waited)
+        queues: Sequence[MessageQueue] | None = None
         if target is None:
             queues = self._publish_queues(outgoing.topic)
-            queue = self._faults.select(queues, None)
+            queue = self._select(queues, None)
         else:
             queue = self._queue(outgoing, target)
         return self._send_async(outgoing, queue, queues, begin, timeout_ms)
@@ -122,13 +126,13 @@ class SendProcess:
     ) -> SendResult:
         queues = self._publish_queues(outgoing.topic)
         config = self._config
-        sync = mode is CommunicationMode.SYNC
+        sync = mode is _SYNC
         brokers_sent: list[str] = []
         last_error: Exception | None = None
         result: SendResult | None = None
         for _ in range(1 + config.retry_times_when_send_failed if sync else 1):
-            queue = self._faults.select(queues, brokers_sent[-1] if brokers_sent else None)
-            started = self._clock.now_ms()
+            queue = self._select(queues, brokers_sent[-1] if brokers_sent else None)
+            started = self._now()
             if timeout_ms < started - begin:
                 if result is not None:
                     break
@@ -154,8 +158,9 @@ class SendProcess:
                 self._learn(queue.broker_name, started, isolation=False)
                 raise
             else:
-                self._learn(queue.broker_name, started, isolation=False)
-                stored = not sync or result.send_status is SendStatus.SEND_OK
+                if self._learns:
+                    self._learn(queue.broker_name, started, isolation=False)
+                stored = not sync or result.send_status is _SEND_OK
                 if stored or not config.retry_another_broker_when_not_store_ok:
                     return result
         if result is not None:
@@ -178,8 +183,8 @@ class SendProcess:
         last_error: Exception | None = None
         for attempt in range(1 + self._config.retry_times_when_send_async_failed):
             if attempt and queues is not None:
-                broker_name = self._faults.select(queues, broker_name).broker_name
-            started = self._clock.now_ms()
+                broker_name = self._select(queues, broker_name).broker_name
+            started = self._now()
             left = timeout_ms - (started - begin)
             if left < 0:
                 late = SendTimeoutError(
@@ -216,14 +221,14 @@ class SendProcess:
             return target
         if target is None:
             raise ValueError("there is no target")
-        queue = target(self._publish_queues(outgoing.topic), outgoing.message)
+        queue = target(list(self._publish_queues(outgoing.topic)), outgoing.message)
         if queue is None:
             raise ClientError(f"the selector chose no queue of topic {outgoing.topic}")
         return queue
 
-    def _publish_queues(self, topic: str) -> list[MessageQueue]:
+    def _publish_queues(self, topic: str) -> Sequence[MessageQueue]:
         config = self._config
-        queues = self._routes.publish_queues(
+        queues = self._routes.queues_to(
             topic, config.create_topic_key, config.default_topic_queue_nums
         )
         if not queues:
@@ -231,18 +236,18 @@ class SendProcess:
         return queues
 
     def _left(self, outgoing: Outgoing, begin: int, timeout_ms: int) -> int:
-        cost = self._clock.now_ms() - begin
+        cost = self._now() - begin
         if timeout_ms < cost:
             raise SendTimeoutError(outgoing.topic, timeout_ms, (), cost)
         return timeout_ms - cost
 
     def _learn(self, broker_name: str, started: int, *, isolation: bool) -> None:
-        self._faults.update(broker_name, self._clock.now_ms() - started, isolation=isolation)
+        self._faults.update(broker_name, self._now() - started, isolation=isolation)
 
     def _failure(
         self, topic: str, brokers_sent: Sequence[str], begin: int, cause: Exception | None
     ) -> SendFailedError:
-        cost_ms = self._clock.now_ms() - begin
+        cost_ms = self._now() - begin
         error = SendFailedError(topic, brokers_sent, cost_ms, cause, _code_of(cause))
         error.__cause__ = cause
         return error

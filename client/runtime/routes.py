@@ -95,12 +95,20 @@ class Routes:
         that a message comes to creates it, and after the next refresh only these have it
         (RocketMQ's TBW102 rule).
         """
+        return list(self.queues_to(topic, default_topic, default_queue_nums))
+
+    def queues_to(
+        self, topic: str, default_topic: str, default_queue_nums: int
+    ) -> tuple[MessageQueue, ...]:
+        """Give what ``publish_queues`` does, once a message: nothing is copied."""
         expected = self._expected.get(topic)
         if expected is not None:
-            return list(expected)
-        route = self._route(topic)
+            return expected
+        route = self._routes.get(topic)
+        if route is None or not route.found:
+            route = self._route(topic)
         if route.found or not default_topic:
-            return list(route.publish)
+            return route.publish
         default = self._route(default_topic).found
         expected = tuple(
             MessageQueue(topic, name, queue_id)
@@ -111,7 +119,7 @@ class Routes:
         if expected:
             with self._lock:
                 self._expected = {**self._expected, topic: expected}
-        return list(expected)
+        return expected
 
     def subscribe_queues(self, topic: str) -> list[MessageQueue]:
         """Give the queues that may be read, by broker and id; empty if there is no route."""

@@ -50,6 +50,27 @@ def test_system_topics_reach_the_file_with_the_first_topic(broker, root):
     }
 
 
+def test_a_change_holds_for_the_very_next_send_of_every_opening(open_broker):
+    changes, sends = open_broker(), open_broker()
+    for perm in (6, 4) * 10:
+        changes.update_topic(TopicConfig("T", 1, 1, perm))
+        if perm & 2:
+            assert sends.send(Message("T", BODY)).message_queue.queue_id == 0
+        else:
+            with pytest.raises(NoPermissionError):
+                sends.send(Message("T", BODY))
+
+
+def test_a_topic_that_another_opening_has_just_made_is_there_for_a_send(open_broker):
+    makes, sends = open_broker(), open_broker(config=BrokerConfig(auto_create_topic_enable=False))
+    for number in range(10):
+        topic = f"T{number}"
+        with pytest.raises(TopicNotExistError):
+            sends.send(Message(topic, BODY))
+        makes.send(Message(topic, BODY))
+        assert sends.send(Message(topic, BODY)).message_queue.topic == topic
+
+
 @pytest.mark.parametrize(("asked", "made"), [(1, 1), (4, 4), (8, 8), (100, 8)])
 @pytest.mark.conformance("A6")
 def test_a_producer_asks_for_queues_and_tbw102_bounds_them(broker, asked, made):
