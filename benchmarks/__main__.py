@@ -27,6 +27,7 @@ _NAMES = (
     "java_store",
     "java_reading",
     "java_broker",
+    "java_retry",
     "java_latency",
     "mqadmin",
     "push",

@@ -128,6 +128,8 @@ final class Bench {
                 return sendBatches(request);
             case "drain":
                 return drain(request);
+            case "retry":
+                return retry(request);
             case "listen":
                 return listen(request);
             case "heard":
@@ -520,6 +522,34 @@ final class Bench {
         try {
             if (!done.await(PATIENCE_S, TimeUnit.SECONDS)) {
                 throw new IllegalStateException(left + " messages did not come");
+            }
+            return (System.nanoTime() - began.get()) / 1e9;
+        } finally {
+            consumer.shutdown();
+        }
+    }
+
+    /** Fails each message once; the time from the first one until all have come again. */
+    private Object retry(JSONObject request) throws Exception {
+        AtomicInteger left = new AtomicInteger(request.getIntValue("count"));
+        AtomicLong began = new AtomicLong();
+        CountDownLatch done = new CountDownLatch(1);
+        DefaultMQPushConsumer consumer = newConsumer(request);
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            began.compareAndSet(0, System.nanoTime());
+            if (messages.get(0).getReconsumeTimes() == 0) {
+                context.setDelayLevelWhenNextConsume(1);
+                return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+            }
+            if (left.addAndGet(-messages.size()) <= 0) {
+                done.countDown();
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        try {
+            if (!done.await(PATIENCE_S, TimeUnit.SECONDS)) {
+                throw new IllegalStateException(left + " messages did not come again");
             }
             return (System.nanoTime() - began.get()) / 1e9;
         } finally {

@@ -43,7 +43,7 @@ def measure(run: Run) -> Iterator[Row]:
         run.folder() as scratch,
         running_cluster(scratch / "java", scratch) as cluster,
         cluster.client() as java,
-        _our_broker(scratch / "ours") as broker,
+        our_broker(scratch / "ours") as broker,
     ):
         java.ask("send", topic=_TOPIC, count=run.sized(20_000, 5_000), size=_BODY)  # its compiler
         java.ask("sendBatches", topic=_TOPIC, batches=run.sized(500, 200), batch=_BATCH, size=_BODY)
@@ -53,7 +53,8 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 @contextmanager
-def _our_broker(root: Path) -> Iterator[EmbeddedBroker]:
+def our_broker(root: Path) -> Iterator[EmbeddedBroker]:
+    """A broker of ours with a new store and the topic."""
     create_store(root)
     with EmbeddedBroker.open(root) as broker:
         broker.update_topic(TopicConfig(_TOPIC, _QUEUES, _QUEUES))
