@@ -57,14 +57,14 @@ class StoreView:
         self.root = root
         self.config = config
         self._files = StoreFiles(root, config)
+        self._index = IndexReader(root, config)
         self._own_bounds = False
         self._set_bounds(bounds)
         self._records = RecordReader(self._files.log)
         self._messages = MessageReader(
             self._files.log, self._records, ConsumeQueueExt(root), config
         )
-        self._times = TimeSearch(self._records)
-        self._index = IndexReader(root, config)
+        self._times = TimeSearch(self._records, self._files.log)
         self._queues: dict[tuple[str, int], QueueReader] = {}
         self._generation = -1
         self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
@@ -74,7 +74,9 @@ class StoreView:
         self._bounds = bounds
         self._page = bounds if isinstance(bounds, PageBounds) else None
         self._scan = bounds if isinstance(bounds, ScanBounds) else None
-        self._pending_keys = PendingKeys(self._files.log)
+        pending = PendingKeys(self._files.log) if self.config.message_index_enable else None
+        follow_slots = self._page is not None
+        self._key_sources = KeySources(self._index, pending, bounds, follow_slots)
 
     @classmethod
     def open(cls, root: Path | str, config: StoreConfig | None = None) -> Self:
@@ -152,11 +154,7 @@ class StoreView:
         """
         bounds = self.bounds
         queue = self._queue(topic, queue_id)
-        if queue is None:
-            return QueueBounds(0, 0)
-        generation = self._note_generation(bounds)
-        files = self._files.log.offsets()
-        return queue.bounds(files[0] if files else 0, generation)
+        return QueueBounds(0, 0) if queue is None else self._bounds_of(queue, bounds)[0]
 
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
         """Queue offset of the first message that is still in the log."""
@@ -184,11 +182,12 @@ class StoreView:
         one; where to go on and why it stopped is in the result. The CRC of each body is checked; a
         record that contradicts its unit is never handed out.
         """
+        bounds = self.bounds
         queue = self._queue(topic, queue_id)
         if queue is None:
             return no_such_queue()
-        bounds = self.queue_bounds(topic, queue_id)
-        return self._messages.get_message(queue, bounds, offset, max_msg_nums, tags)
+        queue_bounds, _ = self._bounds_of(queue, bounds)
+        return self._messages.get_message(queue, queue_bounds, offset, max_msg_nums, tags)
 
     def read_column(
         self,
@@ -288,11 +287,12 @@ class StoreView:
         self, topic: str, queue_id: int, timestamp: int, boundary: Boundary = Boundary.NEAREST49
     ) -> int:
         """Find a queue offset by store time (ms); see Boundary and TimeSearch.offset."""
+        bounds = self.bounds
         queue = self._queue(topic, queue_id)
         if queue is None:
             return 0
-        bounds = self.queue_bounds(topic, queue_id)
-        return self._times.offset(queue, bounds, self.log_min_offset(), timestamp, boundary)
+        queue_bounds, log_min = self._bounds_of(queue, bounds)
+        return self._times.offset(queue, queue_bounds, log_min, timestamp, boundary)
 
     def store_timestamp(self, topic: str, queue_id: int, offset: int) -> int | None:
         """Store time of one message in ms; None outside the bounds or if it can not be read."""
@@ -325,7 +325,8 @@ class StoreView:
 
         Hits of other keys with the same hash come too, as from RocketMQ's store.
         """
-        sources = self._key_sources()
+        self._note_generation(self.bounds)
+        sources = self._key_sources
         return query_message(sources, self._records, topic, key, max_num, begin, end)
 
     def key_offsets(self, topic: str, key: str, begin: int = 0, end: int = FOREVER) -> list[int]:
@@ -334,7 +335,8 @@ class StoreView:
         All of them, unlike a broker's answer, and unread: another key may have the hash. Times in
         ms, compared with what the index has of them: whole seconds, rounded down.
         """
-        found, _ = query_offsets(self._key_sources(), topic, key, FOREVER, begin, end, capped=False)
+        self._note_generation(self.bounds)
+        found, _ = query_offsets(self._key_sources, topic, key, FOREVER, begin, end, capped=False)
         return sorted(set(found.offsets))
 
     def not_indexed(self) -> list[tuple[int, int]]:
@@ -342,12 +344,6 @@ class StoreView:
         bounds = self.bounds
         self._note_generation(bounds)
         return self._index.uncovered(self.log_min_offset(), bounds.log_end())
-
-    def _key_sources(self) -> KeySources:
-        bounds = self.bounds
-        self._note_generation(bounds)
-        pending = self._pending_keys if self.config.message_index_enable else None
-        return KeySources(self._index, pending, bounds, self._page is bounds)
 
     def find_unique(self, topic: str, msg_id: str) -> list[MessageExt]:
         """All messages of a topic with a unique id (or key), oldest first: retries keep theirs."""
@@ -407,6 +403,13 @@ class StoreView:
             queue = QueueReader(QueueKey(topic, queue_id), row, self._bounds, self._scan)
             queue = self._queues.setdefault(key, queue)
         return queue
+
+    def _bounds_of(self, queue: QueueReader, bounds: Bounds) -> tuple[QueueBounds, int]:
+        """Bounds of a queue, and the first offset of the log."""
+        generation = self._note_generation(bounds)
+        files = self._files.log.offsets()
+        log_min = files[0] if files else 0
+        return queue.bounds(log_min, generation), log_min
 
     def _note_generation(self, bounds: Bounds) -> int:
         """Drop what is kept of files when files were deleted."""

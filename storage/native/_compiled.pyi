@@ -165,3 +165,34 @@ def appending(
 ) -> Appending: ...
 def die_after(instants: int, /) -> None:
     """Have this process killed before so many more stores to maps; for tests."""
+
+def search_index(
+    files: tuple[Any, ...],
+    slots: int,
+    entries: int,
+    topic: str,
+    key: str,
+    begin: int,
+    end: int,
+    below: int | None,
+    follow_slots: bool,
+    most: int,
+    hits: list[int],
+    /,
+) -> bool | None:
+    """See _search in storage.reading.index_reader; None for text that is no UTF-8."""
+
+def halve(
+    units: memoryview,
+    low: int,
+    high: int,
+    log_min: int,
+    timestamp: int,
+    file_size: int,
+    at: Callable[[int], Any],
+    /,
+) -> int | None:
+    """See storage.reading.timesearch; ``at`` gives the file of the log that begins at an offset."""
+
+def changed_ns(fd: int, /) -> int:
+    """What os.fstat(fd).st_ctime_ns is."""

@@ -19,7 +19,7 @@ static const char *const NAMES[SLOTS] = {
     "version", "added_property_bytes", "_body", "_properties",
 };
 
-enum { HOST = 8, CACHE_LINE = 64, FETCHED = 4096 };
+enum { HOST = 8, CACHE_LINE = 64, FETCHED = 4096, BLINDLY = 1280 };
 
 static PyTypeObject *message_type; /* MessageExt, once it is bound; owned */
 static allocfunc allocate;
@@ -189,7 +189,7 @@ static int has_sum(const unsigned char *record, int32_t body_length)
 
 /* One message, or NULL: without an error if the record is none of the usual ones. */
 static PyObject *read_one(const unsigned char *record, int32_t size, int64_t offset, PyObject *topic,
-                          const unsigned char *field, Py_ssize_t field_size, int32_t queue_id,
+                          const unsigned char *field, Py_ssize_t field_size, int64_t queue_id,
                           int64_t queue_offset, int32_t unusual)
 {
     int32_t body_length = int_at(record + 84);
@@ -212,17 +212,30 @@ PyDoc_STRVAR(read_run_doc,
              "Messages of the units whose records lie in one log file that begins at ``first``,\n"
              "and how many bytes these records have.\n\n"
              "Ends before whatever is unusual, as RecordReader.read_run says.");
-static PyObject *read_run(PyObject *module, PyObject *args)
+static PyObject *read_run(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     Py_buffer units, log, field;
-    PyObject *topic, *found = NULL;
-    long long first, queue_offset, byte_limit, total = 0;
-    int queue_id, unusual;
-    Py_ssize_t count;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*LUy*iLnLi", &units, &log, &first, &topic, &field, &queue_id,
-                          &queue_offset, &count, &byte_limit, &unusual))
+    if (!are_arguments(given, 10))
         return NULL;
+    PyObject *topic = args[3], *found = NULL;
+    int64_t first = PyLong_AsLongLong(args[2]), queue_offset = PyLong_AsLongLong(args[6]), total = 0;
+    int64_t queue_id = PyLong_AsLongLong(args[5]), count = PyLong_AsLongLong(args[7]);
+    int64_t byte_limit = PyLong_AsLongLong(args[8]);
+    int32_t unusual = (int32_t)PyLong_AsLongLong(args[9]);
+    if (!PyErr_Occurred() && !PyUnicode_Check(topic))
+        PyErr_SetString(PyExc_TypeError, "a topic is text");
+    if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &units, PyBUF_SIMPLE) < 0)
+        return NULL;
+    if (PyObject_GetBuffer(args[1], &log, PyBUF_SIMPLE) < 0) {
+        PyBuffer_Release(&units);
+        return NULL;
+    }
+    if (PyObject_GetBuffer(args[4], &field, PyBUF_SIMPLE) < 0) {
+        PyBuffer_Release(&units);
+        PyBuffer_Release(&log);
+        return NULL;
+    }
     if (message_type == NULL)
         PyErr_SetString(PyExc_RuntimeError, "bind comes first");
     else
@@ -258,7 +271,7 @@ static PyObject *read_run(PyObject *module, PyObject *args)
     PyBuffer_Release(&units);
     PyBuffer_Release(&log);
     PyBuffer_Release(&field);
-    return found ? Py_BuildValue("NL", found, total) : NULL;
+    return found ? Py_BuildValue("NL", found, (long long)total) : NULL;
 }
 
 PyDoc_STRVAR(read_at_doc,
@@ -266,20 +279,22 @@ PyDoc_STRVAR(read_at_doc,
              "The message whose record begins at ``position`` of a log file and ends at ``limit``\n"
              "or before, None if it is none of the usual ones, or not the one of ``offset``.\n"
              "See RecordReader.look.");
-static PyObject *read_at(PyObject *module, PyObject *args)
+static PyObject *read_at(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer log;
-    Py_ssize_t position, limit;
-    long long offset;
-    int unusual;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*nnLi", &log, &position, &limit, &offset, &unusual))
+    if (!are_arguments(count, 5))
+        return NULL;
+    int64_t position = PyLong_AsLongLong(args[1]), limit = PyLong_AsLongLong(args[2]), offset = PyLong_AsLongLong(args[3]);
+    int32_t unusual = (int32_t)PyLong_AsLongLong(args[4]);
+    if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &log, PyBUF_SIMPLE) < 0)
         return NULL;
     PyObject *message = NULL, *topic;
     if (message_type == NULL)
         PyErr_SetString(PyExc_RuntimeError, "bind comes first");
     else if (limit <= log.len && position >= 0 && position <= limit - LEAST) {
         const unsigned char *record = (const unsigned char *)log.buf + position;
+        fetch(record, limit - position < BLINDLY ? (int32_t)(limit - position) : BLINDLY);
         int32_t size = int_at(record);
         int32_t body_length = int_at(record + 84);
         int fits = size >= LEAST && size <= MOST && size <= limit - position
@@ -306,8 +321,8 @@ static PyObject *read_at(PyObject *module, PyObject *args)
 
 PyMethodDef message_functions[] = {
     {"bind", bind, METH_O, bind_doc},
-    {"read_run", read_run, METH_VARARGS, read_run_doc},
-    {"read_at", read_at, METH_VARARGS, read_at_doc},
+    {"read_run", (PyCFunction)(void (*)(void))read_run, METH_FASTCALL, read_run_doc},
+    {"read_at", (PyCFunction)(void (*)(void))read_at, METH_FASTCALL, read_at_doc},
     {NULL, NULL, 0, NULL},
 };
 

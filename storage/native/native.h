@@ -32,6 +32,14 @@ static inline int64_t long_at(const unsigned char *at)
     return (int64_t)((uint64_t)word_at(at) << 32 | word_at(at + 4));
 }
 
+/* Says so if a function is called with another number of arguments. */
+static inline int are_arguments(Py_ssize_t count, Py_ssize_t wanted)
+{
+    if (count != wanted)
+        PyErr_Format(PyExc_TypeError, "%zd arguments are wanted, not %zd", wanted, count);
+    return count == wanted;
+}
+
 extern PyMethodDef crc_functions[]; /* crc.c */
 void prepare_crc(void);
 uint32_t crc32_of(const unsigned char *at, size_t length);
@@ -57,5 +65,8 @@ extern PyMethodDef append_functions[]; /* append.c */
 int prepare_append(void);
 
 extern PyMethodDef property_text_functions[]; /* property_text.c */
+extern PyMethodDef index_chain_functions[];   /* index_chain.c */
+extern PyMethodDef time_search_functions[];   /* time_search.c */
+extern PyMethodDef file_change_functions[];   /* file_change.c */
 
 #endif

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage import native
 from storage.format.index import (
     HASH_SLOT,
+    HASH_SLOT_SIZE,
     INDEX_ENTRY,
+    INDEX_ENTRY_SIZE,
     INDEX_HEADER_SIZE,
     IndexHeader,
     entry_position,
@@ -28,7 +33,12 @@ if TYPE_CHECKING:
     from storage.config import StoreConfig
 
 
-_NO_HEADER: Final = IndexHeader()
+_NEWEST: Final = Struct(">qq8xq4xi")
+"""Of an index file's header: first and last time, last log offset, number of the next entry."""
+_NOTHING: Final = (0, 0, 0, 0)
+_MOST_MAPS: Final = 16
+_Asked = tuple[str, str, int, int, int | None, bool, int, list[int]]
+_new: Final = tuple.__new__
 
 
 class QueryOffsetResult(NamedTuple):
@@ -48,7 +58,8 @@ class IndexReader:
         self._entries = config.max_index_num
         self._max_hits = config.max_msgs_num_batch
         self._maps: dict[str, mmap.mmap] = {}
-        self._known: list[str] = []
+        self._files: tuple[mmap.mmap, ...] = ()  # the newest ones, newest first
+        self._older: list[str] = []  # names of the others, newest first
 
     def names(self) -> list[str]:
         """Names of the index files, oldest first."""
@@ -62,7 +73,8 @@ class IndexReader:
     def relist(self) -> None:
         """Map all files anew, after files were deleted: one may have the name of another now."""
         self._maps = {}
-        self._known = []
+        self._files = ()
+        self._older = []
 
     def header(self, name: str) -> IndexHeader | None:
         """The header of one file, None if the file is gone or too short for one."""
@@ -78,10 +90,10 @@ class IndexReader:
         max_num: int,
         begin: int,
         end: int,
-        *,
         below: int | None = None,
         pending: PendingHits = NO_HITS,
         follow_slots: bool = False,
+        *,
         capped: bool = True,
     ) -> QueryOffsetResult:
         """Find records of a topic by key hash and store time in ``begin`` .. ``end`` (ms).
@@ -92,31 +104,45 @@ class IndexReader:
         writers have the store, so what a slot names is whole, whatever the header says that they
         write last.
         """
-        if capped:
-            max_num = min(max_num, self._max_hits)
-        names = self._known
-        header = self.header(names[-1]) if names and follow_slots else None
-        if header is None or header.index_count >= self._entries:  # else there is no newer file
-            names = self._known = self.names()
-            header = self.header(names[-1]) if names else None
-        newest = header or _NO_HEADER
-        phy_offset, timestamp = pending.last
-        if not timestamp:
-            phy_offset, timestamp = newest.end_phy_offset, newest.end_timestamp
-        hits = _in_time(pending, newest, max_num, begin, end) if pending.hits else []
-        chain = _Chain(key_hash(topic, key), begin, end, below, follow_slots)
-        for name in reversed(names):
-            if len(hits) >= max_num:
+        if capped and max_num > self._max_hits:
+            max_num = self._max_hits
+        files = self._files
+        newest = _NEWEST.unpack_from(files[0]) if files and follow_slots else None
+        if newest is None or newest[3] >= self._entries:  # else there is no newer file
+            files = self._list()
+            newest = _NEWEST.unpack_from(files[0]) if files else _NOTHING
+        first, timestamp, phy_offset, _ = newest
+        if pending.last[1]:
+            phy_offset, timestamp = pending.last
+        hits = _in_time(pending, first, max_num, begin, end) if pending.hits else []
+        asked = (topic, key, begin, end, below, follow_slots, max_num, hits)
+        goes_on = self._search(files, asked)
+        for name in self._older if goes_on else ():
+            file = self._map(name) if len(hits) < max_num else None
+            if file is not None and not self._search((file,), asked):
                 break
-            if name is not names[-1]:
-                header = self.header(name)
-            if header is None:
-                continue
-            if _is_time_matched(header, begin, end):
-                self._walk_chain(name, header, chain, max_num, hits)
-            if header.begin_timestamp < begin:
-                break
-        return QueryOffsetResult(hits, timestamp, phy_offset)
+        return _new(QueryOffsetResult, (hits, timestamp, phy_offset))
+
+    def _list(self) -> tuple[mmap.mmap, ...]:
+        """Look for new files; the maps of the newest ones, newest first."""
+        names = self.names()[::-1]
+        maps = {name: self._map(name) for name in names[:_MOST_MAPS]}
+        self._maps = {name: file for name, file in maps.items() if file is not None}
+        self._older = names[_MOST_MAPS:]
+        files = self._maps.values()
+        self._files = tuple(file for file in files if len(file) >= INDEX_HEADER_SIZE)
+        return self._files
+
+    def _search(self, files: tuple[mmap.mmap, ...], asked: _Asked) -> bool:
+        """Append the hits of some files; tells whether older files may have more."""
+        compiled = native.compiled
+        found: bool | None = None
+        if compiled is not None:
+            try:
+                found = compiled.search_index(files, self._slots, self._entries, *asked)
+            except OverflowError:  # times that no machine word holds
+                found = None
+        return _search(files, self._slots, self._entries, *asked) if found is None else found
 
     def uncovered(self, start: int, end: int) -> list[tuple[int, int]]:
         """Parts of a range of the log whose keys are in no file.
@@ -136,38 +162,6 @@ class IndexReader:
             start = max(start, header.end_phy_offset)
         return [*gaps, (start, end)] if start < end else gaps
 
-    def _walk_chain(
-        self, name: str, header: IndexHeader, chain: _Chain, max_num: int, hits: list[int]
-    ) -> None:
-        """Follow one slot's chain from its newest entry back (IndexFile.selectPhyOffset)."""
-        mapped = self._map(name)
-        if mapped is None:
-            return
-        begin = chain.begin
-        known = self._entries if chain.follow_slots else header.index_count
-        count = min(known, self._entries)
-        at = slot_position(chain.wanted % self._slots)
-        if at + HASH_SLOT.size > len(mapped):
-            return
-        (number,) = HASH_SLOT.unpack_from(mapped, at)
-        if not 0 < number <= known or known <= 1:
-            return
-        while len(hits) < max_num:
-            at = entry_position(self._slots, number)
-            if number > count or at + INDEX_ENTRY.size > len(mapped):
-                return
-            entry_hash, offset, seconds, previous = INDEX_ENTRY.unpack_from(mapped, at)
-            if seconds < 0:
-                return
-            when = header.begin_timestamp + seconds * 1000
-            counts = chain.below is None or offset < chain.below
-            if entry_hash == chain.wanted and begin <= when <= chain.end and counts:
-                hits.append(offset)
-            # An entry's predecessor was put before it; anything else is damage, maybe a circle.
-            if not 0 < previous < number or when < begin:
-                return
-            number = previous
-
     def _map(self, name: str) -> mmap.mmap | None:
         found = self._maps.get(name)
         if found is None:
@@ -181,27 +175,73 @@ class IndexReader:
                 found = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
             finally:
                 os.close(fd)
-            if len(self._maps) >= 16:
-                self._maps.pop(next(iter(self._maps)), None)
-            self._maps[name] = found
         return found
 
 
-class _Chain(NamedTuple):
-    """What a chain is followed for: a hash, times in ms, and which entries count."""
+def _search(
+    files: tuple[mmap.mmap | bytes, ...],
+    slots: int,
+    entries: int,
+    topic: str,
+    key: str,
+    begin: int,
+    end: int,
+    below: int | None,
+    follow_slots: bool,
+    most: int,
+    hits: list[int],
+) -> bool:
+    """Append the hits of files, newest first; tells whether older files may have more.
 
-    wanted: int
-    begin: int
-    end: int
-    below: int | None
-    follow_slots: bool
+    The pure form of ``search_index`` of storage/native/index_chain.c.
+    """
+    wanted = key_hash(topic, key)
+    for file in files:
+        if len(hits) >= most:
+            break
+        if len(file) < INDEX_HEADER_SIZE:
+            continue
+        header = IndexHeader.unpack_from(file[:INDEX_HEADER_SIZE])
+        if _is_time_matched(header, begin, end):
+            known = entries if follow_slots else header.index_count
+            first = header.begin_timestamp
+            for entry_hash, offset, seconds in _chain(file, slots, entries, known, wanted):
+                when = first + seconds * 1000
+                counts = below is None or offset < below
+                if entry_hash == wanted and begin <= when <= end and counts:
+                    hits.append(offset)
+                if when < begin or len(hits) >= most:
+                    break
+        if header.begin_timestamp < begin:
+            return False
+    return True
 
 
-def _in_time(
-    pending: PendingHits, newest: IndexHeader, max_num: int, begin: int, end: int
-) -> list[int]:
-    """The newest hits of the right time, newest first; times as the index file will have them."""
-    first = newest.begin_timestamp
+def _chain(
+    file: mmap.mmap | bytes, slots: int, entries: int, known: int, wanted: int
+) -> Iterator[tuple[int, int, int]]:
+    """Hash, log offset and seconds of the entries of one slot, from its newest one back
+    (IndexFile.selectPhyOffset)."""
+    at = slot_position(wanted % slots)
+    if known <= 1 or at + HASH_SLOT_SIZE > len(file):
+        return
+    (number,) = HASH_SLOT.unpack_from(file, at)
+    previous, number = number, known + 1
+    # An entry's predecessor was put before it; anything else is damage, maybe a circle.
+    while 0 < previous < number:
+        number = previous
+        at = entry_position(slots, number)
+        if number > entries or at + INDEX_ENTRY_SIZE > len(file):
+            return
+        entry_hash, offset, seconds, previous = INDEX_ENTRY.unpack_from(file, at)
+        if seconds < 0:
+            return
+        yield entry_hash, offset, seconds
+
+
+def _in_time(pending: PendingHits, first: int, max_num: int, begin: int, end: int) -> list[int]:
+    """The newest hits of the right time, newest first; times as the index file will have them,
+    whose first one is ``first``."""
     hits: list[int] = []
     for offset, timestamp in reversed(pending.hits):
         when = timestamp if first <= 0 else timestamp - (timestamp - first) % 1000

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .pending_keys import PendingKeys
     from .record_reader import RecordReader
 
+_new: Final = tuple.__new__
 FOREVER: Final = (1 << 63) - 1
 """Java's Long.MAX_VALUE: no end of the time range."""
 
@@ -47,14 +48,12 @@ def query_message(
     found, log_end = query_offsets(sources, topic, key, max_num, begin, end)
     if not found.offsets:
         return QueryMessageResult([], [], 0, 0)
-    read = (records.look(offset, log_end) for offset in sorted(found.offsets))
-    messages = [message for message in read if message is not None]
-    return QueryMessageResult(
-        messages,
-        found.offsets,
-        found.index_last_update_timestamp,
-        found.index_last_update_phyoffset,
-    )
+    messages = []
+    for offset in sorted(found.offsets):
+        message = records.look(offset, log_end)
+        if message is not None:
+            messages.append(message)
+    return _new(QueryMessageResult, (messages, *found))
 
 
 def query_offsets(
@@ -76,18 +75,10 @@ def query_offsets(
     keys_from = None if pending is None else bounds.keys_from()
     log_end = bounds.log_end()
     hits = NO_HITS
-    if pending is not None and keys_from is not None:
+    if pending is not None and keys_from is not None and keys_from < log_end:
         hits = pending.find(topic, key, keys_from, log_end)
     found = index.query(
-        topic,
-        key,
-        max_num,
-        begin,
-        end,
-        below=keys_from,
-        pending=hits,
-        follow_slots=follow_slots,
-        capped=capped,
+        topic, key, max_num, begin, end, keys_from, hits, follow_slots, capped=capped
     )
     return found, log_end
 

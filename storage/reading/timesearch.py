@@ -5,18 +5,23 @@ The store time of a message is read from its record in the log; a queue keeps no
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from storage import native
 from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
 if TYPE_CHECKING:
+    from storage.files.read_files import FileRow
+
     from .queue_reader import QueueBounds, QueueReader
     from .record_reader import RecordReader
 
 _PLACE_AND_SIZE: Final = Struct(">qi")
 _MISSING: Final = (0, 0, 0)
+_FOREVER: Final = 1 << 62
 _LOOK_ASIDE: Final = 1000
 """Neighbours that are asked when a message's time can not be read."""
 
@@ -35,8 +40,9 @@ class Boundary(StrEnum):
 class TimeSearch:
     """Searches queues by store time (ms)."""
 
-    def __init__(self, records: RecordReader) -> None:
+    def __init__(self, records: RecordReader, log: FileRow) -> None:
         self._records = records
+        self._log = log
 
     def offset(
         self,
@@ -67,10 +73,12 @@ class TimeSearch:
         segments = [start for start in queue.segments(end) if start[0] < end]
         if not segments:
             return 0
-        number = next(
-            (i for i, (_, modified) in enumerate(segments) if modified >= timestamp),
-            len(segments) - 1,
-        )
+        number = 0
+        if len(segments) > 1:
+            number = next(
+                (i for i, (_, modified) in enumerate(segments) if modified >= timestamp),
+                len(segments) - 1,
+            )
         first = segments[number][0]
         behind = end
         if number + 1 < len(segments):
@@ -78,39 +86,17 @@ class TimeSearch:
         # Units within the file, as Java counts them; it divides such that -1 becomes 0.
         low = max(0, bounds.min_offset - first)
         high = behind - first - 1
-        left = right = -1
-        left_time = right_time = -1
         units = queue.segment_view(first, behind)
-        unit_at, time_of = _PLACE_AND_SIZE.unpack_from, self._records.store_timestamp
-        while high >= low:
-            middle = (low + high) // 2
-            if units is not None:
-                place, size = unit_at(units, middle * CQ_STORE_UNIT_SIZE)
-            else:
-                place, size = (queue.unit(first + middle) or _MISSING)[:2]
-            if place < log_min:
-                low = middle + 1
-                left = middle
-                continue
-            found = time_of(place, size)
-            if found is None or found < 0:
-                return 0
-            if found == timestamp:
-                return first + middle
-            if found > timestamp:
-                high = middle - 1
-                right, right_time = middle, found
-            else:
-                low = middle + 1
-                left, left_time = middle, found
-        if left_time == -1:
-            nearest = right
-        elif right_time == -1:
-            nearest = left
+        compiled = native.compiled
+        nearest: int | None
+        if compiled is not None and units is not None and 0 <= timestamp < _FOREVER:
+            log = self._log
+            nearest = compiled.halve(units, low, high, log_min, timestamp, log.file_size, log.at)
         else:
-            is_right = abs(timestamp - left_time) > abs(timestamp - right_time)
-            nearest = right if is_right else left
-        return max(0, first + nearest)
+            place_of = _places(queue, first, units)
+            time_of = self._records.store_timestamp
+            nearest = halve(place_of, time_of, low, high, log_min, timestamp)
+        return 0 if nearest is None else max(0, first + nearest)
 
     def _first_not_before(self, queue: QueueReader, bounds: QueueBounds, timestamp: int) -> int:
         low, high = bounds
@@ -145,3 +131,52 @@ class TimeSearch:
         """Pass messages that can not be read, but never to the end of the queue."""
         at, found = self._readable_from(queue, offset, end)
         return offset if found is None else at
+
+
+def _places(
+    queue: QueueReader, first: int, units: memoryview | None
+) -> Callable[[int], tuple[int, int]]:
+    """Place and size of the message number n behind ``first``; ``units`` begin there, if given."""
+    if units is None:
+        return lambda number: (queue.unit(first + number) or _MISSING)[:2]
+    return lambda number: _PLACE_AND_SIZE.unpack_from(units, number * CQ_STORE_UNIT_SIZE)
+
+
+def halve(
+    place_of: Callable[[int], tuple[int, int]],
+    time_of: Callable[[int, int], int | None],
+    low: int,
+    high: int,
+    log_min: int,
+    timestamp: int,
+) -> int | None:
+    """Number of the message among ``low`` .. ``high`` that is nearest to a time.
+
+    -1 if there is none, None if a record that it meets can not be read. The pure form of ``halve``
+    of storage/native/time_search.c.
+    """
+    left = right = -1
+    left_time = right_time = -1
+    while high >= low:
+        middle = (low + high) // 2
+        place, size = place_of(middle)
+        if place < log_min:
+            low = middle + 1
+            left = middle
+            continue
+        found = time_of(place, size)
+        if found is None or found < 0:
+            return None
+        if found == timestamp:
+            return middle
+        if found > timestamp:
+            high = middle - 1
+            right, right_time = middle, found
+        else:
+            low = middle + 1
+            left, left_time = middle, found
+    if left_time == -1:
+        return right
+    if right_time == -1:
+        return left
+    return right if timestamp - left_time > right_time - timestamp else left

@@ -26,6 +26,8 @@ from storage.errors import StoreVersionError
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT, LOCK, OURS
 
+from .lock_time import LockTime, lock_mtime
+
 if TYPE_CHECKING:
     from mmap import mmap
 
@@ -82,6 +84,12 @@ class Word:
     GATE_WANTED = 32  # changes when somebody asks for the gate: the only word written without it
 
 
+# Names of this module are found faster than attributes of a class.
+_MAGIC: Final = Word.MAGIC
+_LOCK_MTIME: Final = Word.LOCK_MTIME
+_LOG_END: Final = Word.LOG_END
+_KEYS_FROM: Final = Word.KEYS_FROM
+_FILES_GENERATION: Final = Word.FILES_GENERATION
 _WORDS_END: Final = 64
 WORD_NAMES: Final = {number: name for name, number in vars(Word).items() if name.isupper()}
 
@@ -318,14 +326,6 @@ class SharedPage:
             self._names_read = end
 
 
-def lock_mtime(lock_path: str) -> int:
-    """When Java last started on the store: the ns time of its lock file, 0 if there is none."""
-    try:
-        return os.stat(lock_path).st_mtime_ns  # noqa: PTH116 - a reader asks at every read
-    except OSError:
-        return 0
-
-
 class PageBounds:
     """The bounds of a store that rmqctl processes write, read from their page without a lock.
 
@@ -334,7 +334,7 @@ class PageBounds:
 
     def __init__(self, page: SharedPage) -> None:
         self._page = page
-        self._lock_path = str(page.path.parent.parent / LOCK)
+        self._lock_time = LockTime(str(page.path.parent.parent / LOCK))
 
     @classmethod
     def open(cls, root: Path, *, log_file_size: int) -> Self | None:
@@ -353,11 +353,13 @@ class PageBounds:
 
     def log_end(self) -> int:
         """End of the last whole record, exclusive."""
-        return int(self._page.words[Word.LOG_END])
+        end: int = self._page.words[_LOG_END]
+        return end
 
     def keys_from(self) -> int:
         """The index files have all keys of records below this log offset."""
-        return int(self._page.words[Word.KEYS_FROM])
+        start: int = self._page.words[_KEYS_FROM]
+        return start
 
     def next_offset(self, topic: str, queue_id: int) -> int:
         """The queue's max offset (exclusive), 0 for a queue that has no message."""
@@ -371,16 +373,15 @@ class PageBounds:
 
     def files_generation(self) -> int:
         """A number that changes when files are deleted."""
-        return int(self._page.words[Word.FILES_GENERATION])
+        generation: int = self._page.words[_FILES_GENERATION]
+        return generation
 
     def valid(self) -> bool:
         """Whether the page still speaks for the store: no Java broker has run meanwhile."""
         words = self._page.words
-        return bool(
-            words[Word.MAGIC] == PAGE_MAGIC
-            and words[Word.LOCK_MTIME] == lock_mtime(self._lock_path)
-        )
+        return bool(words[_MAGIC] == PAGE_MAGIC and words[_LOCK_MTIME] == self._lock_time.ns())
 
     def close(self) -> None:
         """Let go of the page."""
+        self._lock_time.close()
         self._page.close()
