@@ -151,6 +151,8 @@ static PyObject *inner_of(PyObject *message, PyObject *given_id, const struct sh
     PyTuple_SetItem(inner, 12, keys);
     set(inner, 13, zero);
     set(inner, 14, minus_one);
+    PyObject_GC_UnTrack(keys); /* nothing in them leads back, so the collector need not look */
+    PyObject_GC_UnTrack(inner);
     return inner;
 }
 
