@@ -31,6 +31,7 @@ from client.producing.config import RETRY_RESPONSE_CODES, ProducerConfig
 from client.producing.producer import Producer
 from client.producing.selector import select_by_hash
 from storage.configs.topics import TopicConfig
+from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_MAX_RECONSUME_TIMES,
     PROPERTY_RECONSUME_TIME,
@@ -86,6 +87,33 @@ def test_messages_go_to_the_queues_of_all_brokers_in_turn(produce):
     queues = [producer.send(Message("T", b"x")).message_queue for _ in range(8)]
     assert queues[:4] == queues[4:]
     assert sorted(queues[:4]) == producer.fetch_publish_message_queues("T")
+
+
+def test_messages_of_one_moment_do_not_share_what_only_some_of_them_have(produce, a, clock):
+    producer = produce(brokers=(a,))
+    retried = {PROPERTY_RECONSUME_TIME: "2", PROPERTY_MAX_RECONSUME_TIMES: "5"}
+    a.update_topic(TopicConfig("%RETRY%g", 1, 1))
+    born = clock.now_ms()
+    packed_body = b"x" * 5_000
+    for _ in range(2):
+        producer.send(Message("T", b"plain"))
+        producer.send(Message("T", packed_body))
+        producer.send(Message("%RETRY%g", b"again", properties=retried))
+        producer.send(Message("T", b"plain", flag=7), timeout_ms=9_000)
+        clock.advance(1)
+    found = [(m.body, m.sys_flag, m.flag, m.born_timestamp - born) for m in stored(a, "T")]
+    packed = MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_ZLIB_TYPE
+    assert found == [
+        each
+        for later in (0, 1)
+        for each in (
+            (b"plain", 0, 0, later),
+            (packed_body, packed, 0, later),
+            (b"plain", 0, 7, later),
+        )
+    ]
+    assert {m.reconsume_times for m in stored(a, "T")} == {0}
+    assert [m.reconsume_times for m in stored(a, "%RETRY%g")] == [2, 2]
 
 
 @pytest.mark.conformance("A3")
