@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -30,10 +30,8 @@ class Round:
             self.items = self._cursors[ready[0]].peek(self._counts[ready[0]])[1]
         elif ready:
             self._order = sorted(
-                (
-                    entry
-                    for i in ready
-                    for entry in zip(*self._cursors[i].peek(self._counts[i]), repeat(i))
+                chain.from_iterable(
+                    zip(*self._cursors[i].peek(self._counts[i]), repeat(i)) for i in ready
                 ),
                 key=_log_offset,
             )

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rmqctl.output.stdout import Stdout
 from rmqctl.rows.messages import json_body, message_row
@@ -54,14 +54,16 @@ class BodyPrinter:
 
     def write(self, items: "Sequence[bytes | MessageExt]") -> None:
         """Print bodies; of messages, theirs."""
-        if self._silent:
+        if self._silent or not items:
             return
-        bodies = [item if isinstance(item, bytes) else item.body for item in items]
+        if set(map(type, items)) == _BYTES:
+            bodies = cast("Sequence[bytes]", items)
+        else:
+            bodies = [item if isinstance(item, bytes) else item.body for item in items]
         if self._shape is not None:
             bodies = list(map(self._shape, bodies))
-        if bodies:
-            bodies.append(b"")
-            self._out.write_bytes(self._delimiter.join(bodies))
+        self._out.write_bytes(self._delimiter.join(bodies))
+        self._out.write_bytes(self._delimiter)
 
     def flush(self) -> None:
         """Flush stdout."""
@@ -71,6 +73,7 @@ class BodyPrinter:
         """Nothing stands behind bodies."""
 
 
+_BYTES = {bytes}
 _SHAPES: dict[str, Callable[[bytes], bytes] | None] = {
     "text": None,
     "none": None,

@@ -57,6 +57,19 @@ def read_run(
 ) -> tuple[list[Any], int]:
     """See RecordReader.read_run; ``log`` is a file of it that begins at ``first``."""
 
+def read_bodies(
+    units: bytes | memoryview,
+    log: memoryview,
+    first: int,
+    field: bytes,
+    queue_id: int,
+    queue_offset: int,
+    byte_limit: int,
+    unusual: int,
+    /,
+) -> tuple[list[bytes], bytes] | None:
+    """See ColumnReader._block: bodies; times, places, sizes and flags, as many as units of each."""
+
 def read_at(log: memoryview, position: int, limit: int, offset: int, unusual: int, /) -> Any:
     """See RecordReader.look; None for what the pure form is to look at."""
 

@@ -187,23 +187,85 @@ static int has_sum(const unsigned char *record, int32_t body_length)
     return (int32_t)(crc32_of(record + HEAD, body_length) & CRC_MASK) == int_at(record + 8);
 }
 
-/* One message, or NULL: without an error if the record is none of the usual ones. */
-static PyObject *read_one(const unsigned char *record, int32_t size, int64_t offset, PyObject *topic,
-                          const unsigned char *field, Py_ssize_t field_size, int64_t queue_id,
-                          int64_t queue_offset, int32_t unusual)
+/* What the records of a queue have in common, and where they lie. */
+typedef struct {
+    Py_buffer units, log, field;
+    int64_t first, queue_id, queue_offset;
+    int32_t unusual;
+} Run;
+
+/* From the first arguments of a function; 0, or -1 with an error set. */
+static int get_run(Run *run, PyObject *units, PyObject *log, PyObject *field)
 {
-    int32_t body_length = int_at(record + 84);
-    if (int_at(record) != size || int_at(record + 4) != MAGIC_V1 || int_at(record + 12) != queue_id
-        || long_at(record + 20) != queue_offset || long_at(record + 28) != offset
-        || (int_at(record + 36) & unusual) || body_length < 0
-        || (int64_t)HEAD + body_length + field_size + 2 > size)
+    if (PyErr_Occurred() || PyObject_GetBuffer(units, &run->units, PyBUF_SIMPLE) < 0)
+        return -1;
+    if (PyObject_GetBuffer(log, &run->log, PyBUF_SIMPLE) < 0) {
+        PyBuffer_Release(&run->units);
+        return -1;
+    }
+    if (PyObject_GetBuffer(field, &run->field, PyBUF_SIMPLE) < 0) {
+        PyBuffer_Release(&run->units);
+        PyBuffer_Release(&run->log);
+        return -1;
+    }
+    return 0;
+}
+static void release_run(Run *run)
+{
+    PyBuffer_Release(&run->units);
+    PyBuffer_Release(&run->log);
+    PyBuffer_Release(&run->field);
+}
+
+/* What a unit says: where in the file its record lies, if it lies there at all, and its size. */
+static int64_t place_of(const Run *run, Py_ssize_t number)
+{
+    const unsigned char *unit = (const unsigned char *)run->units.buf + number * UNIT;
+    return (int64_t)((uint64_t)long_at(unit) - (uint64_t)run->first);
+}
+static int32_t size_of(const Run *run, Py_ssize_t number)
+{
+    return int_at((const unsigned char *)run->units.buf + number * UNIT + 8);
+}
+
+/* The record of a unit, if it lies within the file and has a usual size; else NULL. */
+static const unsigned char *record_of(const Run *run, Py_ssize_t number)
+{
+    if ((number + 1) * UNIT > run->units.len)
         return NULL;
+    int64_t position = place_of(run, number);
+    int32_t size = size_of(run, number);
+    if (position < 0 || size < LEAST || size > MOST || position > run->log.len - size)
+        return NULL;
+    return (const unsigned char *)run->log.buf + position;
+}
+
+/* The length of the body if it is a usual record that agrees with its unit, else -1. */
+static int32_t usual_body(const Run *run, Py_ssize_t number, const unsigned char *record)
+{
+    int32_t size = size_of(run, number), body_length = int_at(record + 84);
+    int64_t offset = run->first + (record - (const unsigned char *)run->log.buf);
+    Py_ssize_t field_size = run->field.len;
+    if (int_at(record) != size || int_at(record + 4) != MAGIC_V1
+        || int_at(record + 12) != run->queue_id
+        || long_at(record + 20) != run->queue_offset + number || long_at(record + 28) != offset
+        || (int_at(record + 36) & run->unusual) || body_length < 0
+        || (int64_t)HEAD + body_length + field_size + 2 > size)
+        return -1;
     const unsigned char *rest = record + HEAD + body_length, *properties = rest + field_size + 2;
-    if (memcmp(rest, field, field_size)
+    if (memcmp(rest, run->field.buf, field_size)
         || (Py_ssize_t)big(properties - 2, 2) != record + size - properties
         || !has_sum(record, body_length))
-        return NULL;
-    return message_of(record, size, topic, body_length, properties);
+        return -1;
+    return body_length;
+}
+
+/* Have the processor bring the record of a unit closer. */
+static void fetch_next(const Run *run, Py_ssize_t number)
+{
+    const unsigned char *record = record_of(run, number);
+    if (record != NULL)
+        fetch(record, size_of(run, number));
 }
 
 PyDoc_STRVAR(read_run_doc,
@@ -214,64 +276,97 @@ PyDoc_STRVAR(read_run_doc,
              "Ends before whatever is unusual, as RecordReader.read_run says.");
 static PyObject *read_run(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
-    Py_buffer units, log, field;
     (void)module;
     if (!are_arguments(given, 10))
         return NULL;
     PyObject *topic = args[3], *found = NULL;
-    int64_t first = PyLong_AsLongLong(args[2]), queue_offset = PyLong_AsLongLong(args[6]), total = 0;
-    int64_t queue_id = PyLong_AsLongLong(args[5]), count = PyLong_AsLongLong(args[7]);
-    int64_t byte_limit = PyLong_AsLongLong(args[8]);
-    int32_t unusual = (int32_t)PyLong_AsLongLong(args[9]);
+    int64_t count = PyLong_AsLongLong(args[7]), byte_limit = PyLong_AsLongLong(args[8]), total = 0;
+    Run run = {
+        .first = PyLong_AsLongLong(args[2]), .queue_id = PyLong_AsLongLong(args[5]),
+        .queue_offset = PyLong_AsLongLong(args[6]), .unusual = (int32_t)PyLong_AsLongLong(args[9]),
+    };
     if (!PyErr_Occurred() && !PyUnicode_Check(topic))
         PyErr_SetString(PyExc_TypeError, "a topic is text");
-    if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &units, PyBUF_SIMPLE) < 0)
+    if (get_run(&run, args[0], args[1], args[4]) < 0)
         return NULL;
-    if (PyObject_GetBuffer(args[1], &log, PyBUF_SIMPLE) < 0) {
-        PyBuffer_Release(&units);
-        return NULL;
-    }
-    if (PyObject_GetBuffer(args[4], &field, PyBUF_SIMPLE) < 0) {
-        PyBuffer_Release(&units);
-        PyBuffer_Release(&log);
-        return NULL;
-    }
     if (message_type == NULL)
         PyErr_SetString(PyExc_RuntimeError, "bind comes first");
     else
         found = PyList_New(0);
-    const unsigned char *unit = units.buf;
-    for (Py_ssize_t number = 0; found != NULL && (number + 1) * UNIT <= units.len;
-         number++, unit += UNIT) {
-        int64_t offset = long_at(unit), position = offset - first;
-        int32_t size = int_at(unit + 8);
-        if (position < 0 || size < LEAST || size > MOST || position > log.len - size)
+    for (Py_ssize_t number = 0; found != NULL; number++) {
+        const unsigned char *record = record_of(&run, number);
+        if (record == NULL)
             break;
+        int32_t size = size_of(&run, number);
         if (number && (size > byte_limit - total || number == count))
             break;
-        if ((number + 2) * UNIT <= units.len) {
-            int64_t next = long_at(unit + UNIT) - first;
-            int32_t next_size = int_at(unit + UNIT + 8);
-            if (next >= 0 && next_size > 0 && next <= log.len - next_size)
-                fetch((const unsigned char *)log.buf + next, next_size);
-        }
-        PyObject *message = read_one((const unsigned char *)log.buf + position, size, offset, topic,
-                                     field.buf, field.len, queue_id, queue_offset + number, unusual);
-        if (message == NULL) {
-            if (PyErr_Occurred())
-                Py_CLEAR(found);
+        fetch_next(&run, number + 1);
+        int32_t body_length = usual_body(&run, number, record);
+        if (body_length < 0)
             break;
-        }
-        int failed = PyList_Append(found, message);
-        Py_DECREF(message);
-        if (failed)
+        PyObject *message = message_of(record, size, topic, body_length,
+                                       record + HEAD + body_length + run.field.len + 2);
+        if (message == NULL || PyList_Append(found, message) < 0)
             Py_CLEAR(found);
+        Py_XDECREF(message);
         total += size;
     }
-    PyBuffer_Release(&units);
-    PyBuffer_Release(&log);
-    PyBuffer_Release(&field);
+    release_run(&run);
     return found ? Py_BuildValue("NL", found, (long long)total) : NULL;
+}
+
+PyDoc_STRVAR(read_bodies_doc,
+             "read_bodies(units, log, first, field, queue_id, queue_offset, byte_limit, unusual)\n\n"
+             "Bodies of the units whose records lie in the log file that begins at ``first``, as\n"
+             "ColumnReader reads them; and as int64 store times, log offsets, sizes and flags, as\n"
+             "many of each as there are units. None if any of them is unusual.");
+static PyObject *read_bodies(PyObject *module, PyObject *const *args, Py_ssize_t given)
+{
+    (void)module;
+    if (!are_arguments(given, 8))
+        return NULL;
+    int64_t byte_limit = PyLong_AsLongLong(args[6]), total = 0;
+    Run run = {
+        .first = PyLong_AsLongLong(args[2]), .queue_id = PyLong_AsLongLong(args[4]),
+        .queue_offset = PyLong_AsLongLong(args[5]), .unusual = (int32_t)PyLong_AsLongLong(args[7]),
+    };
+    if (get_run(&run, args[0], args[1], args[3]) < 0)
+        return NULL;
+    Py_ssize_t count = run.units.len / UNIT, number = 0;
+    PyObject *bodies = PyList_New(0), *columns = PyBytes_FromStringAndSize(NULL, count * 32);
+    int64_t *times = columns ? (int64_t *)PyBytes_AsString(columns) : NULL;
+    int usual = bodies != NULL && columns != NULL;
+    for (; usual && number < count; number++) {
+        int64_t position = place_of(&run, number);
+        int32_t size = size_of(&run, number), body_length = -1;
+        if (number && (position < 0 || position >= run.log.len || size <= 0
+                       || total + size > byte_limit))
+            break; /* what comes then is read another time */
+        const unsigned char *record = record_of(&run, number);
+        fetch_next(&run, number + 1);
+        if (record != NULL)
+            body_length = usual_body(&run, number, record);
+        PyObject *body = NULL;
+        if (body_length >= 0)
+            body = PyBytes_FromStringAndSize((const char *)record + HEAD, body_length);
+        usual = body != NULL && PyList_Append(bodies, body) == 0;
+        Py_XDECREF(body);
+        if (usual) {
+            times[number] = long_at(record + 56);
+            times[count + number] = run.first + position;
+            times[2 * count + number] = size;
+            times[3 * count + number] = int_at(record + 36);
+        }
+        total += size;
+    }
+    release_run(&run);
+    if (usual)
+        return Py_BuildValue("NN", bodies, columns);
+    Py_XDECREF(bodies);
+    Py_XDECREF(columns);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 PyDoc_STRVAR(read_at_doc,
@@ -322,6 +417,7 @@ static PyObject *read_at(PyObject *module, PyObject *const *args, Py_ssize_t cou
 PyMethodDef message_functions[] = {
     {"bind", bind, METH_O, bind_doc},
     {"read_run", (PyCFunction)(void (*)(void))read_run, METH_FASTCALL, read_run_doc},
+    {"read_bodies", (PyCFunction)(void (*)(void))read_bodies, METH_FASTCALL, read_bodies_doc},
     {"read_at", (PyCFunction)(void (*)(void))read_at, METH_FASTCALL, read_at_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -8,12 +8,15 @@ that is gone) is read message by message instead, so both ways give the same mes
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from storage import native
 from storage.format.compress import decompress
 from storage.format.crc import CRC_MASK, bulk_crc32
 from storage.format.layout import HEADS, MESSAGE_MAGIC_V1
 from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
+from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.results import GetMessageStatus
 
 from .messages import status_outside
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from .record_reader import RecordReader
 
 _HEAD_SIZE: Final = HEADS[0].size
+_LONG: Final = Struct(">q")
 _FEW: Final = 16
 _UNUSUAL: Final = 0x30 | REPLACED_FLAG
 
@@ -63,7 +67,7 @@ class ColumnBatch:
         """All bodies as they were sent; BodyTooLargeError if one inflates beyond ``limit`` bytes,
         BodyError if one can not be inflated."""
         packed = MessageSysFlag.COMPRESSED_FLAG
-        if not any(flag & packed for flag in self.sys_flags):
+        if not any(flag & packed for flag in set(self.sys_flags)):
             return self.stored_bodies
         return [
             decompress(body, flag, limit)
@@ -114,6 +118,11 @@ class ColumnReader:
 
     def _block(self, queue: QueueReader, offset: int, units: bytes, max_bytes: int) -> ColumnBatch:
         """Read some of the units that begin at ``offset``, at least the first one."""
+        block = self._compiled_block(queue, offset, units, max_bytes)
+        if block is not None:
+            return block
+        if len(units) <= _FEW * CQ_STORE_UNIT_SIZE:
+            return self._few(queue, offset, units, max_bytes)
         import numpy as np
 
         table = np.frombuffer(units, _unit_layout())
@@ -128,24 +137,68 @@ class ColumnReader:
         places, sizes = places[:number], sizes[:number]
         file = self._log.at(first)
         if file is not None and number > _FEW:
-            block = self._plain_block(queue, offset, file, places - first, sizes)
+            block = self._plain_block(queue, offset, file, places, sizes)
             if block is not None:
                 return block
         return self._one_by_one(queue, offset, places.tolist(), sizes.tolist())
+
+    def _compiled_block(
+        self, queue: QueueReader, offset: int, units: bytes, max_bytes: int
+    ) -> ColumnBatch | None:
+        """The same by the compiled form; None for what the pure one is to look at."""
+        compiled, key = native.compiled, queue.key
+        if compiled is None or key.topic_field is None or not units:
+            return None
+        (place,) = _LONG.unpack_from(units)
+        first = place - place % self._log.file_size
+        file = self._log.at(first)
+        if file is None:
+            return None
+        found = compiled.read_bodies(
+            units,
+            file.view,
+            first,
+            key.topic_field,
+            key.queue_id,
+            offset,
+            max_bytes,
+            _UNUSUAL,
+        )
+        if found is None:
+            return None
+        bodies: list[bytes] = found[0]
+        columns = memoryview(found[1]).cast("q")
+        read, width = len(bodies), len(columns) // 4
+        times, places, sizes, flags = (
+            columns[start : start + read] for start in range(0, 4 * width, width)
+        )
+        return ColumnBatch(
+            GetMessageStatus.FOUND,
+            offset + read,
+            0,
+            0,
+            range(offset, offset + read),
+            times,
+            places,
+            sizes,
+            flags,
+            bodies,
+        )
 
     def _plain_block(
         self,
         queue: QueueReader,
         offset: int,
         file: ReadMap,
-        positions: NDArray[np.int64],
+        places: NDArray[np.int64],
         sizes: NDArray[np.int64],
     ) -> ColumnBatch | None:
-        """Read the records at ``positions`` of one file, None if any of them is unusual."""
+        """Read the records of one file at ``places`` of the log, None if any is unusual."""
         import numpy as np
         from numpy.lib.stride_tricks import sliding_window_view
 
         field = queue.key.topic_field
+        positions = places - places[0] + places[0] % self._log.file_size
         smallest = _HEAD_SIZE + 2 + len(field or b"")
         if (
             field is None
@@ -158,13 +211,12 @@ class ColumnReader:
         heads = sliding_window_view(data, _HEAD_SIZE)[positions].view(_head_layout())[:, 0]
         numbers = np.arange(offset, offset + len(positions))
         lengths = heads["body_length"].astype(np.int64)
-        own_places = heads["physical_offset"] % self._log.file_size
         plain = (
             (heads["total"] == sizes)
             & (heads["magic"] == MESSAGE_MAGIC_V1)
             & (heads["queue_id"] == queue.key.queue_id)
             & (heads["queue_offset"] == numbers)
-            & (own_places == positions)
+            & (heads["physical_offset"] == places)
             & (heads["sys_flag"] & _UNUSUAL == 0)
             & (lengths >= 0)
             & (lengths <= sizes - smallest)
@@ -197,6 +249,18 @@ class ColumnReader:
             heads["sys_flag"].tolist(),
             bodies,
         )
+
+    def _few(self, queue: QueueReader, offset: int, units: bytes, max_bytes: int) -> ColumnBatch:
+        places: list[int] = []
+        sizes: list[int] = []
+        left = max_bytes
+        for place, size, _ in CQ_STORE_UNIT.iter_unpack(units):
+            if places and size > left:
+                break
+            places.append(place)
+            sizes.append(size)
+            left -= max(size, 0)
+        return self._one_by_one(queue, offset, places, sizes)
 
     def _one_by_one(
         self, queue: QueueReader, offset: int, places: list[int], sizes: list[int]

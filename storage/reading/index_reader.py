@@ -37,7 +37,6 @@ _NEWEST: Final = Struct(">qq8xq4xi")
 """Of an index file's header: first and last time, last log offset, number of the next entry."""
 _NOTHING: Final = (0, 0, 0, 0)
 _MOST_MAPS: Final = 16
-_Asked = tuple[str, str, int, int, int | None, bool, int, list[int]]
 _new: Final = tuple.__new__
 
 
@@ -116,10 +115,18 @@ class IndexReader:
             phy_offset, timestamp = pending.last
         hits = _in_time(pending, first, max_num, begin, end) if pending.hits else []
         asked = (topic, key, begin, end, below, follow_slots, max_num, hits)
-        goes_on = self._search(files, asked)
+        compiled = native.compiled
+        goes_on: bool | None = None
+        if compiled is not None:
+            try:
+                goes_on = compiled.search_index(files, self._slots, self._entries, *asked)
+            except OverflowError:  # times that no machine word holds
+                goes_on = None
+        if goes_on is None:
+            goes_on = _search(files, self._slots, self._entries, *asked)
         for name in self._older if goes_on else ():
             file = self._map(name) if len(hits) < max_num else None
-            if file is not None and not self._search((file,), asked):
+            if file and not _search((file,), self._slots, self._entries, *asked):
                 break
         return _new(QueryOffsetResult, (hits, timestamp, phy_offset))
 
@@ -132,17 +139,6 @@ class IndexReader:
         files = self._maps.values()
         self._files = tuple(file for file in files if len(file) >= INDEX_HEADER_SIZE)
         return self._files
-
-    def _search(self, files: tuple[mmap.mmap, ...], asked: _Asked) -> bool:
-        """Append the hits of some files; tells whether older files may have more."""
-        compiled = native.compiled
-        found: bool | None = None
-        if compiled is not None:
-            try:
-                found = compiled.search_index(files, self._slots, self._entries, *asked)
-            except OverflowError:  # times that no machine word holds
-                found = None
-        return _search(files, self._slots, self._entries, *asked) if found is None else found
 
     def uncovered(self, start: int, end: int) -> list[tuple[int, int]]:
         """Parts of a range of the log whose keys are in no file.

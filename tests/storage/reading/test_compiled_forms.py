@@ -6,15 +6,20 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hatch_build import compile_native
+from storage import native
+from storage.format.layout import PHYSICAL_OFFSET_POSITION
+from storage.format.names import file_name
 from storage.format.properties import parse_properties_pure
 from storage.format.unit import CQ_STORE_UNIT
 from storage.model import MessageExt
+from storage.reading.columns import ColumnBatch
 from storage.reading.record_reader import _UNUSUAL as UNUSUAL, QueueKey
 from storage.readonly import StoreView
 from tests.support.compiled import compiled, needs_compiled
@@ -155,6 +160,69 @@ def test_single_records_are_read_alike(
                     assert pure is not None
                     assert values(found) == values(pure)
             assert compiled.read_at(file.view, position, 4096, offset + 1, UNUSUAL) is None
+
+
+OF_ONE_QUEUE = st.lists(
+    st.tuples(st.just("T"), st.just(0), st.binary(max_size=40), st.just("tag"), st.just(1)),
+    min_size=20,
+    max_size=60,
+)
+
+
+@needs_compiled
+@in_one_folder
+@given(
+    messages=OF_ONE_QUEUE | MESSAGES,
+    damage=st.lists(st.tuples(st.integers(0, 8000), st.integers(0, 255)), max_size=1),
+    start=st.integers(0, 5),
+    count=st.integers(1, 60),
+    max_bytes=st.sampled_from((1, 300, 1500, 3000, 1 << 20)),
+)
+def test_columns_are_read_alike(
+    messages: list[tuple[str, int, bytes, str | None, int]],
+    damage: list[tuple[int, int]],
+    start: int,
+    count: int,
+    max_bytes: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    root = tmp_path_factory.mktemp("compiled") / "store"
+    made = damaged_store(root, messages, damage)
+    with StoreView.open(root, CONFIG) as view:
+        for queue in {(m.topic, m.queue_id) for m in made.messages}:
+            found = columns(view.read_column(*queue, start, count, max_bytes))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(native, "compiled", None)
+                assert columns(view.read_column(*queue, start, count, max_bytes)) == found
+
+
+@pytest.mark.parametrize("form", [compiled, None])
+def test_a_record_that_knows_another_place_is_in_no_column(
+    form: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "compiled", form)
+    made = damaged_store(tmp_path / "store", [("T", 0, b"body", None, 1)] * 30, [])
+    place = made.messages[20].commitlog_offset
+    with (tmp_path / "store/commitlog" / file_name(0)).open("r+b") as file:
+        file.seek(place + PHYSICAL_OFFSET_POSITION)
+        file.write((place + 4096).to_bytes(8, "big"))  # as if it lay in the next file
+    with StoreView.open(tmp_path / "store", CONFIG) as view:
+        found = view.read_column("T", 0, 0, 30)
+        assert list(found.queue_offsets) == [*range(20), *range(21, 30)]
+
+
+def columns(batch: ColumnBatch) -> list[object]:
+    parts = [getattr(batch, field.name) for field in fields(batch)]
+    return [part if isinstance(part, int | str) else list(part) for part in parts]
+
+
+@needs_compiled
+@pytest.mark.parametrize("units", [bytes(20), b"\x7f" * 20, b"\x80" + bytes(19), b"\xff" * 45])
+def test_units_that_name_nothing_give_no_bodies(units: bytes) -> None:
+    log = memoryview(bytes(4096))
+    for first in (0, 4096, (1 << 63) - 4096):
+        assert compiled.read_bodies(units, log, first, b"\1T", 0, 0, 1000, UNUSUAL) is None
+        assert compiled.read_run(units, log, first, "T", b"\1T", 0, 0, 9, 99, UNUSUAL) == ([], 0)
 
 
 @needs_compiled
