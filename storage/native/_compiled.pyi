@@ -172,6 +172,16 @@ class Appending:
         /,
     ) -> None: ...
     def append(self, message: Any, now_ms: int, body_crc: int | None = None, /) -> Any: ...
+    def guard(
+        self,
+        gate: Any,
+        locked: Callable[[], bool],
+        clock: Callable[[], int] | None,
+        afterwards: Callable[[str], None],
+        exclusive: bool,
+        /,
+    ) -> None: ...
+    def put(self, message: Any, /) -> Any: ...
 
 def appending(
     result_type: type, put_ok: Any, pending: Any, rows: list[Any], most_pending: int, /
