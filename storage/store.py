@@ -70,7 +70,6 @@ class MessageStore(ForkAware):
         "_full_index",
         "_gate",
         "_page",
-        "_put_alone",
         "_ringer",
         "_session",
         "_sync_flush",
@@ -132,9 +131,6 @@ class MessageStore(ForkAware):
         self._anybody = self._ringer.anybody
         self._exclusive = exclusive
         self._turns = gate.turns
-        self._put_alone = self._appender.one.put_alone(
-            gate, None if clock is now_ms else clock, self._after_put, exclusive=exclusive
-        )
         if exclusive:
             try:
                 gate.keep()
@@ -228,10 +224,6 @@ class MessageStore(ForkAware):
         """
         if self._closed or self._broken is not None or len(message.body) > _LARGE_BODY:
             return self.put(prepare((message,)))
-        if self._flush_service.started and not self._sync_flush:
-            found = self._put_alone(message)
-            if found is not None:
-                return found
         words = self._words
         gate = self._gate
         if self._turns.locked():
@@ -265,13 +257,6 @@ class MessageStore(ForkAware):
         if self._anybody() and result.status is PutMessageStatus.PUT_OK:
             self._ringer.ring({message.topic})
         return result
-
-    def _after_put(self, topic: str) -> None:
-        """Give the gate back and ring, where somebody waits."""
-        with self._gate.held():
-            pass
-        if self._anybody():
-            self._ringer.ring({topic})
 
     def _see_to_sync(self, result: PutMessageResult, end: int) -> PutMessageResult:
         """Sync now or have it done later, as flushDiskType says."""

@@ -14,7 +14,7 @@ of its properties stay as they are unless something in them changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import MessageIllegalError, NoPermissionError
@@ -22,7 +22,7 @@ from broker.validation import check_body_size, check_properties, check_propertie
 from storage.errors import InvalidMessageError
 from storage.format.delay import capped_level, delay_ms
 from storage.format.encode import MessageInner
-from storage.format.plain import inner_message, inner_messages
+from storage.format.plain import inner_message, prepare_sent
 from storage.format.properties import encode_properties
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
@@ -44,6 +44,7 @@ from storage.model import (
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
+    from storage.format.prepared import PreparedRecords
     from storage.model import Message, MessageExt
 
 _WAIT = "true"
@@ -69,15 +70,6 @@ class Schedule(NamedTuple):
 
 
 NOT_DELAYED = Schedule(0, -1)
-
-
-class Items(NamedTuple):
-    """The messages of a batch as they are stored, and their ids."""
-
-    inners: list[MessageInner]
-    msg_ids: list[str]
-    size: int
-    """Bytes of bodies and properties."""
 
 
 class MessageBuilder:
@@ -134,36 +126,29 @@ class MessageBuilder:
             topic, queue_id = SCHEDULE_TOPIC, schedule.level - 1
         return self._inner(message, topic, queue_id, properties, origin, schedule), unique_id
 
-    def build_items(
+    def prepare_plain(
         self,
         messages: Sequence[Message],
         queue_id: int,
-        unique_ids: Callable[[], Sequence[str]],
+        unique_ids: Sequence[str] | None,
         origin: Origin,
-    ) -> Items:
-        """Make the messages of a batch, all of one topic. Raises MessageIllegalError.
+    ) -> tuple[PreparedRecords, str] | None:
+        """Encode the messages of a batch if all are plain; with it their msg_ids with commas.
 
-        ``unique_ids`` is asked if one may have none: id i is for message i.
+        ``unique_ids[i]`` is for message i if it has none, None: all have theirs. None if one is not
+        plain, or together they are too large: then ``build_items`` is asked.
         """
-        given = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX in messages[0].properties
-        ids = None if given else unique_ids()
-        plain = inner_messages(
-            messages[0].topic,
-            queue_id,
-            self._added_to_items,
-            self._max_message_size,
-            origin,
-            messages,
-            ids,
-        )
-        if plain is not None:
-            return Items(*plain)
-        return self.build_any_items(messages, queue_id, ids or unique_ids(), origin)
+        topic, most = messages[0].topic, self._max_message_size
+        added = self._added_to_items
+        return prepare_sent(topic, queue_id, added, most, origin, messages, unique_ids)
 
-    def build_any_items(
+    def build_items(
         self, messages: Sequence[Message], queue_id: int, unique_ids: Sequence[str], origin: Origin
-    ) -> Items:
-        """Do what ``build_items`` does in the general way."""
+    ) -> tuple[list[MessageInner], list[str]]:
+        """Make the messages of a batch; gives them and their msg_ids. Raises MessageIllegalError.
+
+        ``unique_ids[i]`` is for message i if it has none.
+        """
         inners: list[MessageInner] = []
         msg_ids: list[str] = []
         for message, unique_id in zip(messages, unique_ids, strict=True):
@@ -183,8 +168,7 @@ class MessageBuilder:
                 self._inner(message, message.topic, queue_id, properties, origin, NOT_DELAYED)
             )
             msg_ids.append(msg_id)
-        size = sum([len(inner.body) + len(inner.properties) for inner in inners])
-        return Items(inners, msg_ids, size)
+        return inners, msg_ids
 
     def shared_properties(
         self, properties: Mapping[str, str] | None

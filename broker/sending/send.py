@@ -142,27 +142,37 @@ class Sender:
         topic = self._batch_topic(messages)
         config = self._topic(topic, options)
         queue_id = self._queue(config, queue_id)
-        items = self._builder.build_items(
-            messages,
-            queue_id,
-            lambda: self._unique_ids.take(len(messages), self._now()).texts(),
-            self._origin(options, config),
-        )
-        size = items.size + _BATCH_ITEM_HEAD * len(messages)
-        if size > self._max_message_size:
-            raise MessageIllegalError(
-                f"the batch has {size} bytes, allowed are {self._max_message_size}; split it"
-            )
-        result = self._store_batch(prepared(items.inners), whole=True)
+        records, msg_ids = self._prepare(messages, queue_id, self._origin(options, config))
+        result = self._store_batch(records, whole=True)
         status = put_outcome(result)
         return SendResult(
             status,
             MessageQueue(topic, self._broker_name, queue_id),
             int(result.queue_offsets[0]),  # NumPy's, in a large batch
-            ",".join(items.msg_ids),
+            msg_ids,
             offset_msg_ids(self._store_host, result.commitlog_offsets),
             result.store_timestamp,
         )
+
+    def _prepare(
+        self, messages: Sequence[Message], queue_id: int, origin: Origin
+    ) -> tuple[PreparedRecords, str]:
+        """Encode a batch; gives its msg_ids, too. Raises MessageIllegalError."""
+        unique_ids = None
+        if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in messages[0].properties:
+            unique_ids = self._unique_ids.take(len(messages), self._now()).texts()
+        plain = self._builder.prepare_plain(messages, queue_id, unique_ids, origin)
+        if plain is not None:
+            return plain
+        if unique_ids is None:
+            unique_ids = self._unique_ids.take(len(messages), self._now()).texts()
+        inners, msg_ids = self._builder.build_items(messages, queue_id, unique_ids, origin)
+        size = sum([_BATCH_ITEM_HEAD + len(item.body) + len(item.properties) for item in inners])
+        if size > self._max_message_size:
+            raise MessageIllegalError(
+                f"the batch has {size} bytes, allowed are {self._max_message_size}; split it"
+            )
+        return prepared(inners), ",".join(msg_ids)
 
     def _topic(self, topic: str, options: SendOptions) -> TopicConfig:
         """Find or create the topic; raises what ``TopicManager.for_sending`` raises."""

@@ -15,13 +15,11 @@ from typing import Any, Final
 from storage import native
 from storage.model import Message
 
-from .encode import MessageInner
+from .encode import MessageInner, PreparedRecords
+from .prepared_table import PreparedTable
 
 Seen = tuple[int, int]
 """Of messages: how many have no UNIQ_KEY, and the bytes of their bodies and properties."""
-Stored = tuple[list[MessageInner], list[str], int]
-"""What is stored of messages, their ids, and the bytes of their bodies and properties."""
-
 PLAIN_WITHOUT_ID: Final = 2
 """``look_at`` says so of a message that has no UNIQ_KEY yet; 1 of another plain one, else 0."""
 
@@ -32,8 +30,9 @@ GiveIds = Callable[[Sequence[Message], bytes, int], None]
 InnerMessage = Callable[
     [str, int, bytes, int, Any, Message, str], "tuple[MessageInner, str] | None"
 ]
-InnerMessages = Callable[
-    [str, int, bytes, int, Any, Sequence[Message], Sequence[str] | None], Stored | None
+EncodeSent = Callable[
+    [str, int, bytes, int, Any, Sequence[Message], Sequence[str] | None],
+    tuple[bytearray, bytes, list[tuple[str, int]], bytes, str] | None,
 ]
 
 
@@ -60,5 +59,25 @@ inner_message: Final[InnerMessage] = _compiled("inner_message")
 Arguments: topic and queue id where it is stored, encoded properties to add, bytes of the largest
 body, the message's Origin (broker.sending.message_builder), the message, an id if it has none.
 """
-inner_messages: Final[InnerMessages] = _compiled("inner_messages")
-"""The same of messages of that topic in a list or tuple; ``None`` for ids: all have theirs."""
+_encode_sent: Final[EncodeSent] = _compiled("encode_sent")
+
+
+def prepare_sent(
+    topic: str,
+    queue_id: int,
+    after: bytes,
+    largest: int,
+    origin: tuple[int, bytes, bytes, int, int],
+    messages: Sequence[Message],
+    unique_ids: Sequence[str] | None,
+) -> tuple[PreparedRecords, str] | None:
+    """Encode plain messages of a topic, in a list or tuple; with it their ids, joined by commas.
+
+    Arguments as for ``inner_message``; ``None`` for ids: all have theirs. None if one is not plain,
+    or if they have more than ``largest`` bytes together as the body of a batch request.
+    """
+    made = _encode_sent(topic, queue_id, after, largest, origin, messages, unique_ids)
+    if made is None:
+        return None
+    image, table, queues, hashes, msg_ids = made
+    return PreparedTable(image, table, queues, hashes), msg_ids

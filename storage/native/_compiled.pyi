@@ -94,16 +94,16 @@ def inner_message(
     unique_id: str,
     /,
 ) -> tuple[Any, str] | None: ...
-def inner_messages(
+def encode_sent(
     topic: str,
     queue_id: int,
     after: bytes,
-    largest_body: int,
+    largest: int,
     origin: tuple[Any, ...],
     messages: Any,
     unique_ids: Any,
     /,
-) -> tuple[list[Any], list[str], int] | None: ...
+) -> tuple[bytearray, bytes, list[tuple[str, int]], bytes, str] | None: ...
 def offset_msg_ids(store_host: bytes, offsets: Any, /) -> str:
     """See storage.format.message_id.offset_msg_ids."""
 

@@ -1,4 +1,4 @@
-/* What is stored of messages that producers send: a MessageInner each. The pure form is MessageBuilder
+/* What is stored of a message that a producer sends: a MessageInner. The pure form is MessageBuilder
  * of broker/sending; a test holds both against each other.
  */
 #include "plain.h"
@@ -78,7 +78,7 @@ static PyObject *stored_properties(const struct plain *found, PyObject *given_id
     return encoded;
 }
 
-/* What the messages of one send share: arguments of both functions below. */
+/* What is stored of all messages of one send: arguments of the function below. */
 struct shared {
     PyObject *topic, *queue_id;
     const char *after;
@@ -118,7 +118,7 @@ static void set(PyObject *inner, int field, PyObject *value)
 /* A MessageInner of a plain message, and its id (borrowed); NULL without an error if it is not
  * plain after all. */
 static PyObject *inner_of(PyObject *message, PyObject *given_id, const struct shared *shared,
-                          PyObject **id, Py_ssize_t *stored_size)
+                          PyObject **id)
 {
     struct plain found;
     if (!is_plain(message, &found) || found.body_size > shared->largest)
@@ -135,7 +135,6 @@ static PyObject *inner_of(PyObject *message, PyObject *given_id, const struct sh
         Py_XDECREF(keys);
         return NULL;
     }
-    *stored_size = found.body_size + PyBytes_Size(properties);
     set(inner, 0, shared->topic);
     set(inner, 1, shared->queue_id);
     set(inner, 2, slot_of(message, SENT_BODY));
@@ -165,7 +164,6 @@ static PyObject *inner_message(PyObject *module, PyObject *const *arguments, Py_
 {
     struct shared shared;
     PyObject *id;
-    Py_ssize_t size;
     (void)module;
     if (count != 7) {
         PyErr_SetString(PyExc_TypeError, "inner_message takes 7 arguments");
@@ -173,7 +171,7 @@ static PyObject *inner_message(PyObject *module, PyObject *const *arguments, Py_
     }
     if (shared_of(arguments, &shared) < 0)
         return NULL;
-    PyObject *inner = inner_of(arguments[5], arguments[6], &shared, &id, &size);
+    PyObject *inner = inner_of(arguments[5], arguments[6], &shared, &id);
     if (inner != NULL)
         return Py_BuildValue("NO", inner, id);
     if (PyErr_Occurred())
@@ -181,56 +179,8 @@ static PyObject *inner_message(PyObject *module, PyObject *const *arguments, Py_
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(messages_doc,
-             "inner_messages(topic, queue_id, after, largest_body, origin, messages, unique_ids)\n\n"
-             "The same of plain messages of that topic as a list; with it a list of their ids, and"
-             " how many bytes their bodies and properties have. None if one is not plain.");
-static PyObject *inner_messages(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
-{
-    struct shared shared;
-    Py_ssize_t size;
-    long long bytes = 0;
-    (void)module;
-    if (given != 7) {
-        PyErr_SetString(PyExc_TypeError, "inner_messages takes 7 arguments");
-        return NULL;
-    }
-    if (shared_of(arguments, &shared) < 0)
-        return NULL;
-    PyObject *messages = arguments[5], *unique_ids = arguments[6];
-    Py_ssize_t count = length_of(messages);
-    if (count < 0 || (unique_ids != Py_None && length_of(unique_ids) != count))
-        Py_RETURN_NONE;
-    PyObject *inners = PyList_New(count), *ids = PyList_New(count);
-    for (Py_ssize_t number = 0; inners != NULL && ids != NULL && number < count; number++) {
-        PyObject *message = item_of(messages, number), *inner = NULL;
-        PyObject *id = unique_ids == Py_None ? Py_None : item_of(unique_ids, number);
-        PyObject *topic = Py_TYPE(message) == sent_type ? slot_of(message, SENT_TOPIC) : NULL;
-        if (topic == shared.topic
-            || (topic != NULL && PyUnicode_Check(topic) && PyUnicode_Check(shared.topic)
-                && !PyUnicode_Compare(topic, shared.topic)))
-            inner = inner_of(message, id, &shared, &id, &size);
-        if (inner == NULL) {
-            Py_CLEAR(inners);
-            break;
-        }
-        bytes += size;
-        PyList_SetItem(inners, number, inner);
-        Py_INCREF(id);
-        PyList_SetItem(ids, number, id);
-    }
-    if (inners != NULL && ids != NULL)
-        return Py_BuildValue("NNL", inners, ids, bytes);
-    Py_XDECREF(inners);
-    Py_XDECREF(ids);
-    if (PyErr_Occurred())
-        return NULL;
-    Py_RETURN_NONE;
-}
-
 PyMethodDef inner_functions[] = {
     {"inner_message", (PyCFunction)(void (*)(void))inner_message, METH_FASTCALL, message_doc},
-    {"inner_messages", (PyCFunction)(void (*)(void))inner_messages, METH_FASTCALL, messages_doc},
     {NULL, NULL, 0, NULL},
 };
 

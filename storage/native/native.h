@@ -56,14 +56,14 @@ extern PyMethodDef property_functions[]; /* properties.c */
 int prepare_properties(void);
 extern PyMethodDef inner_functions[]; /* inner.c */
 int prepare_inner(void);
+extern PyMethodDef sent_functions[]; /* sent.c */
 extern PyMethodDef id_functions[]; /* ids.c */
 
 extern PyMethodDef encode_functions[]; /* encode.c */
 extern PyMethodDef table_functions[];  /* table.c */
 extern PyMethodDef key_functions[];    /* keys.c */
-extern PyMethodDef append_functions[]; /* append.c, and put.c */
+extern PyMethodDef append_functions[]; /* append.c */
 int prepare_append(void);
-extern PyMethodDef instant_functions[]; /* instants.c */
 
 extern PyMethodDef property_text_functions[]; /* property_text.c */
 extern PyMethodDef index_chain_functions[];   /* index_chain.c */

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from storage.files.mapped_file import MappedFile
     from storage.files.mapped_file_queue import MappedFileQueue
     from storage.format.encode import MessageInner
-    from storage.sharing.gate import Gate
 
     from .consumequeue import ConsumeQueueTable
     from .pending_keys import PendingKeys
@@ -241,26 +240,6 @@ class OneAppender:
         elif not pending.has_file:
             pending.put_first()
         return _new_tuple(PutMessageResult, (_PUT_OK, (start,), (queue_offset,), timestamp, ""))
-
-    def put_alone(
-        self,
-        gate: Gate,
-        clock: Callable[[], int] | None,
-        after_put: Callable[[str], None],
-        *,
-        exclusive: bool,
-    ) -> Callable[[MessageInner], PutMessageResult | None]:
-        """What puts a message and sees to the gate in one step that nothing of Python comes into,
-        while the gate is held on to; None from it: nothing is done. To be asked for once.
-
-        ``clock`` None: the system's. ``after_put`` is called with the topic if somebody asked for
-        the gate, or waits for messages.
-        """
-        if self._compiled is None:
-            return lambda message: None
-        self._compiled.guard(gate, gate.turns.locked, clock, after_put, exclusive)
-        put: Callable[[MessageInner], PutMessageResult | None] = self._compiled.put
-        return put
 
     def _code_of(self, tags: str | None) -> int:
         code = tags_code(tags)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -26,6 +27,8 @@ LARGEST = 100
 ORIGIN = Origin(1_700_000_000_000, b"\x7f\0\0\1\0\0\x2a\x9f", b"\x0a\0\0\1\0\0\x2a\x9f", 0x302, 3)
 CLUSTER = b"CLUSTER\x01DefaultCluster"
 BUILDER = MessageBuilder(BrokerConfig(), [1_000] * 18, LARGEST)
+LARGEST_BATCH = 10_000
+BATCH_BUILDER = MessageBuilder(BrokerConfig(), [1_000] * 18, LARGEST_BATCH)
 IDS = st.text("0123456789ABCDEF", min_size=1, max_size=32)
 
 
@@ -37,12 +40,18 @@ def short_way(message: Message, unique_id: str) -> tuple[MessageInner, str] | No
 
 
 def short_way_of_items(
-    messages: Sequence[Message], ids: list[str] | None
-) -> tuple[list[MessageInner], list[str], int] | None:
-    found: tuple[list[MessageInner], list[str], int] | None = compiled.inner_messages(
-        "T", 2, b"WAIT\x01true\x02" + CLUSTER, LARGEST, ORIGIN, messages, ids
+    messages: Sequence[Message], ids: list[str] | None, largest: int = LARGEST_BATCH
+) -> tuple[bytes, ...] | None:
+    found: tuple[bytes, ...] | None = compiled.encode_sent(
+        "T", 2, b"WAIT\x01true\x02" + CLUSTER, largest, ORIGIN, messages, ids
     )
     return found
+
+
+def general_way_of_items(messages: Sequence[Message], ids: list[str]) -> tuple[Any, ...]:
+    """What the general way gives; compiled forms of its second half are tested beside it."""
+    inners, msg_ids = BATCH_BUILDER.build_items(messages, 2, ids, ORIGIN)
+    return (*compiled.encode_run(inners), ",".join(msg_ids))
 
 
 @given(plain_messages(), IDS)
@@ -64,10 +73,10 @@ def test_any_message_that_goes_the_short_way_is_stored_as_in_the_general_one(
         assert found == BUILDER.build_any(message, "D", 3, unique_id, ORIGIN)
 
 
-@given(st.lists(plain_messages(), max_size=5))
+@given(st.lists(plain_messages(), min_size=1, max_size=5))
 def test_a_plain_batch_goes_the_short_way_and_is_stored_alike(messages: list[Message]) -> None:
     ids = [f"{number:032X}" for number in range(len(messages))]
-    general = BUILDER.build_any_items(messages, 2, ids, ORIGIN)
+    general = general_way_of_items(messages, ids)
     assert short_way_of_items(messages, ids) == general
     assert short_way_of_items(tuple(messages), ids) == general
 
@@ -79,7 +88,7 @@ def test_any_batch_that_goes_the_short_way_is_stored_as_in_the_general_one(
     ids = [f"{number:032X}" for number in range(len(messages))]
     found = short_way_of_items(messages, ids)
     if found is not None:
-        assert found == BUILDER.build_any_items(messages, 2, ids, ORIGIN)
+        assert found == general_way_of_items(messages, ids)
 
 
 @given(st.lists(plain_messages(), min_size=1, max_size=5))
@@ -158,4 +167,26 @@ def test_a_general_way_that_refuses_is_gone_where_the_short_one_ends() -> None:
         message = Message("T", b"body", properties=odd)
         assert short_way_of_items([message], ["1"]) is None
         with pytest.raises(BrokerError):
-            BUILDER.build_any_items([message], 2, ["1"], ORIGIN)
+            BATCH_BUILDER.build_items([message], 2, ["1"], ORIGIN)
+
+
+@given(st.lists(plain_messages(), min_size=1, max_size=3))
+def test_a_batch_that_is_too_large_does_not_go_the_short_way(messages: list[Message]) -> None:
+    ids = [f"{number:032X}" for number in range(len(messages))]
+    inners, _ = BATCH_BUILDER.build_items(messages, 2, ids, ORIGIN)
+    size = sum(ITEM_HEAD + len(inner.body) + len(inner.properties) for inner in inners)
+    assert short_way_of_items(messages, ids, size) is not None
+    assert short_way_of_items(messages, ids, size - 1) is None
+
+
+@given(st.lists(plain_messages(), min_size=1, max_size=3), st.sampled_from([0, 4, 8, 12, 0x302]))
+def test_hosts_and_bits_of_a_plain_batch_are_those_of_the_general_way(
+    messages: list[Message], sys_flag: int
+) -> None:
+    origin = ORIGIN._replace(sys_flag=sys_flag, born_host=bytes(20))
+    ids = [f"{number:032X}" for number in range(len(messages))]
+    inners, _ = BATCH_BUILDER.build_items(messages, 2, ids, origin)
+    short = compiled.encode_sent(
+        "T", 2, b"WAIT\x01true\x02" + CLUSTER, LARGEST_BATCH, origin, messages, ids
+    )
+    assert short[:4] == compiled.encode_run(inners)

@@ -36,9 +36,7 @@ AFTER = [
 PUTS = BEFORE + AFTER
 
 
-def killed_between_stores(
-    folder: str, shard: int, shards: int, exclusive: bool
-) -> dict[str, object]:
+def killed_between_stores(folder: str, shard: int, shards: int) -> dict[str, object]:
     """Die before store number shard + 1, shard + 1 + shards, ... until the writer survives."""
     native.compiled = compiled  # also where RMQCTL_PURE hides it
     failures: list[str] = []
@@ -47,7 +45,7 @@ def killed_between_stores(
         root = new_store(Path(folder) / f"killed-{number}", SMALL)
 
         def run(acknowledge: Acknowledge, root: Path = root, number: int = number) -> None:
-            store = open_store(root, SMALL, clock=Ticking(step=0), exclusive=exclusive)
+            store = open_store(root, SMALL, clock=Ticking(step=0))
             for place, put in enumerate(PUTS):
                 if place == len(BEFORE):
                     compiled.die_after(number)

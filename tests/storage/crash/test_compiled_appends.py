@@ -13,8 +13,7 @@ PROCESSES = 2
 
 @needs_compiled
 @pytest.mark.crash
-@pytest.mark.parametrize("exclusive", [False, True])  # which is put in one step
-def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(exclusive):
+def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing():
     with fast_folder() as folder:
         running = [
             Slim(
@@ -22,7 +21,6 @@ def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(exclus
                 folder=str(folder),
                 shard=shard,
                 shards=PROCESSES,
-                exclusive=exclusive,
             )
             for shard in range(PROCESSES)
         ]

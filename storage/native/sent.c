@@ -1,0 +1,216 @@
+/* Batches that producers send, straight into records: what inner.c makes of each message and encode.c
+ * of all of those, without an object between. The pure form is the way through MessageBuilder of
+ * broker/sending and storage/format/encode.py; a test holds both against each other.
+ */
+#include "plain.h"
+#include "record.h"
+
+static const char UNIQ_KEY[] = "UNIQ_KEY\1";
+enum { UNIQ_KEY_SIZE = sizeof UNIQ_KEY - 1, ITEM_HEAD = 22, SHARED = 5 };
+
+/* One message and what was measured of it. */
+struct item {
+    struct plain plain;
+    const char *id, *tags, *keys;
+    Py_ssize_t id_size, tags_size, keys_size, properties;
+};
+
+struct batch {
+    struct item *items;
+    Py_ssize_t count, after_size, largest, topic_size;
+    const char *after, *topic;
+    Fields fields; /* what all share */
+    int64_t bytes, keys, ids;
+};
+
+static Py_ssize_t parts_of(const char *at, Py_ssize_t size)
+{
+    Py_ssize_t parts = 0;
+    for (Py_ssize_t i = 0; i < size; i++)
+        parts += at[i] != ' ' && (i == 0 || at[i - 1] == ' ');
+    return parts;
+}
+
+/* Takes what the messages share; -1 without an error for what is unusual. */
+static int take_shared(struct batch *b, PyObject *topic, PyObject *queue_id, PyObject *origin)
+{
+    Fields *f = &b->fields;
+    Py_ssize_t born_length, store_length;
+    memset(f, 0, sizeof *f);
+    if (!PyTuple_Check(origin) || PyTuple_Size(origin) != SHARED
+        || (b->topic = text_of(topic, &b->topic_size)) == NULL || b->topic_size < 1
+        || b->topic_size > LONGEST_TOPIC || int32_of(queue_id, &f->queue_id) < 0
+        || number_of(PyTuple_GetItem(origin, 0), &f->born_timestamp) < 0
+        || bytes_of(PyTuple_GetItem(origin, 1), &f->born_host, &born_length) < 0
+        || bytes_of(PyTuple_GetItem(origin, 2), &f->store_host, &store_length) < 0
+        || int32_of(PyTuple_GetItem(origin, 3), &f->sys_flag) < 0
+        || int32_of(PyTuple_GetItem(origin, 4), &f->reconsume_times) < 0)
+        return -1;
+    return hosts_are_usual(f, born_length, store_length);
+}
+
+static const char *optional_text(PyObject *text, Py_ssize_t *size)
+{
+    *size = 0;
+    return text == NULL ? "" : text_of(text, size);
+}
+
+/* Looks at a message, and how long its record will be; -1 if it is not plain, or has no id. */
+static int measure(struct batch *b, struct item *item, PyObject *message, PyObject *topic,
+                   PyObject *given_id)
+{
+    struct plain *plain = &item->plain;
+    if (!is_plain(message, plain) || plain->body_size > b->largest
+        || (plain->topic != topic && PyUnicode_Compare(plain->topic, topic)))
+        return -1;
+    item->properties = plain->size;
+    if (plain->unique_id != NULL)
+        item->id = text_of(plain->unique_id, &item->id_size);
+    else if ((item->id = plain_text(given_id, &item->id_size)) != NULL)
+        item->properties += (plain->size > 0) + UNIQ_KEY_SIZE + item->id_size;
+    if (b->after_size)
+        item->properties += (item->properties > 0) + b->after_size;
+    item->tags = optional_text(plain->tags, &item->tags_size);
+    item->keys = optional_text(plain->keys, &item->keys_size);
+    if (item->id == NULL || item->properties > LONGEST_PROPERTIES)
+        return -1;
+    b->bytes += ITEM_HEAD + plain->body_size + item->properties;
+    b->keys += 1 + parts_of(item->keys, item->keys_size);
+    b->ids += item->id_size + 1;
+    return b->bytes > b->largest ? -1 : 0;
+}
+
+static int64_t *hash_keys(const struct item *item, uint32_t begun, int64_t *to)
+{
+    *to++ = absolute_hash(java_hash_on(begun, item->id, item->id_size));
+    const char *at = item->keys, *const end = at + item->keys_size;
+    while (at < end) {
+        const char *stop = memchr(at, ' ', (size_t)(end - at));
+        if (stop == NULL)
+            stop = end;
+        if (stop > at)
+            *to++ = absolute_hash(java_hash_on(begun, at, stop - at));
+        at = stop + 1;
+    }
+    return to;
+}
+
+static unsigned char *put_record(const struct batch *b, const struct item *item, int32_t size,
+                                 unsigned char *to)
+{
+    const struct plain *plain = &item->plain;
+    Fields f = b->fields;
+    f.body = plain->body;
+    f.body_length = plain->body_size;
+    f.flag = plain->flag;
+    int32_t crc = (int32_t)(crc32_of(plain->body, (size_t)plain->body_size) & CRC_MASK);
+    to = put_head(to, &f, size, crc, 0, 0, 0);
+    to = put_bytes(to, plain->body, plain->body_size);
+    *to++ = (unsigned char)b->topic_size;
+    to = put_bytes(to, b->topic, b->topic_size);
+    to = put_length(to, item->properties);
+    unsigned char *const first = to;
+    to = write_properties(plain->properties, to);
+    if (plain->unique_id == NULL) {
+        if (to != first)
+            *to++ = 2;
+        to = put_bytes(to, UNIQ_KEY, UNIQ_KEY_SIZE);
+        to = put_bytes(to, item->id, item->id_size);
+    }
+    if (b->after_size) {
+        if (to != first)
+            *to++ = 2;
+        to = put_bytes(to, b->after, b->after_size);
+    }
+    return to;
+}
+
+/* Image, table, queues, key hashes, ids. */
+static PyObject *write_all(const struct batch *b, PyObject *topic, PyObject *queue_id)
+{
+    const int32_t sys_flag = b->fields.sys_flag;
+    const int indexed = (sys_flag & ROLLBACK) != ROLLBACK;
+    const int64_t fixed = head_size(&b->fields) + 1 + b->topic_size + 2;
+    const int64_t bytes = b->bytes + b->count * (fixed - ITEM_HEAD);
+    PyObject *image = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes);
+    PyObject *table = PyBytes_FromStringAndSize(NULL, b->count * (Py_ssize_t)sizeof(Row));
+    PyObject *hashes = PyBytes_FromStringAndSize(NULL, indexed ? (Py_ssize_t)b->keys * 8 : 0);
+    PyObject *ids = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)b->ids), *found = NULL;
+    if (image != NULL && table != NULL && hashes != NULL && ids != NULL) {
+        unsigned char *const first = (unsigned char *)PyByteArray_AsString(image), *to = first;
+        Row *row = (Row *)PyBytes_AsString(table);
+        int64_t *hash = (int64_t *)PyBytes_AsString(hashes);
+        char *id = PyBytes_AsString(ids);
+        uint32_t begun = java_hash_on(java_hash_on(0, b->topic, b->topic_size), "#", 1);
+        for (const struct item *item = b->items; item < b->items + b->count; item++, row++) {
+            int64_t *const own = hash;
+            row->start = to - first;
+            row->size = fixed + item->plain.body_size + item->properties;
+            row->code = (int32_t)java_hash_on(0, item->tags, item->tags_size);
+            row->queue = 0;
+            row->delay = -1;
+            row->has_unit = !(sys_flag & NO_UNIT);
+            to = put_record(b, item, (int32_t)row->size, to);
+            if (indexed)
+                hash = hash_keys(item, begun, hash);
+            row->keys = hash - own;
+            memcpy(id, item->id, (size_t)item->id_size);
+            id += item->id_size;
+            *id++ = ',';
+        }
+        const char *const joined = PyBytes_AsString(ids);
+        found = Py_BuildValue("OO[(OO)]Os#", image, table, topic, queue_id, hashes, joined,
+                              (Py_ssize_t)b->ids - 1);
+    }
+    Py_XDECREF(image);
+    Py_XDECREF(table);
+    Py_XDECREF(hashes);
+    Py_XDECREF(ids);
+    return found;
+}
+
+PyDoc_STRVAR(sent_doc,
+             "encode_sent(topic, queue_id, after, largest, origin, messages, unique_ids)\n\n"
+             "What encode_run gives of plain messages of that topic, and their ids joined by commas;"
+             " None if one is not plain, or they are larger than ``largest`` together.\n\n"
+             "``unique_ids`` are for messages without one, None: all have theirs. ``after`` are"
+             " encoded properties that the broker adds.");
+static PyObject *encode_sent(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
+{
+    struct batch b = {0};
+    char *after;
+    (void)module;
+    if (!are_arguments(given, 7)
+        || PyBytes_AsStringAndSize(arguments[2], &after, &b.after_size) < 0)
+        return NULL;
+    PyObject *topic = arguments[0], *messages = arguments[5], *unique_ids = arguments[6];
+    b.after = after;
+    b.largest = PyLong_AsSsize_t(arguments[3]);
+    b.count = length_of(messages);
+    if (PyErr_Occurred())
+        return NULL;
+    int good = b.count > 0 && take_shared(&b, topic, arguments[1], arguments[4]) == 0
+               && (unique_ids == Py_None || length_of(unique_ids) == b.count);
+    if (!good)
+        Py_RETURN_NONE;
+    b.items = PyMem_Malloc((size_t)b.count * sizeof *b.items);
+    if (b.items == NULL)
+        return PyErr_NoMemory();
+    for (Py_ssize_t number = 0; good && number < b.count; number++)
+        good = measure(&b, b.items + number, item_of(messages, number), topic,
+                       unique_ids == Py_None ? Py_None : item_of(unique_ids, number)) == 0;
+    PyObject *found = NULL;
+    if (good)
+        found = write_all(&b, topic, arguments[1]);
+    else {
+        found = Py_None;
+        Py_INCREF(found);
+    }
+    PyMem_Free(b.items);
+    return found;
+}
+
+PyMethodDef sent_functions[] = {
+    {"encode_sent", (PyCFunction)(void (*)(void))encode_sent, METH_FASTCALL, sent_doc},
+    {NULL, NULL, 0, NULL},
+};
