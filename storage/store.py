@@ -26,6 +26,7 @@ from .sharing.services import TimedServices
 from .sharing.session import Session, not_writable
 from .sharing.waiter import Waiter
 from .writing.flush import Flusher, FlushService
+from .writing.joint_puts import JointPuts
 
 if TYPE_CHECKING:
     from .format.encode import MessageInner
@@ -69,10 +70,11 @@ class MessageStore(ForkAware):
         "_fs",
         "_full_index",
         "_gate",
+        "_joint",
         "_page",
+        "_put_alone",
         "_ringer",
         "_session",
-        "_sync_flush",
         "_turns",
         "_view",
         "_waiter",
@@ -103,9 +105,7 @@ class MessageStore(ForkAware):
         page = self._page = self._session.page
         gate = self._gate = self._session.gate
         self._appender = self._session.appender
-        self._sync_flush = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        if self._sync_flush:  # others use the gate meanwhile
-            gate.may_hold_on = False
+        synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._waiter = Waiter(page, root)
         self._ringer = Ringer(page, root)
         self._flusher = Flusher(fs, root, config, page, gate)
@@ -129,8 +129,12 @@ class MessageStore(ForkAware):
         self._append_one = self._appender.one.quick
         self._full_index = self._appender.index.full
         self._anybody = self._ringer.anybody
+        self._joint = self._join() if synced else None
         self._exclusive = exclusive
         self._turns = gate.turns
+        self._put_alone = self._appender.one.put_alone(
+            gate, None if clock is now_ms else clock, self._after_put, exclusive=exclusive
+        )
         if exclusive:
             try:
                 gate.keep()
@@ -199,8 +203,7 @@ class MessageStore(ForkAware):
         trace. Raises StoreBrokenError after a failed write or sync: then the store refuses
         writes until it is opened anew. Blocks for the gate (GateTimeoutError).
         """
-        if self._closed or self._broken is not None:
-            self._check_usable()
+        self._check_usable()
         with self._gate.held():
             try:
                 result = self._appender.append(records, self._clock(), whole=whole)
@@ -224,6 +227,12 @@ class MessageStore(ForkAware):
         """
         if self._closed or self._broken is not None or len(message.body) > _LARGE_BODY:
             return self.put(prepare((message,)))
+        if self._joint is not None:
+            return self._joint.put(message)
+        if self._flush_service.started:
+            found = self._put_alone(message)
+            if found is not None:
+                return found
         words = self._words
         gate = self._gate
         if self._turns.locked():
@@ -252,21 +261,38 @@ class MessageStore(ForkAware):
                     except BaseException:  # a signal's, that came just now
                         gate.give_back()
                         raise
-        if self._sync_flush or not self._flush_service.started:
+        if not self._flush_service.started:
             result = self._see_to_sync(result, end)
         if self._anybody() and result.status is PutMessageStatus.PUT_OK:
             self._ringer.ring({message.topic})
         return result
 
+    def _after_put(self, topic: str) -> None:
+        """Give the gate back and ring, where somebody waits."""
+        with self._gate.held():
+            pass
+        if self._anybody():
+            self._ringer.ring({topic})
+
+    def _join(self) -> JointPuts:
+        """Have threads put single messages together: each waits for the device."""
+        return JointPuts(
+            self._session,
+            self._flusher,
+            self._ringer,
+            self._clock,
+            recover_from=self._recover_from,
+            note_full_index=self._note_full_index,
+            alone=lambda message: self.put(prepare((message,))),
+        )
+
     def _see_to_sync(self, result: PutMessageResult, end: int) -> PutMessageResult:
         """Sync now or have it done later, as flushDiskType says."""
         if result.status is not PutMessageStatus.PUT_OK:
             return result
-        if self._sync_flush:
-            status = self._flusher.sync_put(end)
-            if status is not PutMessageStatus.PUT_OK:
-                return result._replace(status=status)
-        elif not self._flush_service.started:
+        if self._joint is not None:
+            return result._replace(status=self._flusher.sync_put(end))
+        if not self._flush_service.started:
             self._flush_service.start()
         return result
 
@@ -410,7 +436,10 @@ class MessageStore(ForkAware):
         self.services.close()
         if self._view is not None:
             self._view.close()
-        self._session.leave(self._sync_all)
+        try:
+            self._session.leave(self._sync_all)
+        finally:
+            self._flusher.close()
 
     def after_fork(self) -> None:
         """Mark the inherited copy dead; the kernel's locks stay with the parent."""
@@ -431,7 +460,6 @@ class MessageStore(ForkAware):
             raise StoreClosedError(self._broken or f"{self.root} has been closed")
 
     def _check_usable(self) -> None:
-        if self._closed:
-            raise StoreClosedError(self._broken or f"{self.root} has been closed")
+        self._check_open()
         if self._broken is not None:
             raise StoreBrokenError(f"{self._broken}; open the store anew")

@@ -93,6 +93,11 @@ class MappedFile:
         """Write through the descriptor: best for many bytes; visible in all maps at once."""
         self._fs.write(self.fd, data, position)
 
+    @property
+    def by_descriptor(self) -> StoresByDescriptor:
+        """What stands for the map where each store is followed by a sync."""
+        return StoresByDescriptor(self)
+
     def sync(self) -> None:
         """Have the device hold the file. Blocks."""
         self._fs.sync(self.fd)
@@ -101,3 +106,24 @@ class MappedFile:
         """Unmap and close. The file keeps its full length: Java refuses a shorter one."""
         self.map.close()
         self._fs.close(self.fd)
+
+
+class StoresByDescriptor:
+    """Takes stores as a map does, and writes them through the descriptor.
+
+    The kernel keeps pages in blocks of up to 2 MiB. A store to a map makes the whole block one that
+    a sync has to write; this way it is the pages of the store.
+    """
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: MappedFile) -> None:
+        self._file = file
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file is."""
+        return self._file.map.closed
+
+    def __setitem__(self, place: slice, data: bytes) -> None:
+        self._file.write(place.start, data)

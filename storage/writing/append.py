@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from storage.config import FlushDiskType
 from storage.errors import StoreBrokenError
 from storage.files.mapped_file_queue import MappedFileQueue
 from storage.format.delay import parse_delay_levels
@@ -60,6 +61,9 @@ class Appender:
         self._config = config
         self._page = page
         self._file_size = config.mapped_file_size_commit_log
+        # See StoresByDescriptor: each store is followed by a sync.
+        synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._copy_limit = 0 if synced else _COPY_LIMIT
         self.log = MappedFileQueue(
             fs,
             root / COMMITLOG,
@@ -190,7 +194,7 @@ class Appender:
         if file is None:
             # Not synced before the end of the previous file is: a power loss would leave a hole.
             self.log.create(end, LOG_WINDOW, 0, part.image, sync_content=False)
-        elif size <= _COPY_LIMIT:
+        elif size <= self._copy_limit:
             file.map[position : position + size] = part.image
         else:
             file.write(position, part.image)

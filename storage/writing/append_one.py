@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from storage import native
+from storage.config import FlushDiskType
 from storage.format.crc import CRC_MASK, bulk_crc32
 from storage.format.encode import topic_field
 from storage.format.java_hash import tags_code
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from storage.files.mapped_file import MappedFile
     from storage.files.mapped_file_queue import MappedFileQueue
     from storage.format.encode import MessageInner
+    from storage.sharing.gate import Gate
 
     from .consumequeue import ConsumeQueueTable
     from .pending_keys import PendingKeys
@@ -106,7 +108,9 @@ class OneAppender:
         self._topics: dict[str, dict[int, _Tail]] = {}
         self._tags_codes: dict[str | None, int] = {None: 0}
         self._crc32: Callable[[bytes], int] = crc32
-        self._in_run = False  # more than some single records came, and the next ones pay for more
+        self._syncs_each = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        # More than some single records came, and the next ones pay for more.
+        self._in_run = self._syncs_each
         self._map: Any = None  # of the log file that records go to
         self._file: MappedFile | None = None
         self._first = 0
@@ -241,6 +245,26 @@ class OneAppender:
             pending.put_first()
         return _new_tuple(PutMessageResult, (_PUT_OK, (start,), (queue_offset,), timestamp, ""))
 
+    def put_alone(
+        self,
+        gate: Gate,
+        clock: Callable[[], int] | None,
+        after_put: Callable[[str], None],
+        *,
+        exclusive: bool,
+    ) -> Callable[[MessageInner], PutMessageResult | None]:
+        """What puts a message and sees to the gate in one step that nothing of Python comes into,
+        while the gate is held on to; None from it: nothing is done. To be asked for once.
+
+        ``clock`` None: the system's. ``after_put`` is called with the topic if somebody asked for
+        the gate, or waits for messages.
+        """
+        if self._compiled is None:
+            return lambda message: None
+        self._compiled.guard(gate, gate.turns.locked, clock, after_put, exclusive)
+        put: Callable[[MessageInner], PutMessageResult | None] = self._compiled.put
+        return put
+
     def _code_of(self, tags: str | None) -> int:
         code = tags_code(tags)
         if len(self._tags_codes) < _MOST_CODES:
@@ -263,7 +287,8 @@ class OneAppender:
                 return False
             self._looked_ms = now_ms
         if file is not self._file:
-            self._file, self._map, self._ready_to = file, file.map, 0
+            self._file, self._ready_to = file, 0
+            self._map = file.by_descriptor if self._syncs_each else file.map
             self._first = file.file_from_offset
         if self._keys.put_in_all >= MOST_PENDING:
             self._in_run = True

@@ -51,7 +51,10 @@ class Flusher:
         self._page = page
         self._gate = gate
         self._checkpoint = StoreCheckpoint(fs, root)
-        self._syncing = threading.Lock()  # one sync at a time
+        self.timeout = config.sync_flush_timeout_ms / 1000
+        """Seconds that somebody waits for the device (syncFlushTimeout)."""
+        self._syncing = threading.Lock()  # one sync at a time; guards the next field
+        self._newest: tuple[int, int] | None = None  # of the newest log file: offset, descriptor
         self._commits = GroupCommit(lambda: page.words[Word.FLUSHED_TO], self.sync_log)
 
     # -- the log ------------------------------------------------------------------------------
@@ -64,7 +67,7 @@ class Flusher:
         Raises StoreBrokenError when the sync fails: then nobody knows.
         """
         start = time.monotonic()
-        limit = self._config.sync_flush_timeout_ms / 1000
+        limit = self.timeout
         if not self._commits.commit(end, limit) or time.monotonic() - start > limit:
             return PutMessageStatus.FLUSH_DISK_TIMEOUT
         return PutMessageStatus.PUT_OK
@@ -81,13 +84,45 @@ class Flusher:
         self._refuse_after_failure()
         size = self._config.mapped_file_size_commit_log
         files = range(start - start % size, end, size)
-        for first in files:
-            self._sync_file(self._root / COMMITLOG / file_name(first))
-        if files and files[-1] >= start:  # made since: its maker may have died before syncing it
+        for first in files[:-1]:
+            self._sync_file(self._log_file(first))
+        self._sync_newest(files[-1])
+        if files[-1] >= start:  # made since: its maker may have died before syncing it
             self._sync_folders({self._root / COMMITLOG})
         # The kernel tells of lost pages once: perhaps it was another process, while we synced.
         self._refuse_after_failure()
         words[Word.FLUSHED_TO] = end
+
+    def _sync_newest(self, first: int) -> None:
+        """Sync the log file that begins at ``first``, and keep it open: it comes again and again.
+
+        Open all the time it hears of each page that the kernel lost. Nothing is asked about it:
+        whoever looks at a file's times has the next write change them, and the sync write them.
+        """
+        if self._newest is None or self._newest[0] != first:
+            self._close_newest()
+            try:
+                fd = self._fs.open(self._log_file(first), writable=False)
+            except FileNotFoundError:
+                return  # retention deleted it meanwhile
+            self._newest = first, fd
+        try:
+            self._fs.sync(self._newest[1])
+        except OSError as error:
+            raise self._failed(self._log_file(first), error) from error
+
+    def _log_file(self, first: int) -> Path:
+        return self._root / COMMITLOG / file_name(first)
+
+    def _close_newest(self) -> None:
+        newest, self._newest = self._newest, None
+        if newest is not None:
+            self._fs.close(newest[1])
+
+    def close(self) -> None:
+        """Close what is kept open. Twice is fine, and so is a sync afterwards."""
+        with self._syncing:
+            self._close_newest()
 
     # -- everything ---------------------------------------------------------------------------
 

@@ -1,0 +1,232 @@
+"""Single messages of many threads that are to be on the device: appended and synced together.
+
+Whoever comes while nobody is at it takes the gate, appends his message, syncs, and answers. Who
+comes meanwhile leaves his message and sleeps. When that sync is over, one of those appends all that
+were left, under the gate once, has one sync for them, and wakes them. Threads that each went
+through the gate would hand the interpreter to each other some twenty times a message, which takes
+longer than the device does.
+
+A message is acknowledged after a sync that covers it, as if its own thread had done everything. If
+the one who was at it fails, each of the others goes on by himself from where his message is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import InvalidMessageError, StoreBrokenError
+from storage.format.encode import prepare
+from storage.results import PutMessageResult, PutMessageStatus
+from storage.sharing.page import Word
+
+if TYPE_CHECKING:
+    from storage.format.encode import MessageInner
+    from storage.sharing.bells import Ringer
+    from storage.sharing.session import Session
+
+    from .flush import Flusher
+
+_MOST_TOGETHER: Final = 64
+"""Messages that are appended in one go: other processes wait for the gate meanwhile."""
+_FAILED: Final = Word.FAILED
+_STAGE: Final = Word.STAGE
+_LOG_END: Final = Word.LOG_END
+
+
+class _State(Enum):
+    """How far a message is."""
+
+    LEFT = auto()
+    APPENDING = auto()
+    """Or somebody was, and did not come back."""
+    APPENDED = auto()
+    ANSWERED = auto()
+
+
+class _Put:
+    __slots__ = ("error", "leads", "message", "result", "state", "woken")
+
+    def __init__(self, message: MessageInner) -> None:
+        self.message = message
+        self.state = _State.LEFT
+        self.result: PutMessageResult | None = None
+        self.error: InvalidMessageError | None = None
+        self.leads = False
+        self.woken = threading.Lock()
+        self.woken.acquire()
+
+    def answer(self) -> PutMessageResult:
+        """Give what the put came to, or raise it."""
+        if self.error is not None:
+            raise self.error
+        assert self.result is not None
+        return self.result
+
+
+class JointPuts:
+    """Puts single messages for all threads of a process. Safe for threads.
+
+    ``recover_from`` puts the files in order after an error; ``alone`` puts one message by itself.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        flusher: Flusher,
+        ringer: Ringer,
+        clock: Callable[[], int],
+        *,
+        recover_from: Callable[[BaseException], None],
+        note_full_index: Callable[[], None],
+        alone: Callable[[MessageInner], PutMessageResult],
+    ) -> None:
+        self._gate = session.gate
+        self._gate.may_hold_on = False  # others use it while we sync
+        self._appender = session.appender
+        self._append_one = session.appender.one.append
+        self._words = session.page.words
+        self._clock = clock
+        self._recover_from = recover_from
+        self._note_full_index = note_full_index
+        self._sync = flusher.sync_put
+        self._ringer = ringer
+        self._alone = alone
+        self._timeout = flusher.timeout
+        self._lock = threading.Lock()  # guards the two fields below; held for no time
+        self._is_led = False
+        self._left: list[_Put] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many messages nobody has begun with."""
+        return len(self._left)
+
+    def put(self, message: MessageInner) -> PutMessageResult:
+        """Put a message; returns when the device has it.
+
+        FLUSH_DISK_TIMEOUT if it is stored and the device takes longer than syncFlushTimeout.
+        Raises what MessageStore.put_message raises.
+        """
+        own = _Put(message)
+        with self._lock:
+            own.leads = not self._is_led
+            if own.leads:
+                self._is_led = True
+            else:
+                self._left.append(own)
+        if not own.leads:
+            try:
+                in_time = self._sleep(own)
+            except BaseException:  # a signal's: somebody else goes on for the others
+                self._give_up(own)
+                raise
+            if not own.leads:
+                return self._end_of(own, in_time=in_time)
+        return self._lead(own)
+
+    def _sleep(self, own: _Put) -> bool:
+        """Wait to be woken; False if that takes too long and nobody will begin with ``own``, or its
+        sync takes too long. ``own.leads`` says whether it is to go on for the others."""
+        while not own.woken.acquire(timeout=self._timeout):
+            with self._lock:
+                if own.leads:
+                    return True
+                if own in self._left:
+                    self._left.remove(own)
+                    return False
+            if own.state is _State.APPENDED:
+                return False
+        return True
+
+    def _give_up(self, own: _Put) -> None:
+        with self._lock:
+            if own in self._left:
+                self._left.remove(own)
+        if own.leads:
+            self._hand_on([own])
+
+    def _end_of(self, own: _Put, *, in_time: bool) -> PutMessageResult:
+        """Answer for a message that was left to others."""
+        match own.state:
+            case _State.ANSWERED:
+                return own.answer()
+            case _State.LEFT:
+                return self._alone(own.message)
+            case _State.APPENDING:
+                raise StoreBrokenError(
+                    "the thread that was storing this message with its own was interrupted; "
+                    "it may be stored or not"
+                )
+            case _State.APPENDED:
+                result = own.answer()
+                late = PutMessageStatus.FLUSH_DISK_TIMEOUT
+                return _with_status(result, self._sync(self._words[_LOG_END]) if in_time else late)
+
+    def _lead(self, own: _Put) -> PutMessageResult:
+        group = [own]
+        try:
+            with self._lock:
+                group += self._left[: _MOST_TOGETHER - 1]
+                del self._left[: _MOST_TOGETHER - 1]
+            with self._gate.held():
+                for put in group:
+                    self._append(put)
+                if self._appender.index.full:
+                    self._note_full_index()
+                end = self._words[_LOG_END]
+            self._acknowledge(group, self._sync(end))
+        finally:
+            self._hand_on(group)
+        return own.answer()
+
+    def _append(self, put: _Put) -> None:
+        words, appender = self._words, self._appender
+        put.state = _State.APPENDING
+        try:
+            if words[_FAILED] or words[_STAGE]:
+                appender.get_ready()
+            now = self._clock()
+            put.result = self._append_one(put.message, now)
+            if put.result is None:
+                put.result = appender.append(prepare((put.message,)), now)
+        except BaseException as error:
+            self._recover_from(error)
+            if not isinstance(error, InvalidMessageError):
+                raise
+            put.error = error  # its own fault, and nothing is written
+        put.state = _State.APPENDED
+
+    def _acknowledge(self, group: list[_Put], status: PutMessageStatus) -> None:
+        topics = set()
+        for put in group:
+            if put.result is not None:
+                put.result = _with_status(put.result, status)
+                if put.result.status is PutMessageStatus.PUT_OK:
+                    topics.add(put.message.topic)
+        if topics and self._ringer.anybody():
+            self._ringer.ring(topics)
+        for put in group:
+            put.state = _State.ANSWERED
+
+    def _hand_on(self, group: list[_Put]) -> None:
+        """Wake who was waiting for ``group``; one of those who came since does the next."""
+        with self._lock:
+            following = self._left.pop(0) if self._left else None
+            self._is_led = following is not None
+            if following is not None:
+                following.leads = True
+        if following is not None:
+            following.woken.release()
+        for put in group[1:]:
+            put.woken.release()
+
+
+def _with_status(result: PutMessageResult, status: PutMessageStatus) -> PutMessageResult:
+    """Say how the sync went of what was stored."""
+    stored = result.status is PutMessageStatus.PUT_OK
+    if not stored or status is PutMessageStatus.PUT_OK:
+        return result
+    return result._replace(status=status)
