@@ -19,7 +19,7 @@ from broker.port.sending import SendOptions, SendResult, SendStatus
 from broker.tables.shared_table import READ_ONLY
 from storage.configs.topics import PERM_WRITE
 from storage.errors import InvalidMessageError
-from storage.format.encode import ENCODE_MANY_FROM, prepare
+from storage.format.encode import prepare
 from storage.format.host import pack_host
 from storage.format.message_id import offset_msg_ids
 from storage.format.sys_flag import MessageSysFlag
@@ -287,12 +287,8 @@ def put_outcome(result: PutMessageResult) -> SendStatus:
 
 
 def prepared(messages: Sequence[MessageInner]) -> PreparedRecords:
-    """Encode messages in the way that is faster for so many. Raises MessageIllegalError."""
+    """Encode messages. Raises MessageIllegalError."""
     try:
-        if len(messages) < ENCODE_MANY_FROM:
-            return prepare(messages)
-        from storage.format.encode_many import encode_many
-
-        return encode_many(messages)
+        return prepare(messages)
     except InvalidMessageError as error:
         raise MessageIllegalError(str(error)) from error

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.errors import MessageIllegalError
 from broker.port.sending import ColumnSendResult, SendOptions
 from broker.validation import check_body_size, check_properties
+from storage import native
 from storage.errors import InvalidMessageError
 from storage.format.encode import ENCODE_MANY_FROM, MessageInner
+from storage.format.encode_column import prepare_column
 from storage.model import PROPERTY_KEYS, PROPERTY_TAGS, SCHEDULE_TOPIC, split_keys
 
 from .send import Sender, prepared, put_outcome
@@ -125,10 +127,8 @@ class ColumnSender(Sender):
 
 
 def _prepared_column(column: _Column, origin: Origin) -> PreparedRecords:
-    if len(column.bodies) < ENCODE_MANY_FROM:
+    if native.compiled is None and len(column.bodies) < ENCODE_MANY_FROM:
         return prepared(_inners(column, origin))
-    from storage.format.encode_many import prepare_column
-
     try:
         return prepare_column(
             column.topic,
