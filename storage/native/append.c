@@ -3,54 +3,9 @@
  * tells this one what it has learned. Both store the same bytes in the same order; a test kills
  * writers between any two stores.
  */
-#include "record.h"
-#include <signal.h>
-
-enum { WORD = 8, STAGE_NONE = 0, STAGE_RECORDS = 1, STAGE_DISPATCH = 2 };
-/* Words of the page, see storage/sharing/page.py. */
-enum { FROM = 7, TO = 8, STAGE = 9, LOG_END = 10, LAST_STORE_TIMESTAMP = 19, WORDS = 64 };
-
-long long instants_left = 0;
-void count_instant(void)
-{
-    if (!--instants_left)
-        raise(SIGKILL);
-}
-
-PyDoc_STRVAR(die_doc, "die_after(instants)\n\nHave this process killed before so many more stores"
-                      " to maps; for tests.");
-static PyObject *die_after(PyObject *module, PyObject *number)
-{
-    long long value = PyLong_AsLongLong(number);
-    (void)module;
-    if (value == -1 && PyErr_Occurred())
-        return NULL;
-    instants_left = value;
-    Py_RETURN_NONE;
-}
+#include "appending.h"
 
 /* -- what is known --------------------------------------------------------------------------- */
-
-/* Where one queue's next unit goes. */
-typedef struct {
-    PyObject ob_base;
-    PyObject *map;
-    int64_t word, first, last;
-    Py_ssize_t topic_length;
-    unsigned char topic[1 + LONGEST_TOPIC]; /* with its length byte */
-} Tail;
-
-typedef struct {
-    PyObject ob_base;
-    PyObject *result_type, *put_ok, *no_reason; /* of what append gives */
-    PyObject *pending, *rows;                   /* PendingKeys and its list of rows */
-    PyObject *topics;                           /* dict: topic -> dict: queue id -> Tail */
-    PyObject *log_map;
-    Py_buffer words;
-    int has_words, has_file;
-    int64_t first, limit, now;
-    Py_ssize_t most_pending;
-} Appending;
 
 static PyTypeObject *tail_type, *appending_type;
 static PyObject *end_name, *go_on_at_name, *put_name, *has_file_name;
@@ -64,17 +19,37 @@ static void free_tail(PyObject *object)
     Py_DECREF(type);
 }
 
-static void free_appending(PyObject *object)
+/* A store and this one know each other, so the garbage collector has to see what it holds. */
+static int visit_appending(PyObject *object, visitproc visit, void *arg)
 {
     Appending *a = (Appending *)object;
-    PyObject *owned[] = {a->result_type, a->put_ok, a->no_reason, a->pending, a->rows,
-                         a->topics,      a->log_map};
-    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
-        Py_XDECREF(owned[i]);
+    PyObject *const held[] = {a->result_type, a->put_ok, a->no_reason, a->pending, a->rows, a->topics,
+                              a->log_map,     a->gate,   a->locked,    a->clock,   a->afterwards};
+    Py_VISIT(Py_TYPE(object));
+    for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
+        Py_VISIT(held[i]);
+    return 0;
+}
+static int clear_appending(PyObject *object)
+{
+    Appending *a = (Appending *)object;
+    PyObject **const held[] = {
+        &a->result_type, &a->put_ok, &a->no_reason, &a->pending, &a->rows, &a->topics,
+        &a->log_map,     &a->gate,   &a->locked,    &a->clock,   &a->afterwards};
+    a->limit = -1; /* nothing is appended any more */
+    for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
+        Py_CLEAR(*held[i]);
     if (a->has_words)
         PyBuffer_Release(&a->words);
+    a->has_words = 0;
+    return 0;
+}
+static void free_appending(PyObject *object)
+{
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    PyObject_GC_UnTrack(object);
+    clear_appending(object);
     release(object);
     Py_DECREF(type);
 }
@@ -121,7 +96,7 @@ static PyObject *use_words(PyObject *self, PyObject *words)
     Py_buffer found;
     if (PyObject_GetBuffer(words, &found, PyBUF_WRITABLE) < 0)
         return NULL;
-    if (found.len < WORDS * WORD || (uintptr_t)found.buf % WORD) {
+    if (found.len < SLOTS || (uintptr_t)found.buf % WORD) {
         PyBuffer_Release(&found);
         PyErr_SetString(PyExc_ValueError, "no words of a page");
         return NULL;
@@ -252,46 +227,69 @@ static int has_index_file(Appending *a)
     return a->has_file;
 }
 
-static PyObject *result(Appending *a, int64_t start, int64_t queue_offset, int64_t timestamp,
-                        PyObject **start_number)
+static void drop(Shell *shell)
 {
-    PyObject *found = PyType_GenericAlloc((PyTypeObject *)a->result_type, 5);
-    PyObject *log = PyTuple_New(1), *queue = PyTuple_New(1);
-    PyObject *number = PyLong_FromLongLong(start), *own = PyLong_FromLongLong(queue_offset);
+    Py_XDECREF(shell->found);
+    Py_XDECREF(shell->log);
+    Py_XDECREF(shell->queue);
+    Py_XDECREF(shell->row);
+}
+int allocate(Appending *a, Shell *shell)
+{
+    shell->found = PyType_GenericAlloc((PyTypeObject *)a->result_type, 5);
+    shell->log = PyTuple_New(1);
+    shell->queue = PyTuple_New(1);
+    shell->row = PyTuple_New(4);
+    if (shell->found && shell->log && shell->queue && shell->row)
+        return 0;
+    drop(shell);
+    return -1;
+}
+/* The numbers; gives the result, which has the other parts now but for the row. -1 for an error. */
+static int fill(Appending *a, Shell *shell, PyObject *message, int64_t start, int64_t queue_offset,
+                int64_t timestamp)
+{
+    PyObject *at = PyLong_FromLongLong(start), *own = PyLong_FromLongLong(queue_offset);
     PyObject *time = PyLong_FromLongLong(timestamp);
-    if (found && log && queue && number && own && time) {
-        Py_INCREF(number);
-        *start_number = number;
-        PyTuple_SetItem(log, 0, number);
-        PyTuple_SetItem(queue, 0, own);
-        Py_INCREF(a->put_ok);
-        Py_INCREF(a->no_reason);
-        PyTuple_SetItem(found, 0, a->put_ok);
-        PyTuple_SetItem(found, 1, log);
-        PyTuple_SetItem(found, 2, queue);
-        PyTuple_SetItem(found, 3, time);
-        PyTuple_SetItem(found, 4, a->no_reason);
-        return found;
+    if (at == NULL || own == NULL || time == NULL) {
+        Py_XDECREF(at);
+        Py_XDECREF(own);
+        Py_XDECREF(time);
+        return -1;
     }
-    Py_XDECREF(found);
-    Py_XDECREF(log);
-    Py_XDECREF(queue);
+    PyTuple_SetItem(shell->row, 0, owned(PyTuple_GetItem(message, TOPIC)));
+    PyTuple_SetItem(shell->row, 1, owned(PyTuple_GetItem(message, KEYS)));
+    PyTuple_SetItem(shell->row, 2, owned(at));
+    PyTuple_SetItem(shell->row, 3, owned(time));
+    PyTuple_SetItem(shell->log, 0, at);
+    PyTuple_SetItem(shell->queue, 0, own);
+    PyTuple_SetItem(shell->found, 0, owned(a->put_ok));
+    PyTuple_SetItem(shell->found, 1, shell->log);
+    PyTuple_SetItem(shell->found, 2, shell->queue);
+    PyTuple_SetItem(shell->found, 3, time);
+    PyTuple_SetItem(shell->found, 4, owned(a->no_reason));
+    shell->log = shell->queue = NULL;
+    return 0;
+}
+
+/* Where the keys that are noted end; -1 without an error if it is no number. */
+static int64_t noted_end(Appending *a)
+{
+    int64_t end;
+    PyObject *number = PyObject_GetAttr(a->pending, end_name);
+    if (number == NULL || number_of(number, &end) < 0)
+        end = -1;
+    PyErr_Clear();
     Py_XDECREF(number);
-    Py_XDECREF(own);
-    Py_XDECREF(time);
-    return NULL;
+    return end;
 }
 
 /* PendingKeys.note; -1 with an error set. */
-static int note_keys(Appending *a, PyObject *row, PyObject *start, int64_t end)
+static int note_keys(Appending *a, PyObject *row, int64_t start, int64_t end)
 {
-    PyObject *known_end = PyObject_GetAttr(a->pending, end_name);
-    if (known_end == NULL)
-        return -1;
-    int64_t known = PyLong_AsLongLong(known_end);
-    Py_DECREF(known_end);
-    if (known != PyLong_AsLongLong(start)) {
-        PyObject *done = PyObject_CallMethodObjArgs(a->pending, go_on_at_name, start, NULL);
+    PyObject *done = Py_None;
+    if (noted_end(a) != start) {
+        done = PyObject_CallMethodObjArgs(a->pending, go_on_at_name, PyTuple_GetItem(row, 2), NULL);
         if (done == NULL)
             return -1;
         Py_DECREF(done);
@@ -303,37 +301,27 @@ static int note_keys(Appending *a, PyObject *row, PyObject *start, int64_t end)
     if (failed)
         return -1;
     if (PyList_Size(a->rows) >= a->most_pending) {
-        PyObject *done = PyObject_CallMethodObjArgs(a->pending, put_name, NULL);
+        done = PyObject_CallMethodObjArgs(a->pending, put_name, NULL);
         Py_XDECREF(done);
-        return done == NULL ? -1 : 0;
     }
-    return 0;
+    return done == NULL ? -1 : 0;
 }
 
-PyDoc_STRVAR(append_doc, "append(message, now_ms, body_crc=None)\n\n"
-                         "As OneAppender.append does if nothing new has to be learned for it.");
-static PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t given)
+int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *known_crc,
+                         Shell *shell, int alone)
 {
-    Appending *a = (Appending *)self;
     Fields f;
-    Py_buffer view;
     int32_t level;
-    int64_t now, crc, code;
-    if (given < 2 || given > 3) {
-        PyErr_SetString(PyExc_TypeError, "a message and a time are wanted");
-        return NULL;
-    }
-    PyObject *message = args[0];
-    if (!a->has_words || a->limit < 0 || !has_index_file(a) || number_of(args[1], &now) < 0 || now != a->now
+    int64_t code;
+    if (!a->has_words || a->limit < 0 || now != a->now || !has_index_file(a)
         || fields_of(message, &f) < 0
         || int32_of(PyTuple_GetItem(message, DELAY_TIME_LEVEL), &level) < 0 || level > 0
-        || f.sys_flag & ROLLBACK || code_of(PyTuple_GetItem(message, TAGS), &code) < 0
-        || (given == 3 && args[2] != Py_None && number_of(args[2], &crc) < 0))
-        goto unusual;
+        || f.sys_flag & ROLLBACK || code_of(PyTuple_GetItem(message, TAGS), &code) < 0)
+        return 0;
     Tail *tail = tail_of(a, message);
     volatile int64_t *words = a->words.buf;
     if (tail == NULL || tail->word >= a->words.len / WORD)
-        goto unusual;
+        return 0;
     Py_ssize_t head = head_size(&f);
     int64_t size = head + f.body_length + tail->topic_length + 2 + f.properties_length;
     int64_t start = words[LOG_END], end = start + size, position = start - a->first;
@@ -341,28 +329,24 @@ static PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t given)
     int64_t unit_position = queue_offset * UNIT - tail->first;
     if (position < 0 || position > a->limit - size || unit_position < 0
         || unit_position > tail->last)
-        goto unusual;
-    if (given < 3 || args[2] == Py_None)
-        crc = crc32_of(f.body, (size_t)f.body_length) & CRC_MASK;
-
-    int64_t last_timestamp = words[LAST_STORE_TIMESTAMP];
-    int64_t timestamp = now > last_timestamp ? now : last_timestamp;
-    PyObject *start_number = NULL, *row = NULL;
-    PyObject *found = result(a, start, queue_offset, timestamp, &start_number);
-    if (found != NULL)
-        row = PyTuple_Pack(4, PyTuple_GetItem(message, TOPIC), PyTuple_GetItem(message, KEYS),
-                           start_number, PyTuple_GetItem(found, 3));
-    /* Last, since allocating may call Python. */
+        return 0;
+    if (alone
+        && (f.body_length > LARGE_BODY || words[FAILED] || words[STAGE] || noted_end(a) != start
+            || PyList_Size(a->rows) + 1 >= a->most_pending))
+        return 0;
+    Py_buffer view;
     unsigned char *to = bytes_of_map(a->log_map, &view, position + size);
     unsigned char *unit_to = bytes_of_map(tail->map, &view, unit_position + UNIT);
-    if (row == NULL || to == NULL || unit_to == NULL) {
-        Py_XDECREF(row);
-        Py_XDECREF(start_number);
-        Py_XDECREF(found);
-        goto unusual;
-    }
+    if (to == NULL || unit_to == NULL)
+        return 0;
+    int64_t last_timestamp = words[LAST_STORE_TIMESTAMP];
+    int64_t timestamp = now > last_timestamp ? now : last_timestamp;
+    if (fill(a, shell, message, start, queue_offset, timestamp) < 0)
+        return -1;
+    int32_t crc = known_crc != NULL ? (int32_t)*known_crc
+                                    : (int32_t)(crc32_of(f.body, (size_t)f.body_length) & CRC_MASK);
     unsigned char head_bytes[HEAD + 24], unit[UNIT];
-    put_head(head_bytes, &f, (int32_t)size, (int32_t)crc, queue_offset, start, timestamp);
+    put_head(head_bytes, &f, (int32_t)size, crc, queue_offset, start, timestamp);
     put_long(put_int(put_long(unit, start), (int32_t)size), code);
 
     store_word(a, FROM, start);
@@ -376,24 +360,41 @@ static PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t given)
     put_bytes(put_length(to, f.properties_length), f.properties, f.properties_length);
     store_word(a, STAGE, STAGE_DISPATCH);
     INSTANT;
-    memcpy(unit_to + unit_position, unit, 10);
+    memcpy(unit_to + unit_position, unit, UNIT / 2);
     INSTANT;
-    memcpy(unit_to + unit_position + 10, unit + 10, UNIT - 10);
+    memcpy(unit_to + unit_position + UNIT / 2, unit + UNIT / 2, UNIT / 2);
     store_word(a, tail->word, queue_offset + 1);
     if (timestamp != last_timestamp)
         store_word(a, LAST_STORE_TIMESTAMP, timestamp);
     store_word(a, LOG_END, end);
     store_word(a, STAGE, STAGE_NONE);
+    return note_keys(a, shell->row, start, end) < 0 ? -1 : 1;
+}
 
-    if (note_keys(a, row, start_number, end) < 0)
-        Py_CLEAR(found);
-    Py_DECREF(row);
-    Py_DECREF(start_number);
+PyObject *given(Shell *shell, int done)
+{
+    PyObject *found = done > 0 ? owned(shell->found) : done == 0 ? owned(Py_None) : NULL;
+    drop(shell);
     return found;
-unusual:
-    if (PyErr_Occurred())
+}
+
+PyDoc_STRVAR(append_doc, "append(message, now_ms, body_crc=None)\n\n"
+                         "As OneAppender.append does if nothing new has to be learned for it.");
+static PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t now, crc;
+    Shell shell;
+    if (count < 2 || count > 3) {
+        PyErr_SetString(PyExc_TypeError, "a message and a time are wanted");
         return NULL;
-    Py_RETURN_NONE;
+    }
+    int has_crc = count == 3 && args[2] != Py_None;
+    if (number_of(args[1], &now) < 0 || (has_crc && number_of(args[2], &crc) < 0))
+        Py_RETURN_NONE;
+    if (allocate((Appending *)self, &shell) < 0)
+        return NULL;
+    return given(&shell, append_record((Appending *)self, args[0], now, has_crc ? &crc : NULL,
+                                       &shell, 0));
 }
 
 static PyMethodDef methods[] = {
@@ -401,20 +402,22 @@ static PyMethodDef methods[] = {
     {"use_log", use_log, METH_VARARGS, use_log_doc},
     {"learn", learn, METH_VARARGS, learn_doc},
     {"append", (PyCFunction)(void (*)(void))append, METH_FASTCALL, append_doc},
+    {"guard", guard, METH_VARARGS, guard_doc},
+    {"put", put, METH_O, put_doc},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot appending_slots[] = {
-    {Py_tp_dealloc, free_appending}, {Py_tp_methods, methods}, {0, NULL}};
+    {Py_tp_dealloc, free_appending}, {Py_tp_traverse, visit_appending},
+    {Py_tp_clear, clear_appending},  {Py_tp_methods, methods}, {0, NULL}};
 static PyType_Spec appending_spec = {
     "storage.native._compiled.Appending", sizeof(Appending), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, appending_slots};
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC, appending_slots};
 static PyType_Slot tail_slots[] = {{Py_tp_dealloc, free_tail}, {0, NULL}};
 static PyType_Spec tail_spec = {"storage.native._compiled.Tail", sizeof(Tail), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tail_slots};
 
 PyMethodDef append_functions[] = {
     {"appending", appending, METH_VARARGS, appending_doc},
-    {"die_after", die_after, METH_O, die_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -427,6 +430,7 @@ int prepare_append(void)
     put_name = PyUnicode_InternFromString("put");
     has_file_name = PyUnicode_InternFromString("has_file");
     return tail_type && appending_type && end_name && go_on_at_name && put_name && has_file_name
+                   && prepare_put() == 0
                ? 0
                : -1;
 }

@@ -62,8 +62,9 @@ extern PyMethodDef id_functions[]; /* ids.c */
 extern PyMethodDef encode_functions[]; /* encode.c */
 extern PyMethodDef table_functions[];  /* table.c */
 extern PyMethodDef key_functions[];    /* keys.c */
-extern PyMethodDef append_functions[]; /* append.c */
+extern PyMethodDef append_functions[]; /* append.c, and put.c */
 int prepare_append(void);
+extern PyMethodDef instant_functions[]; /* instants.c */
 
 extern PyMethodDef property_text_functions[]; /* property_text.c */
 extern PyMethodDef index_chain_functions[];   /* index_chain.c */

@@ -36,7 +36,9 @@ AFTER = [
 PUTS = BEFORE + AFTER
 
 
-def killed_between_stores(folder: str, shard: int, shards: int) -> dict[str, object]:
+def killed_between_stores(
+    folder: str, shard: int, shards: int, exclusive: bool
+) -> dict[str, object]:
     """Die before store number shard + 1, shard + 1 + shards, ... until the writer survives."""
     native.compiled = compiled  # also where RMQCTL_PURE hides it
     failures: list[str] = []
@@ -45,7 +47,7 @@ def killed_between_stores(folder: str, shard: int, shards: int) -> dict[str, obj
         root = new_store(Path(folder) / f"killed-{number}", SMALL)
 
         def run(acknowledge: Acknowledge, root: Path = root, number: int = number) -> None:
-            store = open_store(root, SMALL, clock=Ticking(step=0))
+            store = open_store(root, SMALL, clock=Ticking(step=0), exclusive=exclusive)
             for place, put in enumerate(PUTS):
                 if place == len(BEFORE):
                     compiled.die_after(number)

@@ -13,7 +13,8 @@ PROCESSES = 2
 
 @needs_compiled
 @pytest.mark.crash
-def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing():
+@pytest.mark.parametrize("exclusive", [False, True])  # which is put in one step
+def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(exclusive):
     with fast_folder() as folder:
         running = [
             Slim(
@@ -21,6 +22,7 @@ def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing():
                 folder=str(folder),
                 shard=shard,
                 shards=PROCESSES,
+                exclusive=exclusive,
             )
             for shard in range(PROCESSES)
         ]

@@ -1,0 +1,104 @@
+/* Putting one record: what MessageStore.put_message of storage/store.py does while this process holds
+ * on to the gate. Nobody else is let in meanwhile, and nothing of Python's runs, so that neither the
+ * gate's turn is taken nor a signal comes between.
+ */
+#include "appending.h"
+#include <time.h>
+
+static PyObject *holding_name, *heard_name;
+
+const char guard_doc[] = "guard(gate, locked, clock, afterwards, exclusive)\n\n"
+                         "Have put work: the gate, whether its turns are taken, a clock or None, and"
+                         " what to call with the topic if somebody waits for the gate or a message.";
+PyObject *guard(PyObject *self, PyObject *args)
+{
+    Appending *a = (Appending *)self;
+    PyObject *gate, *locked, *clock, *afterwards;
+    if (a->gate != NULL || !PyArg_ParseTuple(args, "OOOOp", &gate, &locked, &clock, &afterwards,
+                                             &a->exclusive)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, "it is guarded");
+        return NULL;
+    }
+    a->gate = owned(gate);
+    a->locked = owned(locked);
+    a->clock = clock == Py_None ? NULL : owned(clock);
+    a->afterwards = owned(afterwards);
+    Py_RETURN_NONE;
+}
+
+static int is_true(PyObject *found, int otherwise)
+{
+    int value = found == NULL ? otherwise : PyObject_IsTrue(found);
+    Py_XDECREF(found);
+    PyErr_Clear();
+    return value;
+}
+
+/* Whether the gate is held on to and nobody asked for it since that was last heard. */
+static int gate_is_ours(Appending *a)
+{
+    if (is_true(PyObject_CallNoArgs(a->locked), 1)
+        || !is_true(PyObject_GetAttr(a->gate, holding_name), 0))
+        return 0;
+    if (a->exclusive)
+        return 1;
+    PyObject *number = PyObject_GetAttr(a->gate, heard_name);
+    int same = number != NULL && number_of(number, &a->heard) == 0
+               && a->heard == ((volatile int64_t *)a->words.buf)[GATE_WANTED];
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return same;
+}
+
+static int somebody_asked(Appending *a)
+{
+    return !a->exclusive && a->heard != ((volatile int64_t *)a->words.buf)[GATE_WANTED];
+}
+
+const char put_doc[] = "put(message)\n\n"
+                      "What MessageStore.put_message does while this process holds on to the gate"
+                      " and nothing has to be learned; None: nothing is done.";
+PyObject *put(PyObject *self, PyObject *message)
+{
+    Appending *a = (Appending *)self;
+    struct timespec time;
+    int64_t now = -1;
+    Shell shell;
+    if (a->gate == NULL || !a->has_words)
+        Py_RETURN_NONE;
+    if (a->clock == NULL) {
+        clock_gettime(CLOCK_REALTIME, &time);
+        now = (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+    } else {
+        PyObject *number = PyObject_CallNoArgs(a->clock);
+        if (number == NULL)
+            return NULL;
+        number_of(number, &now);
+        Py_DECREF(number);
+    }
+    if (now != a->now)
+        Py_RETURN_NONE;
+    if (allocate(a, &shell) < 0)
+        return NULL;
+    int done = gate_is_ours(a) ? append_record(a, message, now, NULL, &shell, 1) : 0;
+    if (done > 0) {
+        /* Who asks for the gate, or waits for a message, says so and then looks. */
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        if (memchr((char *)a->words.buf + WAITER_FLAGS, 1, MAX_WAITERS) || somebody_asked(a)) {
+            PyObject *called =
+                PyObject_CallFunctionObjArgs(a->afterwards, PyTuple_GetItem(message, TOPIC), NULL);
+            if (called == NULL)
+                done = -1;
+            Py_XDECREF(called);
+        }
+    }
+    return given(&shell, done);
+}
+
+int prepare_put(void)
+{
+    holding_name = PyUnicode_InternFromString("holding");
+    heard_name = PyUnicode_InternFromString("heard");
+    return holding_name && heard_name ? 0 : -1;
+}

@@ -1,0 +1,114 @@
+"""Puts that the compiled form does in one step: beside threads, other openings and waiters."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import weakref
+from pathlib import Path
+
+import pytest
+
+from storage import native
+from storage.readonly import StoreView
+from storage.store import MessageStore
+from storage.verify import fsck
+from tests.support.compiled import compiled, needs_compiled
+from tests.support.samples import SMALL, Sample, Ticking, new_store, open_store
+
+ROOMY = SMALL.with_(
+    mapped_file_size_commit_log=1 << 20,
+    mapped_file_size_consume_queue=20 * 4000,
+    max_index_num=100_000,
+)
+pytestmark = needs_compiled
+
+
+@pytest.fixture(autouse=True)
+def with_compiled_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "compiled", compiled)
+
+
+def put_alone(store: MessageStore, name: str) -> bool:
+    """Whether the compiled form alone puts it."""
+    return store._put_alone(Sample(name, "T").inner()) is not None
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_threads_that_put_at_once_get_places_of_their_own(tmp_path: Path, exclusive: bool) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    places: list[tuple[int, int]] = []
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with open_store(root, ROOMY, clock=Ticking(step=0), exclusive=exclusive) as store:
+
+            def run(name: int) -> None:
+                for number in range(1200):
+                    result = store.put_message(Sample(f"{name}-{number}", "T").inner())
+                    places.append((result.commitlog_offsets[0], result.queue_offsets[0]))
+
+            threads = [threading.Thread(target=run, args=(name,)) for name in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sorted(offset for _, offset in places) == list(range(4800))
+            assert [offset for _, offset in sorted(places)] == list(range(4800))
+    finally:
+        sys.setswitchinterval(interval)
+    with StoreView.open(root) as view:
+        assert view.max_offset_in_queue("T", 0) == 4800
+        assert fsck(view).findings == []
+
+
+def test_it_puts_only_while_the_gate_is_held_on_to(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    with open_store(root, ROOMY, clock=Ticking(step=0), exclusive=True) as store:
+        for number in range(4):
+            store.put_message(Sample(f"{number}", "T").inner())
+        assert put_alone(store, "a")
+        with store.gate():
+            assert not put_alone(store, "b"), "somebody has the turn"
+        assert put_alone(store, "c")
+    assert not put_alone(store, "d"), "it is closed"
+    with open_store(root, ROOMY, clock=Ticking(step=0)) as store:
+        store.put_message(Sample("e", "T").inner())
+        store.put_message(Sample("f", "T").inner())
+        if not store._gate.holding:
+            assert not put_alone(store, "g")
+
+
+def test_who_waits_is_rung(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    with open_store(root, ROOMY, clock=Ticking(step=0), exclusive=True) as store:
+        for number in range(4):
+            store.put_message(Sample(f"{number}", "T").inner())
+        end = store.log_end
+        woken = threading.Event()
+
+        def wait() -> None:
+            while store.wait(end, 10_000, {"T"}) <= end:
+                pass
+            woken.set()
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        while not store._anybody():
+            pass
+        assert put_alone(store, "a")
+        waiting.join(5)
+        assert woken.is_set()
+
+
+def test_a_store_that_nobody_has_any_more_is_let_go(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    store = open_store(root, ROOMY, clock=Ticking(step=0), exclusive=True)
+    for number in range(4):
+        store.put_message(Sample(f"{number}", "T").inner())
+    known = weakref.ref(store._appender)
+    store.close()
+    del store
+    gc.collect()
+    assert known() is None
