@@ -373,6 +373,8 @@ int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *k
 
 PyObject *given(Shell *shell, int done)
 {
+    if (done == 0)
+        PyErr_Clear(); /* the pure form says what it has to say */
     PyObject *found = done > 0 ? owned(shell->found) : done == 0 ? owned(Py_None) : NULL;
     drop(shell);
     return found;

@@ -260,7 +260,7 @@ static int measure_column(const Column *c, Py_ssize_t count, Made *made)
         Row *row = made->rows + i;
         const unsigned char *body;
         Py_ssize_t body_length, key_length = 0;
-        const char *key = NULL;
+        const char *key = "";
         int32_t queue_id = f->queue_id;
         good = bytes_of(PyList_GetItem(c->bodies, i), &body, &body_length) == 0
                && body_length <= INT32_MAX / 2 && (!several || int32_of(PyList_GetItem(c->queue_ids, i), &queue_id) == 0)
@@ -311,7 +311,7 @@ static int write_column(Column *c, Py_ssize_t count, Made *made)
     for (Py_ssize_t i = 0; i < count; i++) {
         const Row *row = made->rows + i;
         Py_ssize_t key_length = 0;
-        const char *key = NULL, *id = c->unique_ids + i * c->id_length;
+        const char *key = "", *id = c->unique_ids ? c->unique_ids + i * c->id_length : "";
         if (bytes_of(PyList_GetItem(c->bodies, i), &f->body, &f->body_length) < 0
             || (several && int32_of(PyList_GetItem(c->queue_ids, i), &f->queue_id) < 0)
             || (c->keys && (key = text_of(PyList_GetItem(c->keys, i), &key_length)) == NULL))
