@@ -144,6 +144,7 @@ static void fetch(const unsigned char *record, int32_t size)
 {
     for (int32_t at = 0; at < size && at < FETCHED; at += CACHE_LINE)
         __builtin_prefetch(record + at);
+    __builtin_prefetch(record + size - 1);
 }
 
 /* A message of a record whose lengths and checksum are right; ``topic`` is borrowed. */

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .record_reader import RecordReader
 
 _FOUND: Final = GetMessageStatus.FOUND
+_new: Final = tuple.__new__
 
 
 class MessageReader:
@@ -55,6 +56,18 @@ class MessageReader:
         outside = status_outside(bounds, offset)
         if outside is not None:
             return outside
+        limit = min(max_msg_nums, self._max_count)
+        byte_limit = self._max_bytes
+        key = queue.key
+        messages: list[MessageExt] = []
+        total = 0
+        if tags is None and limit > 0:  # the usual case: nothing but plain records
+            view = queue.unit_view(offset, min(limit, bounds.max_offset - offset))
+            if view is not None:
+                messages, total = self._records.read_run(view, key, offset, limit, byte_limit)
+                if len(messages) * CQ_STORE_UNIT_SIZE == len(view):
+                    following = offset + len(messages)
+                    return _new(GetMessageResult, (_FOUND, following, *bounds, messages, total))
         scan = max(self._scan_bytes, max_msg_nums * CQ_STORE_UNIT_SIZE) // CQ_STORE_UNIT_SIZE
         units = queue.units(offset, min(scan, bounds.max_offset - offset))
         if units is None:
@@ -62,17 +75,9 @@ class MessageReader:
                 GetMessageStatus.OFFSET_FOUND_NULL, queue.behind_gap(offset), *bounds, []
             )
         status = GetMessageStatus.NO_MATCHED_MESSAGE
-        limit = min(max_msg_nums, self._max_count)
-        byte_limit = self._max_bytes
         read = self._records.read
-        key = queue.key
         looks = tags is not None and tags.looks_into_messages
-        unpacked = CQ_STORE_UNIT.iter_unpack(units)
-        messages: list[MessageExt] = []
-        total = 0
-        if tags is None:  # the usual case: nothing but plain records
-            messages, total = self._records.read_run(units, key, offset, limit, byte_limit)
-            unpacked = CQ_STORE_UNIT.iter_unpack(units[len(messages) * CQ_STORE_UNIT_SIZE :])
+        unpacked = CQ_STORE_UNIT.iter_unpack(units[len(messages) * CQ_STORE_UNIT_SIZE :])
         next_file = -1
         number = len(messages) - 1
         for number, (place, size, code) in enumerate(unpacked, len(messages)):

@@ -92,7 +92,12 @@ class RecordReader:
         return self._unusual(file.map[position : position + size], offset, key, queue_offset)
 
     def read_run(
-        self, units: bytes, key: QueueKey, queue_offset: int, count: int, byte_limit: int
+        self,
+        units: bytes | memoryview,
+        key: QueueKey,
+        queue_offset: int,
+        count: int,
+        byte_limit: int,
     ) -> tuple[list[MessageExt], int]:
         """Read records of one log file as long as they are usual ones that agree with their units.
 
@@ -126,7 +131,7 @@ class RecordReader:
 
     def _read_run(
         self,
-        units: bytes,
+        units: bytes | memoryview,
         key: QueueKey,
         field: bytes,
         queue_offset: int,
