@@ -16,6 +16,7 @@ from benchmarks.run import NotMeasurableError, Run, clear_progress, progress
 from broker.embedded import EmbeddedBroker
 from broker.new_store import create_store
 from storage.configs.topics import TopicConfig
+from storage.model import Message
 
 NAME = "latency"
 _QUEUES = 8
@@ -77,6 +78,8 @@ def round_of(run: Run, count: int, idle_seconds: float, *, beside: bool) -> _Lat
         with EmbeddedBroker.open(root) as broker:
             for topic in ("measured", "beside"):
                 broker.update_topic(TopicConfig(topic, _QUEUES, _QUEUES))
+                for queue_id in range(_QUEUES):  # beside Java, too, queues have messages already
+                    broker.send(Message(topic, b"%020d" % 0, tags="untimed"), queue_id)
         traffic: _Program | None = None
         if beside:
             never = 1 << 60

@@ -223,12 +223,12 @@ class HeldPulls:
     def round(self, now: int) -> int | None:
         """Look at everything once; gives when to do so again at the latest, in ms from ``now``,
         None if nothing is held."""
+        if self._notified:  # first: it is what somebody waits for
+            self.notify()
         self.expire(now)
         if now >= self._sweep_due:
             self._sweep_due = now + self._sweep_ms
             self.sweep()
-        if self._notified:
-            self.notify()
         with self._lock:
             deadlines = [pull.deadline for pulls in self._held.values() for pull in pulls]
         if not deadlines:

@@ -40,6 +40,9 @@ _BUSY_S: Final = 0.002
 _LINGER_S: Final = 0.0005
 _LINGER_IN_A_FLOW_S: Final = 0.002
 _CROWDED: Final = 16  # jobs
+_GIVE_WAY_S: Final = 0.00003
+"""How long whoever has nothing more to add leaves the interpreter to the thread that it woke. It
+would go on for longer than a wake-up takes, and the message would wait for that."""
 _STAND_BACK_S: Final = 0.002
 
 
@@ -117,6 +120,8 @@ class WorkerPool:
         if crowded or left_lying or not self._lingering:
             self._watched = stands_back
             self._wake_one()
+            if not more_follows:
+                time.sleep(_GIVE_WAY_S)
         if stands_back:
             self._stand_back()
         return True
