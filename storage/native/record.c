@@ -3,7 +3,7 @@
 
 int number_of(PyObject *number, int64_t *value)
 {
-    if (!PyLong_Check(number)) /* no code of others' is called in here */
+    if (!PyLong_CheckExact(number)) /* no code of others' is called in here */
         return -1;
     *value = PyLong_AsLongLong(number);
     if (*value == -1 && PyErr_Occurred()) {

@@ -180,10 +180,11 @@ class Appender:
         if file is not None:
             file.reserve(position + size, LOG_WINDOW)
         slots = [self._slot(topic, queue_id) for topic, queue_id in part.queues]
-        next_offsets = [page.next_offset(slot) for slot in slots]
         light_slots = [self._slot(topic, queue_id) for topic, queue_id in light]
+        following = [page.slot_word(slot) for slot in slots]
+        words = page.words  # which hold all slots now
+        next_offsets = [words[word] for word in following]
         own_offsets = part.place(end, next_offsets, timestamp)
-        words = page.words
         alone = part.message if type(part) is PreparedOne else None
         if alone is None and words[Word.KEYS_FROM] < end:
             self.keys.put()
@@ -206,8 +207,8 @@ class Appender:
             counts[number] = count
             for (topic, queue_id), slot in zip(light, light_slots, strict=True):
                 self.queues.put(topic, queue_id, page.next_offset(slot), block, timestamp)
-        for slot, first, count in zip(slots, next_offsets, counts, strict=True):
-            page.set_next_offset(slot, first + count)
+        for word, first, count in zip(following, next_offsets, counts, strict=True):
+            words[word] = first + count
         for slot in light_slots:
             page.set_next_offset(slot, page.next_offset(slot) + 1)
         words[Word.LAST_STORE_TIMESTAMP] = timestamp

@@ -63,8 +63,16 @@ class ConsumeQueueTable:
         ``timestamp`` is the store time of the last one (ms). Raises OSError; then part of them
         may be written, and the batch must be resolved.
         """
-        files = self.files(topic, queue_id)
         offset = first * CQ_STORE_UNIT_SIZE
+        files = self.opened.get((topic, queue_id))
+        if files is not None and len(units) <= _COPY_LIMIT:
+            position = offset % self._file_size
+            file = files.opened.get(offset - position)
+            end = position + len(units)
+            if file is not None and end <= file.reserved_to:  # nearly always
+                file.map[position:end] = units
+                return
+        files = self.files(topic, queue_id)
         start = 0
         while start < len(units):
             position = offset % self._file_size

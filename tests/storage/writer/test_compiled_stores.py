@@ -27,7 +27,7 @@ STRANGE = (
     PLAIN._replace(tags=""),
     PLAIN._replace(body=b"x" * 3000),
     PLAIN._replace(body=bytes(5000)),  # no file holds it
-    PLAIN._replace(queue_id=True),
+    PLAIN._replace(queue_id=True),  # whose folder is not that of 1
     PLAIN._replace(keys=("k" * 300,)),
 )
 messages = st.one_of(
