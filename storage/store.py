@@ -116,11 +116,11 @@ class MessageStore(ForkAware):
             config,
             self.services,
             sync_all=self._sync_all,
-            pending_keys=self._pending_keys,
+            pending_keys=page.pending_keys,
             put_keys=self._put_keys,
             on_error=self._break,
         )
-        self.services.add(self._undo_rivals, interval_ms=1_000, first_ms=1_000)
+        self.services.add(self._session.undo_rivals, interval_ms=1_000, first_ms=1_000)
         if was_created_here(root):
             self.services.add(self.clean, interval_ms=10_000, first_ms=60_000)
         at_fork(self)
@@ -229,7 +229,7 @@ class MessageStore(ForkAware):
             return self.put(prepare((message,)))
         if self._joint is not None:
             return self._joint.put(message)
-        if self._flush_service.started:
+        if self._put_alone is not None and self._flush_service.started:
             found = self._put_alone(message)
             if found is not None:
                 return found
@@ -318,12 +318,6 @@ class MessageStore(ForkAware):
                 return
             index.noted()
 
-    def _undo_rivals(self) -> None:
-        rivals = self._session.rivals
-        if rivals.seen():
-            with self.gate():
-                rivals.undo()
-
     def flush(self) -> None:
         """Have the device hold everything that was put so far, queues and index too. Blocks."""
         self._check_usable()
@@ -344,12 +338,6 @@ class MessageStore(ForkAware):
         if self._appender.index.full:
             self._note_full_index()
 
-    def _pending_keys(self) -> int:
-        """Which keys are pending: 1 + where they begin in the log, 0 = none."""
-        words = self._page.words
-        start = int(words[Word.KEYS_FROM])
-        return 1 + start if start < words[Word.LOG_END] else 0
-
     def clean(self, *, manual: bool = False) -> Cleaned:
         """Delete log, queue and index files whose time is over; never the last of a kind.
 
@@ -358,9 +346,8 @@ class MessageStore(ForkAware):
         self._check_usable()
         from .writing.retention import Retention
 
-        session = self._session
         with self.gate():
-            retention = Retention(self._fs, self.root, self.config, session.page, session.appender)
+            retention = Retention(self._fs, self.root, self.config, self._page, self._appender)
             return retention.run(self._clock(), manual=manual)
 
     def start_services(self) -> None:
@@ -436,10 +423,8 @@ class MessageStore(ForkAware):
         self.services.close()
         if self._view is not None:
             self._view.close()
-        try:
-            self._session.leave(self._sync_all)
-        finally:
-            self._flusher.close()
+        self._flusher.close()
+        self._session.leave(self._sync_all)
 
     def after_fork(self) -> None:
         """Mark the inherited copy dead; the kernel's locks stay with the parent."""

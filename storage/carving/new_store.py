@@ -149,10 +149,7 @@ class ExactWriter:
     def __exit__(
         self, kind: type[BaseException] | None, _: object, __: TracebackType | None
     ) -> None:
-        try:
-            self._session.leave(self._sync_all if kind is None else _nothing)
-        finally:
-            self._flusher.close()
+        self._session.leave(self._sync_all if kind is None else _nothing)
 
     def _sync_all(self) -> None:
         self._session.appender.put_keys()

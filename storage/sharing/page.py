@@ -259,6 +259,11 @@ class SharedPage:
             self._read_names()
         return list(self._names)
 
+    def pending_keys(self) -> int:
+        """Which index keys are pending: 1 + where they begin in the log, 0 = none."""
+        start = int(self.words[Word.KEYS_FROM])
+        return 1 + start if start < self.words[Word.LOG_END] else 0
+
     def next_offset(self, slot: int) -> int:
         """The queue offset that the next message of the queue gets."""
         word = self.slot_word(slot)  # first: it may map more

@@ -120,6 +120,12 @@ class Session:
             raise
         return True
 
+    def undo_rivals(self) -> None:
+        """Undo what Java brokers did that tried to start beside us, if there was one."""
+        if self.rivals.seen():
+            with self.gate.held():
+                self.rivals.undo()
+
     def leave(self, sync_all: Callable[[], None]) -> None:
         """Go out. The last one calls ``sync_all`` and marks the store cleanly closed.
 

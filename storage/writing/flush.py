@@ -120,7 +120,7 @@ class Flusher:
             self._fs.close(newest[1])
 
     def close(self) -> None:
-        """Close what is kept open. Twice is fine, and so is a sync afterwards."""
+        """Close what is kept open; the next sync opens it again. Twice is fine."""
         with self._syncing:
             self._close_newest()
 
@@ -130,12 +130,15 @@ class Flusher:
         """Have the device hold log, queues and index, then write the checkpoint. Needs the gate.
 
         Only queues that grew since their last sync are touched. The index must have all keys: what
-        the checkpoint vouches for is not dispatched again by a Java broker.
+        the checkpoint vouches for is not dispatched again by a Java broker. Nothing is left open.
         """
         words = self._page.words
         timestamp = words[Word.LAST_STORE_TIMESTAMP]
         before = self._checkpoint.read()
-        self.sync_log()
+        try:
+            self.sync_log()
+        finally:
+            self.close()
         with self._syncing:
             self._refuse_after_failure()
             self._sync_queues(timestamp)
