@@ -252,15 +252,16 @@ class OneAppender:
         after_put: Callable[[str], None],
         *,
         exclusive: bool,
-    ) -> Callable[[MessageInner], PutMessageResult | None]:
+    ) -> Callable[[MessageInner], PutMessageResult | None] | None:
         """What puts a message and sees to the gate in one step that nothing of Python comes into,
-        while the gate is held on to; None from it: nothing is done. To be asked for once.
+        while the gate is held on to; None from it: nothing is done. None itself where nothing is
+        compiled. To be asked for once.
 
         ``clock`` None: the system's. ``after_put`` is called with the topic if somebody asked for
         the gate, or waits for messages.
         """
         if self._compiled is None:
-            return lambda message: None
+            return None
         self._compiled.guard(gate, gate.turns.locked, clock, after_put, exclusive)
         put: Callable[[MessageInner], PutMessageResult | None] = self._compiled.put
         return put

@@ -32,6 +32,7 @@ def with_compiled_forms(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def put_alone(store: MessageStore, name: str) -> bool:
     """Whether the compiled form alone puts it."""
+    assert store._put_alone is not None
     return store._put_alone(Sample(name, "T").inner()) is not None
 
 
