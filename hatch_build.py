@@ -25,7 +25,9 @@ def compile_native(root: Path) -> str:
     staged = target.with_suffix(".new")
     command = [*compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", _LIMITED_API]
     command += [f"-I{sysconfig.get_paths()['include']}", "-o", str(staged)]
-    command += map(str, sorted((root / SOURCES).glob("*.c")))
+    for folder in (SOURCES, f"{SOURCES}/common"):
+        command += ["-I", str(root / folder)]
+    command += map(str, sorted((root / SOURCES).rglob("*.c")))
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_MINUTE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -42,7 +42,7 @@ COLUMNS: Final = (
     "tags_code",
     "marks",
 )
-"""The rows of the matrix that is filled, in the order of storage/native/columns.c."""
+"""The rows of the matrix that is filled, in the order of storage/native/reading/columns.c."""
 
 _BESIDE: Final = 24
 """Room between two rows: cells of one column that are a power of two apart would push each other

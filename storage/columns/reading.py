@@ -1,4 +1,4 @@
-"""The pure form of storage/native/columns.c: the columns of records, with NumPy."""
+"""The pure form of storage/native/reading/columns.c: the columns of records, with NumPy."""
 
 from __future__ import annotations
 

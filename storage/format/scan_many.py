@@ -37,7 +37,7 @@ def scan_many(
 ) -> RecordScan:
     """Check record after record, up to ``max_count`` of them or the first that is none.
 
-    The answers of ``check_record``; for where there is no compiled form (storage/native/scan.c).
+    The answers of ``check_record``; for where there is no compiled form (scan.c of storage/native).
     Sizes are followed from record to record; everything else is judged for a run of them at once.
     """
     limit = min(limit, len(buffer))

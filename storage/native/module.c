@@ -1,4 +1,4 @@
-/* The compiled module: the functions of all files beside this one. */
+/* The compiled module: the functions of all files in the folders beside this one. */
 #include "native.h"
 
 static struct PyModuleDef definition = {

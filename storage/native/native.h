@@ -40,35 +40,36 @@ static inline int are_arguments(Py_ssize_t count, Py_ssize_t wanted)
     return count == wanted;
 }
 
-extern PyMethodDef crc_functions[]; /* crc.c */
+extern PyMethodDef crc_functions[]; /* common/crc.c */
 void prepare_crc(void);
 uint32_t crc32_of(const unsigned char *at, size_t length);
 
-extern PyMethodDef scan_functions[];   /* scan.c */
-extern PyMethodDef column_functions[]; /* columns.c */
-extern PyMethodDef chain_functions[];  /* chains.c */
-extern PyMethodDef unit_functions[];   /* units.c */
-
-extern PyMethodDef message_functions[]; /* messages.c */
+/* reading/ */
+extern PyMethodDef scan_functions[];
+extern PyMethodDef column_functions[];
+extern PyMethodDef chain_functions[];
+extern PyMethodDef unit_functions[];
+extern PyMethodDef message_functions[];
 int prepare_messages(void);
+extern PyMethodDef property_text_functions[];
+extern PyMethodDef index_chain_functions[];
+extern PyMethodDef time_search_functions[];
+extern PyMethodDef file_change_functions[];
 
-extern PyMethodDef property_functions[]; /* properties.c */
-int prepare_properties(void);
-extern PyMethodDef inner_functions[]; /* inner.c */
-int prepare_inner(void);
-extern PyMethodDef sent_functions[]; /* sent.c */
-extern PyMethodDef id_functions[]; /* ids.c */
-
-extern PyMethodDef encode_functions[]; /* encode.c */
-extern PyMethodDef table_functions[];  /* table.c */
-extern PyMethodDef key_functions[];    /* keys.c */
+/* writing/ */
+extern PyMethodDef encode_functions[];
+extern PyMethodDef table_functions[];
+extern PyMethodDef key_functions[];
 extern PyMethodDef append_functions[]; /* append.c, and put.c */
 int prepare_append(void);
-extern PyMethodDef instant_functions[]; /* instants.c */
+extern PyMethodDef instant_functions[];
 
-extern PyMethodDef property_text_functions[]; /* property_text.c */
-extern PyMethodDef index_chain_functions[];   /* index_chain.c */
-extern PyMethodDef time_search_functions[];   /* time_search.c */
-extern PyMethodDef file_change_functions[];   /* file_change.c */
+/* sending/ */
+extern PyMethodDef property_functions[];
+int prepare_properties(void);
+extern PyMethodDef inner_functions[];
+int prepare_inner(void);
+extern PyMethodDef sent_functions[];
+extern PyMethodDef id_functions[];
 
 #endif

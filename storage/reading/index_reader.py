@@ -189,7 +189,7 @@ def _search(
 ) -> bool:
     """Append the hits of files, newest first; tells whether older files may have more.
 
-    The pure form of ``search_index`` of storage/native/index_chain.c.
+    The pure form of ``search_index`` of storage/native/reading/index_chain.c.
     """
     wanted = key_hash(topic, key)
     for file in files:

@@ -138,7 +138,7 @@ class RecordReader:
         count: int,
         byte_limit: int,
     ) -> tuple[list[MessageExt], int]:
-        """The pure form of ``read_run`` of storage/native/messages.c."""
+        """The pure form of ``read_run`` of storage/native/reading/messages.c."""
         messages: list[MessageExt] = []
         topic, wanted_queue_id, field_size = key.topic, key.queue_id, len(field) + 2
         crc_of, head_of, new = self._crc_of, _HEAD.unpack_from, object.__new__
@@ -246,7 +246,7 @@ class RecordReader:
         return self._look(file, position, limit, offset)
 
     def _look(self, file: ReadMap, position: int, limit: int, offset: int) -> MessageExt | None:
-        """The pure form of ``read_at`` of storage/native/messages.c, and for unusual records."""
+        """The pure form of ``read_at`` of messages.c of storage/native; unusual records come here."""
         if limit - position < MIN_RECORD_SIZE:
             return None
         (size,) = _INT.unpack_from(file.view, position)

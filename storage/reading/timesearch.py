@@ -153,7 +153,7 @@ def halve(
     """Number of the message among ``low`` .. ``high`` that is nearest to a time.
 
     -1 if there is none, None if a record that it meets can not be read. The pure form of ``halve``
-    of storage/native/time_search.c.
+    of storage/native/reading/time_search.c.
     """
     left = right = -1
     left_time = right_time = -1

@@ -36,13 +36,12 @@ def test_the_sanitizers_have_nothing_to_say(
 ) -> None:
     """All tests that hold a compiled form against a pure one, in a copy with another module."""
     copy = tmp_path / "copy"
-    (copy / "storage" / "native").mkdir(parents=True)
+    native, without = copy / "storage" / "native", shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(ROOT / "storage" / "native", native, ignore=without)
     for path in [*ROOT.iterdir(), *(ROOT / "storage").iterdir()]:
         target = copy / path.relative_to(ROOT)
         if not target.exists():
             target.symlink_to(path)
-    for path in (ROOT / "storage" / "native").glob("*.[cph]*"):
-        shutil.copy(path, copy / "storage" / "native")
     monkeypatch.setattr(
         sysconfig, "get_config_var", lambda name: " ".join(["cc", *SANITIZED] * (name == "CC"))
     )

@@ -228,23 +228,6 @@ typedef struct {
     int64_t code, delay;
 } Column;
 
-static int is_ascii(const unsigned char *at, Py_ssize_t length)
-{
-    unsigned char bits = 0;
-    for (Py_ssize_t i = 0; i < length; i++)
-        bits |= at[i];
-    return bits < 0x80;
-}
-
-/* How many keys a text is: parts between blanks. */
-static Py_ssize_t parts_of(const char *at, Py_ssize_t length)
-{
-    Py_ssize_t parts = 0;
-    for (Py_ssize_t i = 0; i < length; i++)
-        parts += at[i] != ' ' && (i == 0 || at[i - 1] == ' ');
-    return parts;
-}
-
 static int measure_column(const Column *c, Py_ssize_t count, Made *made)
 {
     Queues queues = {PyDict_New(), made->queues, {{0}}};
@@ -276,7 +259,7 @@ static int measure_column(const Column *c, Py_ssize_t count, Made *made)
         row->code = c->code;
         row->delay = c->delay;
         row->has_unit = !(f->sys_flag & NO_UNIT);
-        row->keys = indexed ? (c->unique_ids != NULL) + parts_of(key, key_length) : 0;
+        row->keys = indexed ? (c->unique_ids != NULL) + key_count(key, key_length) : 0;
         row->queue = queue_number(&queues, c->topic, queue_id);
         good = row->queue >= 0;
         bytes += row->size;
@@ -288,19 +271,6 @@ static int measure_column(const Column *c, Py_ssize_t count, Made *made)
     }
     Py_XDECREF(queues.numbers);
     return -1;
-}
-
-static void hash_parts(const char *at, Py_ssize_t length, uint32_t begun, Made *made)
-{
-    const char *end = at + length;
-    while (at < end) {
-        const char *blank = memchr(at, ' ', (size_t)(end - at));
-        if (blank == NULL)
-            blank = end;
-        if (blank > at)
-            *made->hash++ = absolute_hash(java_hash_on(begun, at, blank - at));
-        at = blank + 1;
-    }
 }
 
 static int write_column(Column *c, Py_ssize_t count, Made *made)
@@ -342,7 +312,7 @@ static int write_column(Column *c, Py_ssize_t count, Made *made)
             continue;
         if (c->unique_ids != NULL)
             *made->hash++ = absolute_hash(java_hash_on(begun, id, c->id_length));
-        hash_parts(key, key_length, begun, made);
+        made->hash = hash_parts(key, key_length, begun, made->hash);
     }
     return 0;
 }

@@ -5,7 +5,7 @@
  * The lengths in the records were checked, but whoever writes beside us may have changed them since:
  * nothing is read beyond the record's end.
  */
-#include "native.h"
+#include "text.h"
 
 /* The rows of the matrix that is filled, as RecordBlock of storage/columns/block.py has them. */
 enum {
@@ -37,32 +37,7 @@ typedef struct {
     Keys keys;
 } Reading;
 
-/* String.hashCode going on from ``hash``; the text is ASCII. */
-static uint32_t hashed(uint32_t hash, Text text)
-{
-    const unsigned char *at = text.at;
-    int64_t left = text.length;
-    for (; left >= 4; left -= 4, at += 4)
-        hash = hash * 923521u + at[0] * 29791u + at[1] * 961u + at[2] * 31u + at[3];
-    for (; left > 0; left--)
-        hash = hash * 31u + *at++;
-    return hash;
-}
-
-static int is_ascii(Text text)
-{
-    uint64_t seen = 0, eight;
-    int64_t i = 0;
-    for (; i + 8 <= text.length; i += 8) {
-        memcpy(&eight, text.at + i, 8);
-        seen |= eight;
-    }
-    for (; i < text.length; i++)
-        seen |= text.at[i];
-    return !(seen & 0x8080808080808080u);
-}
-
-/* The same for any text: its hash by Python, and 31 to the power of its UTF-16 code units. */
+/* The hash of a text that is not ASCII by Python, and 31 to the power of its UTF-16 code units. */
 static int odd_hash(Reading *reading, Text text, uint32_t *hash, uint32_t *power)
 {
     unsigned long of;
@@ -111,15 +86,13 @@ static int add_key(Reading *reading, int64_t row, uint32_t topic, Text key, int 
     Keys *keys = &reading->keys;
     uint32_t hash;
     if (ascii)
-        hash = hashed(topic, key);
+        hash = java_hash_on(topic, (const char *)key.at, key.length);
     else {
         uint32_t power;
         if (odd_hash(reading, key, &hash, &power) < 0)
             return -1;
         hash += topic * power;
     }
-    if (hash >> 31)
-        hash = (0u - hash) & 0x7FFFFFFF; /* Math.abs, but 0 for -2^31 */
     if (keys->count == keys->room) {
         Py_ssize_t room = 2 * keys->room + 64;
         int64_t *rows = PyMem_Realloc(keys->rows, (size_t)room * sizeof *rows);
@@ -135,7 +108,7 @@ static int add_key(Reading *reading, int64_t row, uint32_t topic, Text key, int 
         keys->room = room;
     }
     keys->rows[keys->count] = row;
-    keys->hashes[keys->count++] = hash;
+    keys->hashes[keys->count++] = absolute_hash(hash);
     return 0;
 }
 
@@ -153,7 +126,7 @@ static int read_properties(Reading *reading, int64_t row, uint32_t topic, Text t
                            int64_t *marks)
 {
     Text tags = {NULL, 0}, unique = {NULL, 0}, several = {NULL, 0}, other;
-    int ascii = is_ascii(text);
+    int ascii = is_ascii(text.at, text.length);
     if (!ascii || (text.length && !text.at[text.length - 1]))
         *marks |= MARK_ODD;
     const unsigned char *at = text.at, *end = text.at + text.length;
@@ -186,7 +159,7 @@ static int read_properties(Reading *reading, int64_t row, uint32_t topic, Text t
     if (tags.length) {
         uint32_t hash = 0, power;
         if (ascii)
-            hash = hashed(0, tags);
+            hash = java_hash_on(0, (const char *)tags.at, tags.length);
         else if (odd_hash(reading, tags, &hash, &power) < 0)
             return -1;
         *code = (int32_t)hash;

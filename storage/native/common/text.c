@@ -1,5 +1,5 @@
-/* Java's String.hashCode of Python's strings: storage/format/java_hash.py in C. */
-#include "native.h"
+/* Texts: Java's String.hashCode of them, as storage/format/java_hash.py has it, and keys in KEYS. */
+#include "text.h"
 
 enum { P1 = 31, P2 = 961, P3 = 29791, P4 = 923521 };
 
@@ -44,4 +44,39 @@ const char *text_of(PyObject *string, Py_ssize_t *length)
     if (found == NULL)
         PyErr_Clear();
     return found;
+}
+
+int is_ascii(const unsigned char *at, Py_ssize_t length)
+{
+    uint64_t seen = 0, eight;
+    Py_ssize_t i = 0;
+    for (; i + 8 <= length; i += 8) {
+        memcpy(&eight, at + i, 8);
+        seen |= eight;
+    }
+    for (; i < length; i++)
+        seen |= at[i];
+    return !(seen & 0x8080808080808080u);
+}
+
+Py_ssize_t key_count(const char *at, Py_ssize_t length)
+{
+    Py_ssize_t parts = 0;
+    for (Py_ssize_t i = 0; i < length; i++)
+        parts += at[i] != ' ' && (i == 0 || at[i - 1] == ' ');
+    return parts;
+}
+
+int64_t *hash_parts(const char *at, Py_ssize_t length, uint32_t begun, int64_t *to)
+{
+    const char *const end = at + length;
+    while (at < end) {
+        const char *stop = memchr(at, ' ', (size_t)(end - at));
+        if (stop == NULL)
+            stop = end;
+        if (stop > at)
+            *to++ = absolute_hash(java_hash_on(begun, at, stop - at));
+        at = stop + 1;
+    }
+    return to;
 }

@@ -23,14 +23,6 @@ struct batch {
     int64_t bytes, keys, ids;
 };
 
-static Py_ssize_t parts_of(const char *at, Py_ssize_t size)
-{
-    Py_ssize_t parts = 0;
-    for (Py_ssize_t i = 0; i < size; i++)
-        parts += at[i] != ' ' && (i == 0 || at[i - 1] == ' ');
-    return parts;
-}
-
 /* Takes what the messages share; -1 without an error for what is unusual. */
 static int take_shared(struct batch *b, PyObject *topic, PyObject *queue_id, PyObject *origin)
 {
@@ -75,24 +67,9 @@ static int measure(struct batch *b, struct item *item, PyObject *message, PyObje
     if (item->id == NULL || item->properties > LONGEST_PROPERTIES)
         return -1;
     b->bytes += ITEM_HEAD + plain->body_size + item->properties;
-    b->keys += 1 + parts_of(item->keys, item->keys_size);
+    b->keys += 1 + key_count(item->keys, item->keys_size);
     b->ids += item->id_size + 1;
     return b->bytes > b->largest ? -1 : 0;
-}
-
-static int64_t *hash_keys(const struct item *item, uint32_t begun, int64_t *to)
-{
-    *to++ = absolute_hash(java_hash_on(begun, item->id, item->id_size));
-    const char *at = item->keys, *const end = at + item->keys_size;
-    while (at < end) {
-        const char *stop = memchr(at, ' ', (size_t)(end - at));
-        if (stop == NULL)
-            stop = end;
-        if (stop > at)
-            *to++ = absolute_hash(java_hash_on(begun, at, stop - at));
-        at = stop + 1;
-    }
-    return to;
 }
 
 static unsigned char *put_record(const struct batch *b, const struct item *item, int32_t size,
@@ -151,8 +128,10 @@ static PyObject *write_all(const struct batch *b, PyObject *topic, PyObject *que
             row->delay = -1;
             row->has_unit = !(sys_flag & NO_UNIT);
             to = put_record(b, item, (int32_t)row->size, to);
-            if (indexed)
-                hash = hash_keys(item, begun, hash);
+            if (indexed) {
+                *hash++ = absolute_hash(java_hash_on(begun, item->id, item->id_size));
+                hash = hash_parts(item->keys, item->keys_size, begun, hash);
+            }
             row->keys = hash - own;
             memcpy(id, item->id, (size_t)item->id_size);
             id += item->id_size;

@@ -1,7 +1,7 @@
 /* One record as the store writes it: storage/format/layout.py draws the picture. */
 #ifndef RMQCTL_RECORD_H
 #define RMQCTL_RECORD_H
-#include "native.h"
+#include "text.h"
 
 /* The places of a MessageInner, see storage/format/encode.py. */
 enum {
@@ -41,10 +41,6 @@ static inline unsigned char *put_bytes(unsigned char *to, const void *from, Py_s
     memcpy(to, from, (size_t)length);
     return to + length;
 }
-
-const char *text_of(PyObject *string, Py_ssize_t *length); /* java_hash.c */
-uint32_t java_hash_on(uint32_t hash, const char *text, Py_ssize_t length);
-int32_t absolute_hash(uint32_t hash);
 
 /* These give -1 without an error for whatever is not as usual; the pure forms know what to say. */
 int number_of(PyObject *number, int64_t *value);
