@@ -246,7 +246,7 @@ class RecordReader:
         return self._look(file, position, limit, offset)
 
     def _look(self, file: ReadMap, position: int, limit: int, offset: int) -> MessageExt | None:
-        """The pure form of ``read_at`` of messages.c of storage/native; unusual records come here."""
+        """The pure form of ``read_at`` of messages.c (storage/native); for unusual records."""
         if limit - position < MIN_RECORD_SIZE:
             return None
         (size,) = _INT.unpack_from(file.view, position)

@@ -4,8 +4,8 @@ Only what is open, has room and is known goes this way; whatever else there may 
 new queue, a nearly full disk) is left to the general one. Both write the same bytes in the same
 order of stores. A message takes 3 us here, so what can be done once is not done for each.
 
-The compiled form (storage/native/writing/append.c) takes 0.6 us. It knows what is told it here, and leaves
-whatever it does not know to the form here: :attr:`OneAppender.quick`.
+The compiled form (storage/native/writing/append.c) takes 0.6 us. It knows what is told it here, and
+leaves whatever it does not know to the form here: :attr:`OneAppender.quick`.
 """
 
 from __future__ import annotations
