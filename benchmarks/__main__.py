@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -12,7 +11,7 @@ import time
 from pathlib import Path
 
 from . import java_peer
-from .document import Finding, Session, write_document
+from .document import Finding, Session, command_shown, write_document
 from .machine import shape, versions
 from .report import Missing, table, write_json
 from .run import NotMeasurableError, Run, clear_progress, progress, warm_machine
@@ -101,7 +100,7 @@ def main() -> int:
             missing=missing | broken,
             shape=where,
             versions=versions(java_peer.VERSION),
-            command=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+            command=command_shown(sys.argv[1:]),
             rounds=options.rounds,
             quick=options.quick,
             ended=time.time(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +45,14 @@ class Session:
     def rows(self) -> list[Row]:
         """Those of all measures."""
         return [row for finding in self.findings.values() for row in finding.rows]
+
+
+def command_shown(arguments: Sequence[str]) -> str:
+    """The command that measures the same; where it works is each machine's own affair."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("--dir", "--json"):
+        parser.add_argument(option)
+    return shlex.join(["python", "-m", "benchmarks", *parser.parse_known_args(arguments)[1]])
 
 
 def write_document(path: Path, session: Session) -> None:

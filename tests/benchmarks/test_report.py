@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.contest import take_turns
-from benchmarks.document import Finding, Session, write_document
+from benchmarks.document import Finding, Session, command_shown, write_document
 from benchmarks.goals import BY_KEY, TARGETS, row
 from benchmarks.plot import goals_plot
 from benchmarks.report import Goal, Row, table
@@ -100,3 +100,17 @@ def test_the_picture_has_a_bar_on_the_right_side_of_the_line() -> None:
     goal = int(line.group(1))
     assert int(bars[0].attrib["x"]) == goal
     assert int(bars[1].attrib["x"]) + int(bars[1].attrib["width"]) == goal
+
+
+def test_the_command_on_the_page_names_no_folder_of_this_machine() -> None:
+    given = [
+        "--only",
+        "pull",
+        "--dir",
+        "/fast",
+        "--json=/there",
+        "--document",
+        "docs/benchmarks.md",
+    ]
+    shown = "python -m benchmarks --only pull --document docs/benchmarks.md"
+    assert command_shown(given) == shown
