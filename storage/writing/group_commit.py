@@ -48,8 +48,14 @@ class GroupCommit:
                 self._is_led = True
             else:
                 self._waiting.append(waiter)
-        if waiter is not None and not self._is_to_lead(waiter, timeout):
-            return self._flushed_to() >= end
+        if waiter is not None:
+            try:
+                leads = self._is_to_lead(waiter, timeout)
+            except BaseException:  # a signal's: somebody else goes on for the others
+                self._give_up(waiter)
+                raise
+            if not leads:
+                return self._flushed_to() >= end
         try:
             self._sync()
         finally:
@@ -59,10 +65,18 @@ class GroupCommit:
     def _is_to_lead(self, waiter: _Waiter, timeout: float) -> bool:
         """Wait; False if a sync of somebody else covered it, or none did in time."""
         if not waiter.woken.acquire(timeout=timeout):
-            with self._lock:
-                if waiter in self._waiting:
-                    self._waiting.remove(waiter)
+            self._leave(waiter)
         return waiter.leads
+
+    def _leave(self, waiter: _Waiter) -> None:
+        with self._lock:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+
+    def _give_up(self, waiter: _Waiter) -> None:
+        self._leave(waiter)
+        if waiter.leads:
+            self._hand_on()
 
     def _hand_on(self) -> None:
         with self._lock:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 
@@ -122,3 +124,40 @@ def test_each_who_was_not_covered_hears_of_the_failure(
     for _ in range(3):
         device.ended.release()
     assert all(isinstance(thread.over(), OSError) for thread in (first, *others))
+
+
+class Interrupted(BaseException):
+    """What a signal raises."""
+
+
+def test_who_is_interrupted_when_the_next_sync_is_his_leaves_it_to_the_others(
+    device: Device, commits: GroupCommit
+) -> None:
+    device.written = 1
+    first = Thread(commits, 1)
+    assert device.begun.acquire(timeout=LONG_S)
+    device.written = 3
+    others: list[Thread] = []
+
+    def interrupt(*_: object) -> None:
+        others.append(Thread(commits, 3))
+        until(lambda: len(commits._waiting) == 2)
+        device.ended.release()  # of the first, who hands on to this thread
+        until(lambda: len(commits._waiting) == 1)
+        raise Interrupted
+
+    def wait_and_interrupt() -> None:
+        until(lambda: len(commits._waiting) == 1)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        threading.Thread(target=wait_and_interrupt).start()
+        with pytest.raises(Interrupted):
+            commits.commit(2, LONG_S)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert first.over() is True
+    assert device.begun.acquire(timeout=LONG_S)
+    device.ended.release()
+    assert others[0].over() is True
