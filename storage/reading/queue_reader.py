@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
+from .file_times import FileTimes
 from .record_reader import QueueKey
 
 if TYPE_CHECKING:
@@ -32,13 +33,22 @@ class QueueReader:
     ``scan`` is given where units may have been rebuilt in memory instead of lying in the files.
     """
 
-    __slots__ = ("_bounds", "_first_message", "_row", "_scan", "_units_per_file", "key")
+    __slots__ = (
+        "_bounds",
+        "_file_times",
+        "_first_message",
+        "_row",
+        "_scan",
+        "_units_per_file",
+        "key",
+    )
 
     def __init__(
         self, key: QueueKey, row: FileRow, bounds: Bounds, scan: ScanBounds | None
     ) -> None:
         self.key = key
         self._row = row
+        self._file_times = FileTimes(row)
         self._bounds = bounds
         self._scan = scan
         self._units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
@@ -137,15 +147,11 @@ class QueueReader:
             first = known[0] // CQ_STORE_UNIT_SIZE
             if max_offset <= first + self._units_per_file:
                 return ((first, 0),)
-        found = []
-        for at in self._row.relist():
-            modified = self._row.modified_ms(at)
-            if modified is not None:
-                found.append((at // CQ_STORE_UNIT_SIZE, modified))
+        found = self._file_times()
         if scan is not None:
             rebuilt = scan.rebuilt.first_offset(self.key.topic, self.key.queue_id)
             if rebuilt is not None:
-                found.append((rebuilt, 1 << 62))
+                return [*found, (rebuilt, 1 << 62)]
         return found
 
     # -- min offset ---------------------------------------------------------------------------
