@@ -5,7 +5,7 @@ import os
 import select
 import signal
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
@@ -391,7 +391,15 @@ class TestEnding:
             assert read_lines(process, 1) == ["0"]
             wait_until(lambda: process.poll() is not None or process.send_signal(signal.SIGINT))
         assert process.returncode == 130
-        file = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)  # fails unless the program still reads
+        opened: list[int] = []
+
+        def open_gate() -> bool:
+            with suppress(OSError):  # unless the program reads, which it is about to or never does
+                opened.append(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
+            return bool(opened)
+
+        wait_until(open_gate)
+        (file,) = opened
         os.write(file, b"go\n")
         os.close(file)
         assert committed(one_queue) in ({}, {0: 0})

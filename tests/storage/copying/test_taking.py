@@ -122,7 +122,7 @@ def test_a_settings_file_is_taken_whole_while_java_replaces_it(root, tmp_path):
     config = root / "config"
     config.mkdir(exist_ok=True)
     target, temporary = config / "topics.json", config / "topics.json.tmp"
-    stop = threading.Event()
+    stop, written = threading.Event(), threading.Event()
 
     def write_like_java() -> None:
         number = 0
@@ -135,10 +135,12 @@ def test_a_settings_file_is_taken_whole_while_java_replaces_it(root, tmp_path):
                 target.with_name("topics.json.bak").write_bytes(target.read_bytes())
                 target.unlink()
             temporary.rename(target)
+            written.set()
 
     thread = threading.Thread(target=write_like_java)
     thread.start()
     try:
+        assert written.wait(30)
         for number in range(12):
             taken = take_snapshot(root, tmp_path / f"{number}", now_ms=1)
             assert taken.notes == []
