@@ -8,7 +8,7 @@ enum {
     TOPIC, QUEUE_ID, BODY, PROPERTIES, BORN_TIMESTAMP, BORN_HOST, STORE_HOST, FLAG, SYS_FLAG,
     RECONSUME_TIMES, PREPARED_OFFSET, TAGS, KEYS, DELAY_TIME_LEVEL, DELAY_MS, FIELDS
 };
-enum { NO_UNIT = 0x4, ROLLBACK = 0xC, V6_BITS = 0x30, LONGEST_TOPIC = 127, LONGEST_PROPERTIES = 32767 };
+enum { NO_UNIT = 0x4, ROLLBACK = 0xC, LONGEST_TOPIC = 127 };
 
 typedef struct {
     const unsigned char *body, *properties, *born_host, *store_host;

@@ -1,9 +1,10 @@
 /* Whether the chains of an index file reach each entry once, from its own slot. What is wrong where
  * they do not is for storage/verify/index_file.py to say, whose _check_chains is the pure form.
  */
+#include "index_file.h"
 #include "native.h"
 
-enum { ENTRY = 20, PREVIOUS = 16, AHEAD = 16 };
+enum { AHEAD = 16 };
 
 typedef struct {
     const unsigned char *slots, *entries;
@@ -35,8 +36,8 @@ static int are_sound(const Index *index)
 {
     for (int64_t slot = 0; slot < index->slot_count; slot++) {
         if (slot + AHEAD < index->slot_count)
-            fetch(index, int_at(index->slots + (slot + AHEAD) * 4));
-        int64_t named = int_at(index->slots + slot * 4);
+            fetch(index, int_at(index->slots + (slot + AHEAD) * SLOT));
+        int64_t named = int_at(index->slots + slot * SLOT);
         if (named && (named < 0 || named >= index->count || !reach(index, named, slot)))
             return 0;
     }
@@ -62,7 +63,7 @@ static PyObject *chains_are_sound(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "y*y*", &slots, &entries))
         return NULL;
-    Index index = {slots.buf, entries.buf, slots.len / 4, entries.len / ENTRY, NULL};
+    Index index = {slots.buf, entries.buf, slots.len / SLOT, entries.len / ENTRY, NULL};
     index.reached = PyMem_Calloc((size_t)index.count + 1, 1);
     int sound = 0;
     if (index.reached != NULL) {

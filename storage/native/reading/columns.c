@@ -207,7 +207,7 @@ static int read_record(Reading *reading, const unsigned char *file, int64_t plac
     const unsigned char *at = file + place;
     int64_t *cell = columns + row, marks = 0, code = 0, number;
     int32_t sys_flag = int_at(at + 36);
-    int born = sys_flag & 0x10 ? 12 : 0, hosts = born + (sys_flag & 0x20 ? 12 : 0);
+    int born = sys_flag & BORN_V6 ? 12 : 0, hosts = born + (sys_flag & STORED_V6 ? 12 : 0);
     int width = int_at(at + 4) == MAGIC_V1 ? 1 : 2;
     int64_t behind = HEAD + hosts + width + 2;
     Text name = {at, 0}, properties = {at, 0};

@@ -2,9 +2,8 @@
  * storage/reading/index_reader.py; a test holds both against each other. Whatever a file says is
  * only followed within the file, and only backwards.
  */
+#include "index_file.h"
 #include "record.h"
-
-enum { HEADER = 40, SLOT = 4, ENTRY = 20 };
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 

@@ -4,12 +4,10 @@
  */
 #include "native.h"
 
-enum { IPV6 = 0x30 };
-
 /* The size of the plain record at ``at``, of which ``left`` bytes can be read; 0 if there is none. */
 static int64_t plain_size(const unsigned char *at, int64_t left, int check_crc)
 {
-    if (left < LEAST || int_at(at + 4) != MAGIC_V1 || int_at(at + 36) & IPV6)
+    if (left < LEAST || int_at(at + 4) != MAGIC_V1 || int_at(at + 36) & V6_BITS)
         return 0;
     int64_t size = int_at(at), body = int_at(at + 84), properties;
     if (size > left || body <= 0 || body > size - LEAST)

@@ -3,8 +3,6 @@
  */
 #include "native.h"
 
-enum { MAGIC_V2 = (int32_t)0xDAA320ABu, BORN_V6 = 0x10 };
-
 /* The file of the log that was looked at last. */
 typedef struct {
     int64_t first; /* -1 before there is any */

@@ -3,9 +3,7 @@
  */
 #include "plain.h"
 
-enum { INNER_FIELDS = 15, LONGEST_PROPERTIES = 32767 };
-static const char UNIQ_KEY[] = "UNIQ_KEY\1";
-enum { UNIQ_KEY_SIZE = sizeof UNIQ_KEY - 1 };
+enum { INNER_FIELDS = 15 };
 static PyObject *zero, *minus_one;
 
 /* The id and the parts of KEYS, as split_keys of storage/model.py divides them. */

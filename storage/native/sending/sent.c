@@ -5,8 +5,7 @@
 #include "plain.h"
 #include "record.h"
 
-static const char UNIQ_KEY[] = "UNIQ_KEY\1";
-enum { UNIQ_KEY_SIZE = sizeof UNIQ_KEY - 1, ITEM_HEAD = 22, SHARED = 5 };
+enum { ITEM_HEAD = 22, SHARED = 5 };
 
 /* One message and what was measured of it. */
 struct item {

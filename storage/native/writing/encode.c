@@ -217,8 +217,8 @@ static PyObject *encode_run(PyObject *module, PyObject *messages)
 
 /* -- messages that differ in body, queue and keys only --------------------------------------- */
 
-static const char UNIQ_KEY[] = "UNIQ_KEY\1", KEYS_NAME[] = "KEYS\1";
-enum { UNIQ_KEY_SIZE = sizeof UNIQ_KEY - 1, KEYS_NAME_SIZE = sizeof KEYS_NAME - 1 };
+static const char KEYS_NAME[] = "KEYS\1";
+enum { KEYS_NAME_SIZE = sizeof KEYS_NAME - 1 };
 
 typedef struct {
     Fields fields;

@@ -2,9 +2,8 @@
  * file. The pure forms are columns_of of storage/writing/pending_keys.py and put_keys of
  * storage/format/index.py.
  */
+#include "index_file.h"
 #include "record.h"
-
-enum { HEADER = 40, SLOT = 4, ENTRY = 20 };
 
 PyDoc_STRVAR(columns_doc, "key_columns(rows)\n\n"
                           "Hash, log offset and store time of each key of a list of (topic, keys,"

@@ -2,7 +2,7 @@
  * units of storage/format/prepared.py. */
 #include "record.h"
 
-enum { QUEUE_OFFSET = 20, SYS_FLAG_LOW = 39, BORN_V6 = 0x10, STORED_AT = 56, STORED_BEHIND_V6 = 68 };
+enum { QUEUE_OFFSET = 20, SYS_FLAG_LOW = 39, STORED_AT = 56, STORED_BEHIND_V6 = 68 };
 
 /* A table and how many rows it has; -1 with an error set if it is none. */
 static int rows_of(PyObject *table, const Row **rows, Py_ssize_t *count)

@@ -1,0 +1,11 @@
+/* The bytes of an index file: storage/format/index.py draws the picture. */
+#ifndef RMQCTL_INDEX_FILE_H
+#define RMQCTL_INDEX_FILE_H
+
+enum { HEADER = 40, SLOT = 4, ENTRY = 20 };
+
+/* Places in the header, and in an entry, which begins with the key's hash. */
+enum { FIRST_TIME = 0, LAST_TIME = 8, NEXT_NUMBER = 36 };
+enum { OFFSET = 4, SECONDS = 12, PREVIOUS = 16 };
+
+#endif
