@@ -78,8 +78,9 @@ conformance: $(STAMP) ## Write the table of RocketMQ's mechanisms and the tests 
 compared: $(STAMP) ## Write the comparison with other tools and the tests that show our side
 	$(BIN)/python tests/checks/compared.py --write
 
-build: $(STAMP) ## Build sdist and wheel into dist/
+build: $(STAMP) ## Build into dist/: the sdist, the wheel of this platform and the pure one of all
 	$(BIN)/python -m build
+	RMQCTL_PURE=1 $(BIN)/python -m build --wheel
 
 clean: ## Remove what the targets made, .venv too
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,10 +1,12 @@
 """Compiles the C files of storage/native at installation; without a compiler it stays pure.
 
 ``python hatch_build.py`` does it in this folder, and says what went wrong if something did.
+``RMQCTL_PURE=1`` at installation leaves them out: such a wheel is good for every platform.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -40,6 +42,7 @@ def compile_native(root: Path) -> str:
 
 try:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+    from packaging.tags import platform_tags
 except ImportError:  # run as a program, where no build backend is installed
     pass
 else:
@@ -49,7 +52,7 @@ else:
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """Compile before files are collected; say so if that does not work."""
-            if self.target_name != "wheel":
+            if self.target_name != "wheel" or os.environ.get("RMQCTL_PURE"):
                 return
             reason = compile_native(Path(self.root))
             if reason:
@@ -57,8 +60,12 @@ else:
                 return
             build_data["artifacts"].append(TARGET)
             build_data["pure_python"] = False
-            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-            build_data["tag"] = f"cp311-abi3-{platform}"
+            build_data["tag"] = f"cp311-abi3-{_platform()}"
+
+    def _platform() -> str:
+        """The narrowest tag that says which C library it needs: this one's, or a newer one."""
+        tags = list(platform_tags())
+        return next((tag for tag in tags if not tag.startswith("linux_")), tags[0])
 
 
 if __name__ == "__main__":

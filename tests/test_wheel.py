@@ -8,19 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.compiled import needs_compiled
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("rmqctl", "storage", "broker", "client", "analytics")
 
 pytestmark = pytest.mark.slow
 
 
+def _built(folder: Path, **environment: str) -> Path:
+    """The wheel, built from this clone."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir"]
+    whole = {**os.environ, **environment}
+    subprocess.run([*build, folder, ROOT], check=True, capture_output=True, env=whole)
+    return next(folder.glob("rmqctl-*.whl"))
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built from this clone."""
-    folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
-    subprocess.run(build, check=True, capture_output=True)
-    return next(folder.glob("rmqctl-*.whl"))
+    return _built(tmp_path_factory.mktemp("dist"), RMQCTL_PURE="")
 
 
 def test_the_wheel_holds_every_module_the_completions_and_the_manual(wheel):
@@ -41,6 +47,41 @@ def test_the_wheel_holds_every_module_the_completions_and_the_manual(wheel):
     for page in (ROOT / "docs" / "man").glob("*.1"):
         assert [name for name in names if name.endswith(f"share/man/man1/{page.name}")], page.name
     assert [name for name in names if name.endswith("licenses/LICENSE")]
+
+
+@needs_compiled
+def test_the_wheel_carries_the_compiled_forms_and_says_for_which_c_library(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        assert "storage/native/_compiled.abi3.so" in archive.namelist()
+    _, _, python, abi, platform = wheel.stem.split("-")
+    assert (python, abi) == ("cp311", "abi3")
+    assert platform.startswith(("manylinux_", "musllinux_", "macosx_"))
+
+
+def test_without_them_it_is_a_wheel_for_every_platform_that_does_the_same(tmp_path):
+    pure = _built(tmp_path / "dist", RMQCTL_PURE="1")
+    assert pure.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(pure) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".so")]
+        archive.extractall(tmp_path / "installed")
+    rmqctl = [sys.executable, "-m", "rmqctl", "-S", tmp_path / "store"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+
+    def said(*args: str, stdin: str = "") -> str:
+        return subprocess.run(
+            [*rmqctl, *args],
+            cwd=tmp_path,
+            input=stdin,
+            check=True,
+            capture_output=True,
+            text=True,
+            env=environment,
+        ).stdout
+
+    assert "compiled     pure Python only" in said("doctor")
+    said("store", "init")
+    assert said("produce", "t", stdin="one\n").startswith("SEND_OK\tt\t")
+    assert said("consume", "t", "-e") == "one\n"
 
 
 def test_installed_alone_it_sends_and_reads_beside_a_stray_client_file(wheel, tmp_path):
