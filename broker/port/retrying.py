@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
+
+from storage.errors import RocketMQError
 
 
 class SendBackRequest(NamedTuple):
@@ -31,5 +33,13 @@ class Retrying(Protocol):
 
         When this returns it is stored. Raises SubscriptionGroupNotExistError, NoPermissionError,
         and BrokerSystemError if it can not be read or stored.
+        """
+        ...
+
+    def send_messages_back(self, requests: Sequence[SendBackRequest]) -> list[RocketMQError | None]:
+        """Store messages as ``send_message_back`` does, in their order and with fewer puts.
+
+        Gives for each request None, or what was raised if it were given back alone. Those that
+        stand before or behind it are stored all the same.
         """
         ...

@@ -6,13 +6,14 @@ A retry is a delayed message for the group's retry topic; after too many it is a
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.errors import BrokerSystemError, MessageIllegalError, NoPermissionError
 from broker.sending.send import DLQ_NUMS_PER_GROUP, prepared
 from broker.tables.shared_table import READ_ONLY
 from storage.configs.topics import PERM_WRITE
+from storage.errors import RocketMQError
 from storage.model import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -32,11 +33,22 @@ if TYPE_CHECKING:
     from broker.sending.message_builder import MessageBuilder
     from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
+    from storage.configs.subscription_groups import SubscriptionGroupConfig
+    from storage.configs.topics import TopicConfig
     from storage.format.encode import MessageInner
     from storage.results import PutMessageResult
 
-FIRST_RETRY_LEVEL = 3
+FIRST_RETRY_LEVEL: Final = 3
 """Delay level of the first retry where the broker decides; each further one is a level higher."""
+BATCH_BYTES: Final = 1 << 20
+"""Bytes of bodies after which a put ends, so that the gate is not held for long."""
+
+
+class _Target(NamedTuple):
+    """Where a group's retries go; ``topic`` None: its messages are dropped."""
+
+    group: SubscriptionGroupConfig
+    topic: TopicConfig | None
 
 
 class SendBackHandler:
@@ -71,16 +83,79 @@ class SendBackHandler:
 
         A group without retry queues has its message dropped, and that is no error: as in RocketMQ.
         """
-        group = self._groups.for_use(request.group)
+        (refusal,) = self.send_messages_back((request,))
+        if refusal is not None:
+            raise refusal
+
+    def send_messages_back(self, requests: Sequence[SendBackRequest]) -> list[RocketMQError | None]:
+        """Store messages again; see Broker.send_messages_back."""
+        refusals: list[RocketMQError | None] = [None] * len(requests)
+        targets: dict[str, _Target] = {}
+        inners: list[MessageInner] = []
+        numbers: list[int] = []
+        size = 0
+        for number, request in enumerate(requests):
+            try:
+                inner = self._again(request, targets)
+            except RocketMQError as error:
+                refusals[number] = error
+                continue
+            if inner is None:
+                continue
+            inners.append(inner)
+            numbers.append(number)
+            size += len(inner.body)
+            if size > BATCH_BYTES:
+                self._store(inners, numbers, refusals)
+                inners, numbers, size = [], [], 0
+        self._store(inners, numbers, refusals)
+        return refusals
+
+    def _store(
+        self,
+        inners: Sequence[MessageInner],
+        numbers: Sequence[int],
+        refusals: list[RocketMQError | None],
+    ) -> None:
+        """Put records as one batch; what hinders that is noted for each of ``numbers``."""
+        if not inners:
+            return
+        refusal: RocketMQError | None = None
+        try:
+            assert self._put is not None  # _target has asked
+            result = self._put(prepared(inners))
+            if not result.status.stored:
+                refusal = BrokerSystemError(result.reason or f"the store answered {result.status}")
+        except RocketMQError as error:
+            refusal = error
+        for number in numbers:
+            refusals[number] = refusal
+
+    def _target(self, name: str) -> _Target:
+        """Find a group and its retry topic, which are made where they are new."""
+        group = self._groups.for_use(name)
         if self._put is None:
             raise NoPermissionError(READ_ONLY)
         if not self._writeable:
             raise NoPermissionError("this broker may not be written")
         if group.retry_queue_nums <= 0:
-            return
-        topic = self._topics.for_own_use(retry_topic(request.group), group.retry_queue_nums)
+            return _Target(group, None)
+        topic = self._topics.for_own_use(retry_topic(name), group.retry_queue_nums)
         if not topic.writeable:
             raise NoPermissionError(f"topic {topic.topic_name} may not be written")
+        return _Target(group, topic)
+
+    def _again(self, request: SendBackRequest, targets: dict[str, _Target]) -> MessageInner | None:
+        """Make the record of a request; None if the message is dropped.
+
+        ``targets`` are those of the requests before it: who may do what is asked once for all.
+        """
+        target = targets.get(request.group)
+        if target is None:
+            target = targets[request.group] = self._target(request.group)
+        group, topic = target
+        if topic is None:
+            return None
         queue_id = self._choose(group.retry_queue_nums)
         message = self._look(request.commitlog_offset)
         if message is None:
@@ -102,10 +177,7 @@ class SendBackHandler:
         else:
             level = request.delay_level or FIRST_RETRY_LEVEL + message.reconsume_times
         properties[PROPERTY_DELAY_TIME_LEVEL] = str(level)
-        inner = self._inner(request, message, topic.topic_name, queue_id, properties)
-        result = self._put(prepared([inner]))
-        if not result.status.stored:
-            raise BrokerSystemError(result.reason or f"the store answered {result.status}")
+        return self._inner(request, message, topic.topic_name, queue_id, properties)
 
     def _inner(
         self,

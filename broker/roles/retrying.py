@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from broker.port.sending import DEFAULT_SEND
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from broker.config import BrokerConfig
     from broker.port.retrying import SendBackRequest
     from broker.port.sending import SendOptions, SendResult
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
     from broker.transactions.transaction import TransactionalMessageService
+    from storage.errors import RocketMQError
     from storage.model import Message, MessageExt
     from storage.readonly import StoreView
     from storage.store import MessageStore
@@ -41,6 +44,10 @@ class RetryingRole:
     def send_message_back(self, request: SendBackRequest) -> None:
         """See Broker.send_message_back."""
         self._send_back.send_message_back(request)
+
+    def send_messages_back(self, requests: Sequence[SendBackRequest]) -> list[RocketMQError | None]:
+        """See Broker.send_messages_back."""
+        return self._send_back.send_messages_back(requests)
 
     def end_transaction(self, request: EndTransactionRequest) -> None:
         """See Broker.end_transaction."""

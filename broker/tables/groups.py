@@ -67,7 +67,7 @@ class GroupManager:
         Raises InvalidNameError and SubscriptionGroupNotExistError. On a store that is open for
         reading only, an unknown group has the settings it would be created with.
         """
-        found = self._table.get(group)
+        found = self._table.recent(group)
         if found is not None:
             return found
         check_group(group)

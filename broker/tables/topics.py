@@ -110,7 +110,7 @@ class TopicManager:
 
         A new one is readable and writable (createTopicInSendMessageBackMethod).
         """
-        found = self._table.get(topic)
+        found = self._table.recent(topic)
         if found is None:
             check_topic(topic)
             found = self._table.create(topic, TopicConfig(topic, queue_nums, queue_nums))
@@ -130,7 +130,7 @@ class TopicManager:
         Raises InvalidNameError, TopicNotExistError, NoPermissionError, and BrokerSystemError for a
         queue that the topic does not have.
         """
-        found = self.get(topic)
+        found = self._table.recent(topic) or self.get(topic)
         if found is None:
             check_topic(topic)
             raise TopicNotExistError(f"topic {topic} does not exist; create it, or send to it")
