@@ -189,6 +189,25 @@ def appending(
 def die_after(instants: int, /) -> None:
     """Have this process killed before so many more stores to maps; for tests."""
 
+def query_key(
+    files: tuple[Any, ...],
+    slots: int,
+    entries: int,
+    topic: str,
+    key: str,
+    begin: int,
+    end: int,
+    below: int,
+    most: int,
+    opened: dict[int, Any],
+    file_size: int,
+    log_end: int,
+    unusual: int,
+    /,
+) -> tuple[list[Any], list[int], int, int] | None:
+    """See storage.reading.query.query_message: what QueryMessageResult takes; None for what is to
+    be looked at one by one."""
+
 def search_index(
     files: tuple[Any, ...],
     slots: int,

@@ -60,6 +60,8 @@ extern PyMethodDef message_functions[];
 int prepare_messages(void);
 extern PyMethodDef property_text_functions[];
 extern PyMethodDef index_chain_functions[];
+extern PyMethodDef key_query_functions[];
+int prepare_key_query(void);
 extern PyMethodDef time_search_functions[];
 extern PyMethodDef file_change_functions[];
 

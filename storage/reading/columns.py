@@ -15,12 +15,13 @@ from storage import native
 from storage.format.compress import decompress
 from storage.format.crc import CRC_MASK, bulk_crc32
 from storage.format.layout import HEADS, MESSAGE_MAGIC_V1
-from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
+from storage.format.sys_flag import MessageSysFlag
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.results import GetMessageStatus
 
 from .messages import status_outside
 from .queue_reader import QueueBounds
+from .record_reader import UNUSUAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 _HEAD_SIZE: Final = HEADS[0].size
 _LONG: Final = Struct(">q")
 _FEW: Final = 16
-_UNUSUAL: Final = 0x30 | REPLACED_FLAG
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class ColumnReader:
             key.queue_id,
             offset,
             max_bytes,
-            _UNUSUAL,
+            UNUSUAL,
         )
         if found is None:
             return None
@@ -217,7 +217,7 @@ class ColumnReader:
             & (heads["queue_id"] == queue.key.queue_id)
             & (heads["queue_offset"] == numbers)
             & (heads["physical_offset"] == places)
-            & (heads["sys_flag"] & _UNUSUAL == 0)
+            & (heads["sys_flag"] & UNUSUAL == 0)
             & (lengths >= 0)
             & (lengths <= sizes - smallest)
         )

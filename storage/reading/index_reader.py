@@ -53,12 +53,17 @@ class IndexReader:
 
     def __init__(self, root: Path, config: StoreConfig) -> None:
         self._directory = str(root / INDEX)
-        self._slots = config.max_hash_slot_num
-        self._entries = config.max_index_num
-        self._max_hits = config.max_msgs_num_batch
+        self.slots = config.max_hash_slot_num
+        """Slots of each file."""
+        self.entries = config.max_index_num
+        """Entries of each file, the first, unused one included."""
+        self.max_hits = config.max_msgs_num_batch
+        """Hits that a broker gives at most."""
+        self.files: tuple[mmap.mmap, ...] = ()
+        """The newest ones as they were listed last, newest first; may change at any time."""
+        self.older: list[str] = []
+        """Names of the others, newest first."""
         self._maps: dict[str, mmap.mmap] = {}
-        self._files: tuple[mmap.mmap, ...] = ()  # the newest ones, newest first
-        self._older: list[str] = []  # names of the others, newest first
 
     def names(self) -> list[str]:
         """Names of the index files, oldest first."""
@@ -72,8 +77,8 @@ class IndexReader:
     def relist(self) -> None:
         """Map all files anew, after files were deleted: one may have the name of another now."""
         self._maps = {}
-        self._files = ()
-        self._older = []
+        self.files = ()
+        self.older = []
 
     def header(self, name: str) -> IndexHeader | None:
         """The header of one file, None if the file is gone or too short for one."""
@@ -103,11 +108,11 @@ class IndexReader:
         writers have the store, so what a slot names is whole, whatever the header says that they
         write last.
         """
-        if capped and max_num > self._max_hits:
-            max_num = self._max_hits
-        files = self._files
+        if capped and max_num > self.max_hits:
+            max_num = self.max_hits
+        files = self.files
         newest = _NEWEST.unpack_from(files[0]) if files and follow_slots else None
-        if newest is None or newest[3] >= self._entries:  # else there is no newer file
+        if newest is None or newest[3] >= self.entries:  # else there is no newer file
             files = self._list()
             newest = _NEWEST.unpack_from(files[0]) if files else _NOTHING
         first, timestamp, phy_offset, _ = newest
@@ -119,14 +124,14 @@ class IndexReader:
         goes_on: bool | None = None
         if compiled is not None:
             try:
-                goes_on = compiled.search_index(files, self._slots, self._entries, *asked)
+                goes_on = compiled.search_index(files, self.slots, self.entries, *asked)
             except OverflowError:  # times that no machine word holds
                 goes_on = None
         if goes_on is None:
-            goes_on = _search(files, self._slots, self._entries, *asked)
-        for name in self._older if goes_on else ():
+            goes_on = _search(files, self.slots, self.entries, *asked)
+        for name in self.older if goes_on else ():
             file = self._map(name) if len(hits) < max_num else None
-            if file and not _search((file,), self._slots, self._entries, *asked):
+            if file and not _search((file,), self.slots, self.entries, *asked):
                 break
         return _new(QueryOffsetResult, (hits, timestamp, phy_offset))
 
@@ -135,10 +140,10 @@ class IndexReader:
         names = self.names()[::-1]
         maps = {name: self._map(name) for name in names[:_MOST_MAPS]}
         self._maps = {name: file for name, file in maps.items() if file is not None}
-        self._older = names[_MOST_MAPS:]
+        self.older = names[_MOST_MAPS:]
         files = self._maps.values()
-        self._files = tuple(file for file in files if len(file) >= INDEX_HEADER_SIZE)
-        return self._files
+        self.files = tuple(file for file in files if len(file) >= INDEX_HEADER_SIZE)
+        return self.files
 
     def uncovered(self, start: int, end: int) -> list[tuple[int, int]]:
         """Parts of a range of the log whose keys are in no file.

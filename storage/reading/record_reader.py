@@ -44,7 +44,7 @@ _LONG: Final = Struct(">q")
 _TIMES: Final = Struct(">ii28xi16xq")
 """Size, magic, sysFlag and store time of a record that was born at an IPv4 host."""
 _BORN_V6: Final = 0x10
-_UNUSUAL: Final = 0x30 | REPLACED_FLAG
+UNUSUAL: Final = 0x30 | REPLACED_FLAG
 """Bits of sysFlag of records that are looked at one by one: IPv6 hosts, and replaced ones."""
 if native.compiled is not None:
     native.compiled.bind(MessageExt)
@@ -70,7 +70,8 @@ class RecordReader:
     """Reads single records of a log. Thread-safe; takes no lock."""
 
     def __init__(self, log: FileRow) -> None:
-        self._log = log
+        self.log = log
+        """The files that it reads."""
         self._open_files = log.opened
         self._file_size = log.file_size
         self._crc_of = bulk_crc32()
@@ -84,7 +85,7 @@ class RecordReader:
         for message in self.read_run(unit, key, queue_offset, 1, 0)[0]:
             return message
         position = offset % self._file_size
-        file = self._log.at(offset - position)
+        file = self.log.at(offset - position)
         if file is None or not MIN_RECORD_SIZE <= size <= file.length - position:
             return None
         if size > _USUAL_SIZE and not self._claims(file.view, position, size):
@@ -112,7 +113,7 @@ class RecordReader:
             return self._read_run(units, key, field, queue_offset, count, byte_limit)
         (offset,) = _LONG.unpack_from(units)
         first = offset - offset % self._file_size
-        file = self._open_files.get(first) or self._log.at(first)
+        file = self._open_files.get(first) or self.log.at(first)
         if file is None:
             return [], 0
         found: tuple[list[MessageExt], int] = compiled.read_run(
@@ -125,7 +126,7 @@ class RecordReader:
             queue_offset,
             count,
             byte_limit,
-            _UNUSUAL,
+            UNUSUAL,
         )
         return found
 
@@ -152,7 +153,7 @@ class RecordReader:
                 if messages:
                     break
                 first = offset - offset % self._file_size
-                file = self._open_files.get(first) or self._log.at(first)
+                file = self._open_files.get(first) or self.log.at(first)
                 if file is None:
                     break
                 position, length, mapped, view = offset - first, file.length, file.map, file.view
@@ -187,7 +188,7 @@ class RecordReader:
                 or own_queue_offset != queue_offset
                 or physical_offset != offset
                 or queue_id != wanted_queue_id
-                or sys_flag & _UNUSUAL
+                or sys_flag & UNUSUAL
                 or body_length < 0
                 or properties > end
             ):
@@ -233,14 +234,14 @@ class RecordReader:
             return None
         position = offset % self._file_size
         first = offset - position
-        file = self._open_files.get(first) or self._log.at(first)
+        file = self._open_files.get(first) or self.log.at(first)
         if file is None:
             return None
         limit = min(file.length, log_end - first)
         compiled = native.compiled
         if compiled is not None:
             found: MessageExt | None
-            found = compiled.read_at(file.view, position, limit, offset, _UNUSUAL)
+            found = compiled.read_at(file.view, position, limit, offset, UNUSUAL)
             if found is not None:
                 return found
         return self._look(file, position, limit, offset)
@@ -271,7 +272,7 @@ class RecordReader:
         """
         position = offset % self._file_size
         first = offset - position
-        file = self._open_files.get(first) or self._log.at(first)
+        file = self._open_files.get(first) or self.log.at(first)
         if file is None or not MIN_RECORD_SIZE <= size <= file.length - position:
             return None
         total, magic, sys_flag, timestamp = _TIMES.unpack_from(file.view, position)

@@ -1,7 +1,8 @@
-/* The checksum of bodies: CRC-32 as zlib has it, over bytes that are in the processor's cache anyway.
+/* The checksum of bodies: CRC-32 as zlib has it, over bytes that are in the processor's cache
+ * anyway.
  *
- * Where the processor multiplies polynomials (x86 with PCLMULQDQ), 64 bytes are folded at a time, or
- * 256 where it does so by four (VPCLMULQDQ): Gopal et al., "Fast CRC Computation for Generic
+ * Where the processor multiplies polynomials (x86 with PCLMULQDQ), 64 bytes are folded at a time,
+ * or 256 where it does so by four (VPCLMULQDQ): Gopal et al., "Fast CRC Computation for Generic
  * Polynomials Using PCLMULQDQ Instruction", Intel 2009. The constants for a distance of n bits are
  * x^(n+32) and x^(n-32) modulo the polynomial, bits reversed. Elsewhere eight tables take eight
  * bytes at a time.
@@ -40,7 +41,8 @@ FOLDING static __m128i loaded(const unsigned char *at)
 /* Move 128 bits on by the distance that the two constants stand for. */
 FOLDING static __m128i moved(__m128i bits, __m128i by)
 {
-    return _mm_xor_si128(_mm_clmulepi64_si128(bits, by, 0x00), _mm_clmulepi64_si128(bits, by, 0x11));
+    const __m128i low = _mm_clmulepi64_si128(bits, by, 0x00);
+    return _mm_xor_si128(low, _mm_clmulepi64_si128(bits, by, 0x11));
 }
 
 FOLDING static inline __m128i joined(__m128i before, __m128i behind)
@@ -49,7 +51,7 @@ FOLDING static inline __m128i joined(__m128i before, __m128i behind)
     return _mm_xor_si128(moved(before, by_128), behind);
 }
 
-/* From the last 128 bits and a rest of whole lanes to 32 bits: folding, then Barrett's reduction. */
+/* From the last 128 bits and a rest of whole lanes to 32: folding, then Barrett's reduction. */
 FOLDING static inline uint32_t reduced(__m128i bits, const unsigned char *at, size_t length)
 {
     const __m128i by_128 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
@@ -143,7 +145,8 @@ uint32_t crc32_of(const unsigned char *at, size_t length)
 {
     if (length < FOLDED || !can_fold)
         return sum_by(by_tables, at, length);
-    return sum_by(length >= WIDE + LANE && can_fold_wide ? by_wide_folding : by_folding, at, length);
+    const int is_wide = length >= WIDE + LANE && can_fold_wide;
+    return sum_by(is_wide ? by_wide_folding : by_folding, at, length);
 }
 
 void prepare_crc(void)

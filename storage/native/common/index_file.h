@@ -5,7 +5,7 @@
 enum { HEADER = 40, SLOT = 4, ENTRY = 20 };
 
 /* Places in the header, and in an entry, which begins with the key's hash. */
-enum { FIRST_TIME = 0, LAST_TIME = 8, NEXT_NUMBER = 36 };
+enum { FIRST_TIME = 0, LAST_TIME = 8, LAST_OFFSET = 24, NEXT_NUMBER = 36 };
 enum { OFFSET = 4, SECONDS = 12, PREVIOUS = 16 };
 
 #endif

@@ -1,4 +1,4 @@
-/* Texts: Java's String.hashCode of them, as storage/format/java_hash.py has it, and keys in KEYS. */
+/* Texts: Java's String.hashCode of them, as storage/format/java_hash.py has it; keys in KEYS. */
 #include "text.h"
 
 enum { P1 = 31, P2 = 961, P3 = 29791, P4 = 923521 };

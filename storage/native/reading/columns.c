@@ -2,8 +2,8 @@
  * their properties: the tags' hash for the unit, the keys' hashes for the index. The pure form is
  * storage/columns; a test holds both against each other.
  *
- * The lengths in the records were checked, but whoever writes beside us may have changed them since:
- * nothing is read beyond the record's end.
+ * The lengths in the records were checked, but whoever writes beside us may have changed them
+ * since: nothing is read beyond the record's end.
  */
 #include "text.h"
 
@@ -178,8 +178,8 @@ static int read_properties(Reading *reading, int64_t row, uint32_t topic, Text t
     return 0;
 }
 
-/* Have the processor fetch what will be read of the records to come: the head of one, then, when its
- * lengths are there, its end. */
+/* Have the processor fetch what will be read of the records to come: the head of one, then, when
+ * its lengths are there, its end. */
 static void fetch_ahead(const unsigned char *file, const int64_t *place, const int64_t *size,
                         int64_t row, int64_t count)
 {

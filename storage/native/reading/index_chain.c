@@ -3,21 +3,17 @@
  * only followed within the file, and only backwards.
  */
 #include "index_file.h"
-#include "record.h"
+#include "lookups.h"
+#include "text.h"
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-typedef struct {
-    int64_t slots, entries, begin, end, below, most;
-    int has_below, follow_slots;
-} Question;
 
 /* Append the offsets of one chain, newest first; 0, or -1 with an error set. */
 static int append_hits(const unsigned char *file, int64_t length, const Question *asked,
                        int64_t wanted, PyObject *hits)
 {
-    int64_t first = long_at(file), found = PyList_Size(hits);
-    int64_t known = asked->follow_slots ? asked->entries : int_at(file + 36);
+    int64_t first = long_at(file + FIRST_TIME), found = PyList_Size(hits);
+    int64_t known = asked->follow_slots ? asked->entries : int_at(file + NEXT_NUMBER);
     int64_t count = smaller(known, asked->entries);
     int64_t at = HEADER + SLOT * (wanted % asked->slots);
     if (at + SLOT > length)
@@ -30,8 +26,8 @@ static int append_hits(const unsigned char *file, int64_t length, const Question
         if (number > count || at + ENTRY > length)
             return 0;
         const unsigned char *entry = file + at;
-        int64_t offset = long_at(entry + 4), seconds = int_at(entry + 12), when;
-        int64_t previous = int_at(entry + 16);
+        int64_t offset = long_at(entry + OFFSET), seconds = int_at(entry + SECONDS), when;
+        int64_t previous = int_at(entry + PREVIOUS);
         if (seconds < 0)
             return 0;
         int beyond = __builtin_add_overflow(first, seconds * 1000, &when);
@@ -54,8 +50,7 @@ static int append_hits(const unsigned char *file, int64_t length, const Question
     return 0;
 }
 
-/* The hash of a topic's key, -1 for text that is no UTF-8. */
-static int64_t hash_of(PyObject *topic, PyObject *key)
+int64_t hash_of(PyObject *topic, PyObject *key)
 {
     Py_ssize_t length, key_length;
     const char *text = text_of(topic, &length), *key_text = text_of(key, &key_length);
@@ -74,7 +69,8 @@ static int look_into(PyObject *map, const Question *asked, int64_t wanted, PyObj
     int goes_on = 1;
     if (file.len >= HEADER) {
         const unsigned char *at = file.buf;
-        int64_t first = long_at(at), last = long_at(at + 8), begin = asked->begin, end = asked->end;
+        int64_t first = long_at(at + FIRST_TIME), last = long_at(at + LAST_TIME);
+        int64_t begin = asked->begin, end = asked->end;
         goes_on = first >= begin;
         if ((begin < first && end > last) || (first <= begin && begin <= last)
             || (first <= end && end <= last))
@@ -84,10 +80,20 @@ static int look_into(PyObject *map, const Question *asked, int64_t wanted, PyObj
     return goes_on;
 }
 
+int search_files(PyObject *files, const Question *asked, int64_t wanted, PyObject *hits)
+{
+    int goes_on = 1;
+    for (Py_ssize_t i = 0;
+         goes_on > 0 && i < PyTuple_Size(files) && PyList_Size(hits) < asked->most; i++)
+        goes_on = look_into(PyTuple_GetItem(files, i), asked, wanted, hits);
+    return goes_on;
+}
+
 PyDoc_STRVAR(search_doc,
-             "search_index(files, slots, entries, topic, key, begin, end, below, follow_slots, most,"
-             " hits)\n\nAppend what index files, newest first, have of a topic's key; tells whether"
-             " older files may have more,\nNone for text that is no UTF-8.");
+             "search_index(files, slots, entries, topic, key, begin, end, below, follow_slots,"
+             " most, hits)\n\n"
+             "Append what index files, newest first, have of a topic's key; tells whether older\n"
+             "files may have more, None for text that is no UTF-8.");
 static PyObject *search_index(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
@@ -111,10 +117,7 @@ static PyObject *search_index(PyObject *module, PyObject *const *args, Py_ssize_
     int64_t wanted = hash_of(args[3], args[4]);
     if (wanted < 0)
         Py_RETURN_NONE;
-    int goes_on = 1;
-    for (Py_ssize_t i = 0; goes_on > 0 && i < PyTuple_Size(files) && PyList_Size(hits) < asked.most;
-         i++)
-        goes_on = look_into(PyTuple_GetItem(files, i), &asked, wanted, hits);
+    int goes_on = search_files(files, &asked, wanted, hits);
     return goes_on < 0 ? NULL : PyBool_FromLong(goes_on);
 }
 

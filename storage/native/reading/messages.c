@@ -2,7 +2,7 @@
  * read_run and look of storage/reading/record_reader.py; a test holds both against each other.
  * Nothing here knows more of the format than those do.
  */
-#include "native.h"
+#include "lookups.h"
 #include "structmember.h"
 
 /* Slots of a MessageExt, in the order of NAMES. */
@@ -57,7 +57,8 @@ static int find_slots(PyTypeObject *type)
             break; /* object itself */
         for (; member != NULL && member->name != NULL; member++)
             for (int slot = 0; slot < SLOTS; slot++)
-                if (!offsets[slot] && member->type == T_OBJECT_EX && !strcmp(member->name, NAMES[slot]))
+                if (!offsets[slot] && member->type == T_OBJECT_EX
+                    && !strcmp(member->name, NAMES[slot]))
                     offsets[slot] = member->offset;
     }
     for (int slot = 0; slot < SLOTS; slot++)
@@ -68,7 +69,8 @@ static int find_slots(PyTypeObject *type)
     return 0;
 }
 
-PyDoc_STRVAR(bind_doc, "bind(message_class)\n\nSay what messages are made of; once, before read_run.");
+PyDoc_STRVAR(bind_doc, "bind(message_class)\n\n"
+                       "Say what messages are made of; once, before read_run.");
 static PyObject *bind(PyObject *module, PyObject *type)
 {
     (void)module;
@@ -317,7 +319,8 @@ static PyObject *read_run(PyObject *module, PyObject *const *args, Py_ssize_t gi
 }
 
 PyDoc_STRVAR(read_bodies_doc,
-             "read_bodies(units, log, first, field, queue_id, queue_offset, byte_limit, unusual)\n\n"
+             "read_bodies(units, log, first, field, queue_id, queue_offset, byte_limit, unusual)\n"
+             "\n"
              "Bodies of the units whose records lie in the log file that begins at ``first``, as\n"
              "ColumnReader reads them; and as int64 store times, log offsets, sizes and flags, as\n"
              "many of each as there are units. None if any of them is unusual.");
@@ -370,6 +373,35 @@ static PyObject *read_bodies(PyObject *module, PyObject *const *args, Py_ssize_t
     Py_RETURN_NONE;
 }
 
+PyObject *message_at(const Py_buffer *log, int64_t position, int64_t limit, int64_t offset,
+                     int32_t unusual)
+{
+    if (message_type == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "bind comes first");
+        return NULL;
+    }
+    if (limit > log->len || position < 0 || position > limit - LEAST)
+        return NULL;
+    const unsigned char *record = (const unsigned char *)log->buf + position;
+    fetch(record, limit - position < BLINDLY ? (int32_t)(limit - position) : BLINDLY);
+    int32_t size = int_at(record), body_length = int_at(record + 84);
+    if (size < LEAST || size > MOST || size > limit - position || int_at(record + 4) != MAGIC_V1
+        || long_at(record + 28) != offset || (int_at(record + 36) & unusual) || body_length < 0
+        || body_length > size - LEAST)
+        return NULL;
+    const unsigned char *field = record + HEAD + body_length;
+    int32_t length = *field, rest = size - LEAST - body_length - length;
+    const unsigned char *properties = field + 1 + length + 2;
+    if (length >= 128 || rest < 0 || (int32_t)big(properties - 2, 2) != rest
+        || rest > LONGEST_PROPERTIES || (body_length && !has_sum(record, body_length)))
+        return NULL;
+    PyObject *topic = topic_at(field + 1, length), *message = NULL;
+    if (topic != NULL)
+        message = message_of(record, size, topic, body_length, properties);
+    Py_XDECREF(topic);
+    return message;
+}
+
 PyDoc_STRVAR(read_at_doc,
              "read_at(log, position, limit, offset, unusual)\n\n"
              "The message whose record begins at ``position`` of a log file and ends at ``limit``\n"
@@ -381,38 +413,13 @@ static PyObject *read_at(PyObject *module, PyObject *const *args, Py_ssize_t cou
     (void)module;
     if (!are_arguments(count, 5))
         return NULL;
-    int64_t position = PyLong_AsLongLong(args[1]), limit = PyLong_AsLongLong(args[2]), offset = PyLong_AsLongLong(args[3]);
-    int32_t unusual = (int32_t)PyLong_AsLongLong(args[4]);
+    int64_t position = PyLong_AsLongLong(args[1]), limit = PyLong_AsLongLong(args[2]);
+    int64_t offset = PyLong_AsLongLong(args[3]), unusual = PyLong_AsLongLong(args[4]);
     if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &log, PyBUF_SIMPLE) < 0)
         return NULL;
-    PyObject *message = NULL, *topic;
-    if (message_type == NULL)
-        PyErr_SetString(PyExc_RuntimeError, "bind comes first");
-    else if (limit <= log.len && position >= 0 && position <= limit - LEAST) {
-        const unsigned char *record = (const unsigned char *)log.buf + position;
-        fetch(record, limit - position < BLINDLY ? (int32_t)(limit - position) : BLINDLY);
-        int32_t size = int_at(record);
-        int32_t body_length = int_at(record + 84);
-        int fits = size >= LEAST && size <= MOST && size <= limit - position
-                   && int_at(record + 4) == MAGIC_V1 && long_at(record + 28) == offset
-                   && !(int_at(record + 36) & unusual) && body_length >= 0
-                   && body_length <= size - LEAST;
-        if (fits) {
-            const unsigned char *field = record + HEAD + body_length;
-            int32_t length = *field, rest = size - LEAST - body_length - length;
-            const unsigned char *properties = field + 1 + length + 2;
-            if (length < 128 && rest >= 0 && (int32_t)big(properties - 2, 2) == rest && rest < 32768
-                && (!body_length || has_sum(record, body_length))
-                && (topic = topic_at(field + 1, length)) != NULL) {
-                message = message_of(record, size, topic, body_length, properties);
-                Py_DECREF(topic);
-            }
-        }
-    }
+    PyObject *message = message_at(&log, position, limit, offset, (int32_t)unusual);
     PyBuffer_Release(&log);
-    if (message == NULL && !PyErr_Occurred())
-        Py_RETURN_NONE;
-    return message;
+    return message == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : message;
 }
 
 PyMethodDef message_functions[] = {

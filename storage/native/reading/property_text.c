@@ -1,8 +1,9 @@
 /* Property bytes into a dict. The pure form is parse_properties of storage/format/properties.py; a
  * test holds both against each other.
  *
- * A store has few names of properties, and some of them always the same value (WAIT, TAGS, CLUSTER).
- * So a name that was seen is found again by its bytes, together with the last value it had.
+ * A store has few names of properties, and some of them always the same value (WAIT, TAGS,
+ * CLUSTER). So a name that was seen is found again by its bytes, together with the last value it
+ * had.
  */
 #include "native.h"
 

@@ -1,10 +1,10 @@
-/* Whether records lie one behind the other, as far as they are plain: version 1, IPv4 hosts, a body.
- * The pure form is the loop of scan_records in storage/format/check.py; whatever is unusual or wrong
- * is left to it.
+/* Whether records lie one behind the other, as far as they are plain: version 1, IPv4 hosts, a
+ * body. The pure form is the loop of scan_records in storage/format/check.py; whatever is unusual
+ * or wrong is left to it.
  */
 #include "native.h"
 
-/* The size of the plain record at ``at``, of which ``left`` bytes can be read; 0 if there is none. */
+/* The size of the plain record at ``at``, of which ``left`` bytes can be read; 0 if it is none. */
 static int64_t plain_size(const unsigned char *at, int64_t left, int check_crc)
 {
     if (left < LEAST || int_at(at + 4) != MAGIC_V1 || int_at(at + 36) & V6_BITS)
@@ -24,8 +24,8 @@ static int64_t plain_size(const unsigned char *at, int64_t left, int check_crc)
 
 PyDoc_STRVAR(scan_doc,
              "scan_plain(buffer, position, limit, most, check_crc)\n\n"
-             "Sizes, 8 bytes each, of the plain records at ``position``, at most ``most``, and where\n"
-             "they end.");
+             "Sizes, 8 bytes each, of the plain records at ``position``, at most ``most``, and\n"
+             "where they end.");
 static PyObject *scan_plain(PyObject *module, PyObject *args)
 {
     Py_buffer buffer;

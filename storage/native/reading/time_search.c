@@ -16,7 +16,7 @@ static void close_file(LogFile *file)
     file->first = -1;
 }
 
-/* Have ``file`` be the one that begins at ``first``: 1, 0 if it is missing, -1 with an error set. */
+/* Have ``file`` be the one that begins at ``first``: 1, 0 if it is gone, -1 with an error set. */
 static int open_file(LogFile *file, int64_t first, PyObject *at)
 {
     if (file->first == first)
@@ -67,8 +67,9 @@ static PyObject *halve(PyObject *module, PyObject *const *args, Py_ssize_t count
     (void)module;
     if (!are_arguments(count, 7))
         return NULL;
-    int64_t low = PyLong_AsLongLong(args[1]), high = PyLong_AsLongLong(args[2]), log_min = PyLong_AsLongLong(args[3]);
-    int64_t timestamp = PyLong_AsLongLong(args[4]), file_size = PyLong_AsLongLong(args[5]);
+    int64_t low = PyLong_AsLongLong(args[1]), high = PyLong_AsLongLong(args[2]);
+    int64_t log_min = PyLong_AsLongLong(args[3]), timestamp = PyLong_AsLongLong(args[4]);
+    int64_t file_size = PyLong_AsLongLong(args[5]);
     PyObject *at = args[6];
     if (PyErr_Occurred() || PyObject_GetBuffer(args[0], &units, PyBUF_SIMPLE) < 0)
         return NULL;

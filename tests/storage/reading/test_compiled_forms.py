@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
@@ -20,10 +22,12 @@ from storage.format.properties import parse_properties_pure
 from storage.format.unit import CQ_STORE_UNIT
 from storage.model import MessageExt
 from storage.reading.columns import ColumnBatch
-from storage.reading.record_reader import _UNUSUAL as UNUSUAL, QueueKey
+from storage.reading.past import PastBounds
+from storage.reading.query import _usual as find_usual, query_message
+from storage.reading.record_reader import UNUSUAL, QueueKey
 from storage.readonly import StoreView
 from tests.support.compiled import compiled, needs_compiled
-from tests.support.hand_made import TINY, HandMade
+from tests.support.hand_made import START_MS, TINY, HandMade
 
 ROOT = Path(__file__).parents[3]
 CONFIG = TINY.with_(mapped_file_size_consume_queue=2000, mapped_file_size_commit_log=4096)
@@ -61,7 +65,9 @@ def test_properties_are_parsed_alike(data: bytes) -> None:
     assert compiled.parse_properties(data) == parse_properties_pure(data)
 
 
-MESSAGES = st.lists(
+Sent = tuple[str, int, bytes, str | None, int]
+"""Topic, queue id, body, tag, version."""
+MESSAGES: st.SearchStrategy[list[Sent]] = st.lists(
     st.tuples(
         st.sampled_from(["T", "topic-" + "x" * 120, "na\u00efve"]),
         st.integers(0, 1),
@@ -72,31 +78,41 @@ MESSAGES = st.lists(
     min_size=1,
     max_size=30,
 )
-
-
 DAMAGE = st.lists(st.tuples(st.integers(0, 8000), st.integers(0, 255)), max_size=3)
 in_one_folder = settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
-def damaged_store(
-    root: Path,
-    messages: list[tuple[str, int, bytes, str | None, int]],
-    damage: list[tuple[int, int]],
-) -> HandMade:
+def damaged_store(root: Path, messages: list[Sent], damage: list[tuple[int, int]]) -> HandMade:
+    """Two keys each; then single bytes of the log have other values, given as place and value."""
     made = HandMade(CONFIG)
     for topic, queue_id, body, tags, version in messages:
-        made.put(topic, queue_id, body, tags=tags, version=version)
+        keys = ("all", f"key-{len(body) % 3}")
+        made.put(topic, queue_id, body, tags=tags, keys=keys, version=version)
     made.write(root)
-    files = sorted((root / "commitlog").iterdir())
     for place, value in damage:
-        number, at = divmod(place, 4096)
-        if number < len(files):
-            with files[number].open("r+b") as file:
-                file.seek(at)
-                file.write(bytes((value,)))
+        number, at = divmod(place, CONFIG.mapped_file_size_commit_log)
+        put_byte(sorted((root / "commitlog").iterdir())[number : number + 1], at, value)
     return made
+
+
+def put_byte(files: list[Path], place: int, value: int) -> None:
+    for path in files:
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(bytes((value,)))
+
+
+@contextmanager
+def damaged_view(
+    folders: pytest.TempPathFactory, messages: list[Sent], damage: list[tuple[int, int]]
+) -> Iterator[tuple[StoreView, HandMade]]:
+    """A view of such a store in a folder of its own."""
+    root = folders.mktemp("compiled") / "store"
+    made = damaged_store(root, messages, damage)
+    with StoreView.open(root, CONFIG) as view:
+        yield view, made
 
 
 @needs_compiled
@@ -109,16 +125,14 @@ def damaged_store(
     byte_limit=st.integers(0, 4000),
 )
 def test_runs_of_records_are_read_alike(
-    messages: list[tuple[str, int, bytes, str | None, int]],
+    messages: list[Sent],
     damage: list[tuple[int, int]],
     start: int,
     count: int,
     byte_limit: int,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    root = tmp_path_factory.mktemp("compiled") / "store"
-    made = damaged_store(root, messages, damage)
-    with StoreView.open(root, CONFIG) as view:
+    with damaged_view(tmp_path_factory, messages, damage) as (view, made):
         for topic, queue_id in {(m.topic, m.queue_id) for m in made.messages}:
             behind = view.max_offset_in_queue(topic, queue_id)
             data = view.unit_bytes(topic, queue_id, min(start, behind), behind)
@@ -135,14 +149,12 @@ def test_runs_of_records_are_read_alike(
 @in_one_folder
 @given(messages=MESSAGES, damage=DAMAGE, cut=st.integers(0, 300))
 def test_single_records_are_read_alike(
-    messages: list[tuple[str, int, bytes, str | None, int]],
+    messages: list[Sent],
     damage: list[tuple[int, int]],
     cut: int,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    root = tmp_path_factory.mktemp("compiled") / "store"
-    made = damaged_store(root, messages, damage)
-    with StoreView.open(root, CONFIG) as view:
+    with damaged_view(tmp_path_factory, messages, damage) as (view, made):
         reader = view._records
         for message, (*_, version) in zip(made.messages, messages, strict=True):
             offset = message.commitlog_offset
@@ -177,16 +189,14 @@ OF_ONE_QUEUE = st.lists(
     max_bytes=st.sampled_from((1, 300, 1500, 3000, 1 << 20)),
 )
 def test_columns_are_read_alike(
-    messages: list[tuple[str, int, bytes, str | None, int]],
+    messages: list[Sent],
     damage: list[tuple[int, int]],
     start: int,
     count: int,
     max_bytes: int,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    root = tmp_path_factory.mktemp("compiled") / "store"
-    made = damaged_store(root, messages, damage)
-    with StoreView.open(root, CONFIG) as view:
+    with damaged_view(tmp_path_factory, messages, damage) as (view, made):
         for queue in {(m.topic, m.queue_id) for m in made.messages}:
             found = columns(view.read_column(*queue, start, count, max_bytes))
             with pytest.MonkeyPatch.context() as patch:
@@ -207,6 +217,63 @@ def test_a_record_that_knows_another_place_is_in_no_column(
     with StoreView.open(tmp_path / "store", CONFIG) as view:
         found = view.read_column("T", 0, 0, 30)
         assert list(found.queue_offsets) == [*range(20), *range(21, 30)]
+
+
+@needs_compiled
+@in_one_folder
+@given(
+    messages=MESSAGES,
+    damage=st.lists(st.tuples(st.integers(0, 8000), st.integers(0, 255)), max_size=1),
+    index_damage=st.none() | st.tuples(st.integers(0, 900), st.integers(0, 255)),
+    seconds=st.integers(0, 32),
+    times=st.tuples(st.integers(-1, 20), st.integers(10, 40)),
+    most=st.integers(0, 70),
+)
+def test_messages_of_a_key_are_found_alike(
+    messages: list[Sent],
+    damage: list[tuple[int, int]],
+    index_damage: tuple[int, int] | None,
+    seconds: int,
+    times: tuple[int, int],
+    most: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Up to some moment; all files are mapped, as they are after a while."""
+    with damaged_view(tmp_path_factory, messages, damage) as (view, made):
+        index_files = sorted((view.root / "index").iterdir())
+        if index_damage is not None:
+            put_byte(index_files[-1:], *index_damage)
+        then = PastBounds(view, START_MS + seconds * 1000)
+        sources = view._key_sources._replace(bounds=then, follow_slots=True)
+        begin, end = (START_MS + time * 1000 for time in times)
+        view.query_message("T", "all")
+        for stored in made.messages:
+            view.look_message_by_offset(stored.commitlog_offset)
+        is_full = 2 * len(messages) % (CONFIG.max_index_num - 1) == 0
+        plain = not damage and index_damage is None and all(row[4] == 1 for row in messages)
+        for topic in {stored.topic for stored in made.messages}:
+            for key in ("all", "key-1", "none", "\ud800"):
+                asked = (topic, key, most, begin, end)
+                found = find_usual(sources, view._files.log, *asked)
+                assert found is not None or is_full or not plain or key == "\ud800"
+                if found is not None:
+                    with pytest.MonkeyPatch.context() as patch:
+                        patch.setattr(native, "compiled", None)
+                        pure = query_message(sources, view._records, *asked)
+                    assert found[1:] == pure[1:]
+                    assert [values(one) for one in found[0]] == [values(one) for one in pure[0]]
+
+
+@needs_compiled
+def test_what_is_no_store_is_refused() -> None:
+    no_files: dict[int, object] = {}
+    asked = ("T", "k", 0, 1, 1, 1, no_files, 4096, 1, UNUSUAL)
+    assert compiled.query_key((), 7, 40, *asked) is None
+    for files, slots in (([], 7), ((), 0), ((), 1 << 31)):
+        with pytest.raises(ValueError, match="no files"):
+            compiled.query_key(files, slots, 40, *asked)
+    with pytest.raises(TypeError, match="13 arguments"):
+        compiled.query_key((), 7, 40)
 
 
 def columns(batch: ColumnBatch) -> list[object]:

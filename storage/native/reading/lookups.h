@@ -1,0 +1,24 @@
+/* Looking for one thing: what the files that do so have of each other. */
+#ifndef RMQCTL_LOOKUPS_H
+#define RMQCTL_LOOKUPS_H
+#include "native.h"
+
+/* A question to index files: how these are laid out, times in ms, both included. */
+typedef struct {
+    int64_t slots, entries, begin, end, below, most;
+    int has_below, follow_slots;
+} Question;
+
+/* The hash of a topic's key, -1 for text that is no UTF-8. */
+int64_t hash_of(PyObject *topic, PyObject *key);
+
+/* Append the log offsets of a tuple of files to a list, newest first: 1 if older files may have
+ * more, 0 if not, -1 with an error set. */
+int search_files(PyObject *files, const Question *asked, int64_t wanted, PyObject *hits);
+
+/* The message of ``offset``, whose record begins at ``position`` of a log file and ends at
+ * ``limit`` or before; NULL without an error if it is none of the usual ones. */
+PyObject *message_at(const Py_buffer *log, int64_t position, int64_t limit, int64_t offset,
+                     int32_t unusual);
+
+#endif
