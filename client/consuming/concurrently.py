@@ -28,7 +28,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.port.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
-from broker.retrying.failure_reason import failure_properties
 from client.timing import seconds_of
 from storage.model import (
     PROPERTY_CONSUME_START_TIMESTAMP,
@@ -38,6 +37,7 @@ from storage.model import (
 )
 
 from .consume_hooks import call_after, call_before, return_type
+from .giving_back import Failed, GivingBack, Owed
 from .listener import (
     ACK_ALL,
     ConsumeConcurrentlyContext,
@@ -110,6 +110,13 @@ class ConsumeMessageConcurrentlyService:
             self._remove,
         )
         self._unsettled: deque[Pulled] = deque()
+        self._giving_back = GivingBack(
+            consumer,
+            self._later,
+            remove=self._remove,
+            again_later=self._submit_later,
+            count_failed=lambda queue, failed, times: self._count(queue, 0, 0, failed, times),
+        )
 
     def start(self) -> None:
         """See ConsumeService.start.
@@ -132,6 +139,7 @@ class ConsumeMessageConcurrentlyService:
         self._later.shutdown()
         if not self.pool.shutdown(await_ms):
             logger.info("a listener still runs: group=%s", self._consumer.group)
+            self._giving_back.give_all_noted()
         self._cleaning.shutdown()
         self._timer.shutdown()
         self._settle_all()
@@ -169,9 +177,12 @@ class ConsumeMessageConcurrentlyService:
         """Consume requests of a pull until none is left to begin, in this thread."""
         share = Share(pulled)
         pulled.process_queue.finished.append(share)
+        owed = Owed(pulled.process_queue, pulled.queue, share.given)
         try:
-            self._run(pulled.requests, pulled.process_queue, pulled.queue, share.requests)
+            self._run(pulled.requests, owed, share.requests)
         finally:
+            if owed.calls:
+                self._giving_back.give_noted(owed)
             share.ended = True
         self._unsettled.append(pulled)
         if len(self._unsettled) > _MAX_UNSETTLED:
@@ -180,8 +191,7 @@ class ConsumeMessageConcurrentlyService:
     def _run(
         self,
         requests: Iterable[Messages],
-        process_queue: ProcessQueue,
-        queue: MessageQueue,
+        owed: Owed,
         finished: list[Messages],
         watched: WatchedRequest | None = None,
     ) -> None:
@@ -192,6 +202,7 @@ class ConsumeMessageConcurrentlyService:
         each message.
         """
         consumer, pool, listen, seconds = self._consumer, self.pool, self._listen, self._seconds
+        process_queue, queue = owed.process_queue, owed.queue
         retried = queue.topic == self._retry_topic
         config, hooks = consumer.config, consumer.consume_hooks
         watch = special = False
@@ -238,7 +249,21 @@ class ConsumeMessageConcurrentlyService:
             ):
                 finished.append(messages)
                 continue
+            level = context.delay_level_when_next_consume
+            if (
+                (status is _LATER or status is None)
+                and type(level) is int  # what else there may be fails alone
+                and self._clustering
+                and seconds() < next_ms
+                and not (process_queue.dropped or pool.stopped)
+            ):
+                self._log_failure(status, error, queue)
+                failure = self._giving_back.failure(error, str(status))
+                self._giving_back.note(owed, messages, level, failure)
+                continue
             look = True
+            if owed.calls:
+                self._giving_back.give_noted(owed)
             took = self._now_ms() - started
             if (
                 status is _SUCCESS
@@ -254,7 +279,7 @@ class ConsumeMessageConcurrentlyService:
 
     def _watch(self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         def consume(request: WatchedRequest) -> None:
-            self._run((messages,), process_queue, queue, [], request)
+            self._run((messages,), Owed(process_queue, queue, []), [], request)
 
         request = WatchedRequest(messages, process_queue, queue)
         self._timer.run(request, self._consumer.config.resend_after_if_still_un_ack_ms, consume)
@@ -309,41 +334,23 @@ class ConsumeMessageConcurrentlyService:
             ok = max(0, min(context.ack_index, len(messages) - 1) + 1)
         self._count(queue, call.took, ok, len(messages) - ok)
         failed = [message for message in messages[ok:] if message.queue_offset not in resent]
-        kept: tuple[MessageExt, ...] = ()
+        kept: Sequence[MessageExt] = ()
         if not self._clustering:
             for message in failed:
                 logger.warning("BROADCASTING, consuming failed, dropped: %r", message)
         elif failed:
             answer = f"ack_index={context.ack_index}" if status is _SUCCESS else str(status)
-            failure = self._failure(call.error, answer)
+            failure = self._giving_back.failure(call.error, answer)
             level = context.delay_level_when_next_consume
-            kept = tuple(m for m in failed if not self._sent_back(m, level, queue, failure))
-        if kept:
-            for message in kept:
-                message.reconsume_times += 1
-            self._submit_later(kept, process_queue, queue)
+            kept = self._giving_back.give(
+                Failed(tuple(failed), level, failure), process_queue, queue
+            )
         self._remove([m for m in messages if m not in kept], process_queue, queue)
 
     # -- giving back
 
-    def _failure(self, error: BaseException | None, answer: str) -> dict[str, str]:
-        consumer = self._consumer
-        if not consumer.config.record_failure_reason:
-            return {}
-        return failure_properties(error, consumer.client_id, consumer.clock.now_ms(), answer=answer)
-
-    def _sent_back(
-        self, message: MessageExt, delay_level: int, queue: MessageQueue, failure: dict[str, str]
-    ) -> bool:
-        try:
-            self._consumer.send_message_back(message, delay_level, queue, failure)
-        except Exception:
-            logger.exception("a message can not be sent back, again in 5 s: %r", message)
-            return False
-        return True
-
     def _give_back_late(self, queue: MessageQueue, message: MessageExt) -> None:
-        failure = self._failure(None, _TOO_LONG)
+        failure = self._giving_back.failure(None, _TOO_LONG)
         self._consumer.send_message_back(message, EXPIRED_DELAY_LEVEL, queue, failure)
 
     def clean_expire_msg(self) -> None:
@@ -373,10 +380,10 @@ class ConsumeMessageConcurrentlyService:
                 share = finished.popleft()
                 if not share.ended:
                     finished.append(share)  # its thread goes on
-                messages, count = share.take()
+                messages, count, ok = share.take()
                 if messages:
                     self._note_removed(messages, process_queue, queue)
-                    done += len(messages)
+                    done += ok
                     requests += count
         if requests:
             self._count(queue, 0, done, times=requests)
@@ -411,7 +418,7 @@ class ConsumeMessageConcurrentlyService:
         if ok:
             stats.consume_ok_tps.add_value(key, ok, times)
         if failed:
-            stats.consume_failed_tps.add_value(key, failed)
+            stats.consume_failed_tps.add_value(key, failed, times)
 
     def _key(self, queue: MessageQueue) -> str:
         return f"{queue.topic}@{self._consumer.group}"

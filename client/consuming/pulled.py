@@ -8,7 +8,7 @@ that is finished, and a pull that one thread has finished alone leaves it as a w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from operator import length_hint
 from typing import TYPE_CHECKING
@@ -64,24 +64,36 @@ class Pulled:
 class Share:
     """What one thread has finished of a pull, and nobody has removed yet.
 
-    ``requests`` is appended to by that thread, and taken from under ``ProcessQueue.settling``.
-    ``ended`` says that the thread is done with the pull.
+    ``requests`` succeeded, ``given`` failed and were given back. Both are appended to by that
+    thread, and taken from under ``ProcessQueue.settling``. ``ended`` says that the thread is done
+    with the pull.
     """
 
-    __slots__ = ("_pulled", "ended", "requests")
+    __slots__ = ("_pulled", "ended", "given", "requests")
 
     def __init__(self, pulled: Pulled) -> None:
         self._pulled = pulled
         self.requests: list[Messages] = []
+        self.given: list[Messages] = []
         self.ended = False
 
-    def take(self) -> tuple[Sequence[MessageExt], int]:
-        """Take what is finished, and how many requests it was; all of a pull is what was put."""
-        requests = self.requests
-        count = len(requests)
-        if count == self._pulled.count:
+    def take(self) -> tuple[Sequence[MessageExt], int, int]:
+        """Take what is finished; how many requests succeeded, and how many messages those had.
+
+        All of a pull is what was put.
+        """
+        requests, given = self.requests, self.given
+        count, failed = len(requests), len(given)
+        if failed:
+            done = [*requests[:count], *given[:failed]]
+            del given[:failed]
+        elif count == self._pulled.count:
             requests.clear()
-            return self._pulled.messages, count
-        done: Iterable[Messages] = requests[:count]
+            return self._pulled.messages, count, len(self._pulled.messages)
+        else:
+            done = requests[:count]
         del requests[:count]
-        return list(chain.from_iterable(done)), count
+        ok = sum(map(len, done[:count]))
+        if len(done) == self._pulled.count:
+            return self._pulled.messages, count, ok
+        return list(chain.from_iterable(done)), count, ok

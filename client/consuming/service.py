@@ -8,7 +8,7 @@ tested without a running client.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from storage.model import PROPERTY_RETRY_TOPIC, MessageExt, MessageQueue
 
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 
 MAX_THREAD_NAME: Final = 100
 """Characters of a group that go into the names of its threads."""
+
+
+class Returned(NamedTuple):
+    """A message to give back, when it is to come again (see ConsumeConcurrentlyContext), and why
+    (broker.retrying.failure_reason)."""
+
+    message: MessageExt
+    delay_level: int
+    failure: Mapping[str, str]
 
 
 class ConsumerContext(Protocol):
@@ -86,6 +95,12 @@ class ConsumerContext(Protocol):
 
         Raises RocketMQError if neither its broker nor an ordinary send would take it.
         """
+        ...
+
+    def send_messages_back(
+        self, returned: Sequence[Returned], queue: MessageQueue
+    ) -> Sequence[Exception | None]:
+        """Give messages of a queue back; for each None, or what ``send_message_back`` raises."""
         ...
 
     def send_orderly_to_retry(self, message: MessageExt, failure: Mapping[str, str]) -> None:

@@ -9,11 +9,11 @@ from client.runtime.service_state import ServiceState
 from client.subscribing.consumer import Consumer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from broker.port.members import ConsumeDirectlyResult, MessageModel, SubscriptionData
     from client.consuming.process_queue import ProcessQueue
-    from client.consuming.service import ConsumeService
+    from client.consuming.service import ConsumeService, Returned
     from client.runtime.pull_service import PullRequest
     from client.runtime.stats import ConsumerStatsManager
     from client.timing import Clock, Scheduler
@@ -152,6 +152,13 @@ class PushConsumerInner(Consumer):
         """See ConsumerContext."""
         limit = self._config.max_reconsume_times
         self.send_back.send_message_back(message, delay_level, queue, limit, failure)
+
+    def send_messages_back(
+        self, returned: Sequence[Returned], queue: MessageQueue
+    ) -> Sequence[Exception | None]:
+        """See ConsumerContext."""
+        limit = self._config.max_reconsume_times
+        return self.send_back.send_messages_back(returned, queue, limit)
 
     def send_orderly_to_retry(self, message: MessageExt, failure: Mapping[str, str]) -> None:
         """See ConsumerContext."""

@@ -8,11 +8,12 @@ takes it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError
 from broker.port.retrying import SendBackRequest
+from client.consuming.service import Returned
 from client.errors import UNANSWERED, ClientError
 from client.subscribing.consumer_config import (
     MAX_RECONSUME_TIMES_CONCURRENTLY,
@@ -53,24 +54,62 @@ class SendBack:
         failure: Mapping[str, str],
     ) -> None:
         """Give a message back; see ConsumerContext. ``max_reconsume_times`` -1: 16."""
+        returned = Returned(message, delay_level, failure)
+        (error,) = self.send_messages_back((returned,), queue, max_reconsume_times)
+        if error is not None:
+            raise error
+
+    def send_messages_back(
+        self, returned: Sequence[Returned], queue: MessageQueue, max_reconsume_times: int
+    ) -> list[Exception | None]:
+        """Give messages back; see ConsumerContext. ``max_reconsume_times`` -1: 16."""
         if max_reconsume_times == -1:
             max_reconsume_times = MAX_RECONSUME_TIMES_CONCURRENTLY
-        request = SendBackRequest(
-            self._group,
-            message.topic,
-            message.commitlog_offset,
-            message.msg_id,
-            delay_level,
-            max_reconsume_times,
-            failure,
-        )
+        requests = [
+            SendBackRequest(
+                self._group,
+                message.topic,
+                message.commitlog_offset,
+                message.msg_id,
+                delay_level,
+                max_reconsume_times,
+                failure,
+            )
+            for message, delay_level, failure in returned
+        ]
+        refusals = self._ask(requests, queue)
+        return [
+            None if refusal is None else self._the_other_way(one, max_reconsume_times, refusal)
+            for one, refusal in zip(returned, refusals, strict=True)
+        ]
+
+    def _ask(
+        self, requests: Sequence[SendBackRequest], queue: MessageQueue
+    ) -> Sequence[Exception | None]:
+        """Have the broker of the queue take messages; gives for each why it does not."""
         try:
-            self._instance.routes.broker(queue.broker_name).send_message_back(request)
+            broker = self._instance.routes.broker(queue.broker_name)
+            if len(requests) > 1:
+                return broker.send_messages_back(requests)
+            for request in requests:
+                broker.send_message_back(request)
         except (*UNANSWERED, ClientError, BrokerError) as error:
-            logger.warning("a message is sent back the other way: %r: %s", message, error)
-            again = self._retry(message, max_reconsume_times, failure)
-            again.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
+            return [error] * len(requests)
+        return [None] * len(requests)
+
+    def _the_other_way(
+        self, returned: Returned, max_reconsume_times: int, refusal: Exception
+    ) -> Exception | None:
+        """Send a message anew, as its broker does not take it; gives what hinders that, too."""
+        message = returned.message
+        logger.warning("a message is sent back the other way: %r: %s", message, refusal)
+        again = self._retry(message, max_reconsume_times, returned.failure)
+        again.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
+        try:
             self._instance.inner_producer().send(again)
+        except Exception as error:  # noqa: BLE001 - an answer like any other
+            return error
+        return None
 
     def send_orderly_to_retry(
         self, message: MessageExt, max_reconsume_times: int, failure: Mapping[str, str]

@@ -161,10 +161,27 @@ def test_what_a_thread_has_finished_is_seen_before_it_ends() -> None:
     messages = pulled(range(1, 5))
     share = shares_of(messages, process_queue)
     share.requests += [(message,) for message in messages[:3]]
-    assert share.take() == (messages[:3], 3)
-    assert share.take() == ([], 0)
+    assert share.take() == (messages[:3], 3, 3)
+    assert share.take() == ([], 0, 0)
     share.requests.append((messages[3],))
-    assert share.take() == (messages[3:], 1)
+    assert share.take() == (messages[3:], 1, 1)
+
+
+def test_what_was_given_back_is_done_with_and_counts_as_no_success() -> None:
+    process_queue = filled(1, 6)
+    messages = tuple(pulled(range(1, 7)))
+    share = shares_of(messages, process_queue)
+    share.requests.append((messages[1],))
+    share.given += [(messages[0],), (messages[2],)]
+    taken, requests, ok = share.take()
+    assert (sorted(m.queue_offset for m in taken), requests, ok) == ([1, 2, 3], 1, 1)
+    assert share.take() == ([], 0, 0)
+    whole = shares_of(messages, process_queue)
+    whole.requests += [(message,) for message in messages[:2]]
+    whole.given += [(message,) for message in messages[2:]]
+    taken, requests, ok = whole.take()
+    assert taken is messages, "as it was put"
+    assert (requests, ok) == (2, 2)
 
 
 def test_the_backlog_is_told_by_the_last_message() -> None:
