@@ -23,10 +23,12 @@ from storage.format.delay import parse_delay_levels
 from storage.format.encode import prepare
 from storage.format.names import COMMITLOG, OURS
 from storage.format.prepared_one import PreparedOne
+from storage.format.prepared_table import PreparedTable
 from storage.format.record import BLANK_SIZE, blank_record
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.sharing.page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
 
+from .append_batch import BatchAppender
 from .append_one import OneAppender
 from .consumequeue import ConsumeQueueTable
 from .index import IndexWriter
@@ -77,6 +79,7 @@ class Appender:
         self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self.keys = PendingKeys(config, page, root / COMMITLOG, self.index)
         self.one = OneAppender(config, page, self.log, self.queues, self.keys)
+        self._batch = BatchAppender(config, page, self.one, self.index, self.keys)
 
     # -- appending ----------------------------------------------------------------------------
 
@@ -94,6 +97,10 @@ class Appender:
             self.get_ready()
         if type(records) is PreparedOne:
             done = self.one.append(records.message, now_ms, records.body_crc)
+            if done is not None:
+                return done
+        elif type(records) is PreparedTable:
+            done = self._batch.append(records, now_ms)
             if done is not None:
                 return done
         elif isinstance(records, LightPut):

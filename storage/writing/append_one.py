@@ -31,6 +31,7 @@ from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.sharing.page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
 
+from .consumequeue import QUEUE_WINDOW
 from .pending_keys import MOST_PENDING
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ _TRANSACTION: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 _TWO_IPV4: Final = 16
 """Bytes of two hosts if none is an IPv6 one."""
 _AHEAD: Final = 1 << 20
-"""Bytes of the log file that are got ready at a time for a run of single records."""
+"""Bytes of the log file that are got ready at a time for a run of records."""
+_MOST_READY: Final = 4 << 20
+"""Bytes up to which what is put at once is stored to pages that were got ready."""
 _MOST_CODES: Final = 4096
 # Names of this module are found faster than attributes of a class.
 _FROM: Final = Word.FROM
@@ -67,13 +70,14 @@ _LAST_STORE_TIMESTAMP: Final = Word.LAST_STORE_TIMESTAMP
 class _Tail:
     """Where one queue's next unit goes, and the bytes of its topic."""
 
-    __slots__ = ("first", "last", "map", "middles", "topic_field", "word")
+    __slots__ = ("end", "first", "last", "map", "middles", "topic_field", "word")
 
     def __init__(self, word: int, topic: str, file: MappedFile) -> None:
         self.word = word  # of the page: the next offset, always the same one
         self.map: Any = file.map
         self.first = file.file_from_offset
         self.last = file.reserved_to - CQ_STORE_UNIT_SIZE  # place of the last unit with blocks
+        self.end = self.first + file.reserved_to
         self.topic_field = topic_field(topic)
         self.middles: dict[int, bytes] = {}
         """By length of the properties: what stands between body and properties."""
@@ -109,24 +113,24 @@ class OneAppender:
         self._tags_codes: dict[str | None, int] = {None: 0}
         self._crc32: Callable[[bytes], int] = crc32
         self._syncs_each = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        # More than some single records came, and the next ones pay for more.
-        self._in_run = self._syncs_each
+        self.in_run = self._syncs_each
+        """More than some records came, and the next ones pay for more."""
         self._map: Any = None  # of the log file that records go to
         self._file: MappedFile | None = None
         self._first = 0
         self._limit = -1
-        self._ready_to = 0
         self._looked_ms = -1  # when the log file was last seen to have a name
         self.checked_space_to = -1
         """Log offset up to which the disk is known to have room."""
-        self._compiled: Any = None
+        self.compiled: Any = None
+        """What the compiled forms know; None where nothing is compiled."""
         if native.compiled is not None and type(page.words) is memoryview:
-            self._compiled = native.compiled.appending(
+            self.compiled = native.compiled.appending(
                 PutMessageResult, _PUT_OK, keys, keys.rows, MOST_PENDING
             )
-            self._compiled.use_words(page.words)
+            self.compiled.use_words(page.words)
         self.quick: Callable[[MessageInner, int], PutMessageResult | None] = (
-            self.append if self._compiled is None else self._compiled.append
+            self.append if self.compiled is None else self.compiled.append
         )
         """The quicker form of :meth:`append`. What it leaves undone is for the other one to try."""
 
@@ -157,7 +161,7 @@ class OneAppender:
         tails = self._topics.get(topic)
         tail = None if tails is None else tails.get(queue_id)
         if tail is None:
-            self._learn(topic, queue_id)
+            self.learn(topic, queue_id)
             return None
         length = len(properties)
         if length > MAX_PROPERTIES_LENGTH:
@@ -177,13 +181,13 @@ class OneAppender:
             or position + size > self._limit
             or self._map.closed
             or now_ms != self._looked_ms
-        ) and not self._have_room(start, end, now_ms):
+        ) and not self.have_room(start, end, now_ms):
             return None
         position = start - self._first
         queue_offset = words[tail.word]
         unit_position = queue_offset * CQ_STORE_UNIT_SIZE - tail.first
         if not 0 <= unit_position <= tail.last or tail.map.closed:
-            self._learn(topic, queue_id)
+            self.learn(topic, queue_id)
             return None
         if level > 0 or sys_flag & _TRANSACTION:
             return None
@@ -238,8 +242,8 @@ class OneAppender:
         pending.end = end
         if len(rows) >= MOST_PENDING:
             pending.put()
-            if not self._in_run:
-                self._in_run = True
+            if not self.in_run:
+                self.in_run = True
                 self._crc32 = bulk_crc32()
         elif not pending.has_file:
             pending.put_first()
@@ -260,10 +264,10 @@ class OneAppender:
         ``clock`` None: the system's. ``after_put`` is called with the topic if somebody asked for
         the gate, or waits for messages.
         """
-        if self._compiled is None:
+        if self.compiled is None:
             return None
-        self._compiled.guard(gate, gate.turns.locked, clock, after_put, exclusive)
-        put: Callable[[MessageInner], PutMessageResult | None] = self._compiled.put
+        self.compiled.guard(gate, gate.turns.locked, clock, after_put, exclusive)
+        put: Callable[[MessageInner], PutMessageResult | None] = self.compiled.put
         return put
 
     def _code_of(self, tags: str | None) -> int:
@@ -272,14 +276,21 @@ class OneAppender:
             self._tags_codes[tags] = code
         return code
 
-    def _have_room(self, start: int, end: int, now_ms: int) -> bool:
+    def begin_run(self) -> None:
+        """Have room only where pages are ready, from now on."""
+        self.in_run = True
+        self._limit = -1
+        if self.compiled is not None:
+            self.compiled.use_log(None, 0, -1, -1)
+
+    def have_room(self, start: int, end: int, now_ms: int) -> bool:
         """Whether [start, end) lies in a log file that is open, still there and has room for it.
 
         From then on up to ``_limit`` nothing more has to be asked within this millisecond.
         """
         self._limit = -1
-        if self._compiled is not None:
-            self._compiled.use_log(None, 0, -1, -1)
+        if self.compiled is not None:
+            self.compiled.use_log(None, 0, -1, -1)
         file = self._log_files.get(start - start % self._log_size)
         if file is None or end > self.checked_space_to:
             return False
@@ -288,45 +299,53 @@ class OneAppender:
                 return False
             self._looked_ms = now_ms
         if file is not self._file:
-            self._file, self._ready_to = file, 0
+            self._file = file
             self._map = file.by_descriptor if self._syncs_each else file.map
             self._first = file.file_from_offset
         if self._keys.put_in_all >= MOST_PENDING:
-            self._in_run = True
+            self.in_run = True
         first = self._first
         limit = min(file.reserved_to, self._log_size - BLANK_SIZE, self.checked_space_to - first)
         if end - first > limit:
             return False
-        if self._in_run and end - start <= _AHEAD >> 4:
-            if end - first > self._ready_to:
-                begin = max(self._ready_to, start - first)
-                self._ready_to = min(limit, begin - begin % _AHEAD + _AHEAD)
-                if self._ready_to < end - first:
-                    self._ready_to = min(limit, self._ready_to + _AHEAD)
-                file.get_ready(begin, self._ready_to)
-            limit = self._ready_to
+        if self.in_run and end - start <= _MOST_READY:
+            if end - first > file.ready_to:
+                file.get_ready(start - first, min(limit, (end - first) // _AHEAD * _AHEAD + _AHEAD))
+            limit = min(limit, file.ready_to)
         self._limit = limit
-        if self._compiled is not None and type(self._map) is mmap:
-            self._compiled.use_log(self._map, first, limit, now_ms)
+        if self.compiled is not None and type(self._map) is mmap:
+            self.compiled.use_log(self._map, first, limit, now_ms)
         return True
 
-    def _learn(self, topic: str, queue_id: int) -> None:
-        """Remember where the queue is written, for its next message."""
+    def learn(self, topic: str, queue_id: int, units: int = 1) -> bool:
+        """Remember where the queue is written, for its next ``units``; False if it can not be.
+
+        Raises OSError if there are no blocks for them.
+        """
         page = self._page
         slot = page.slot(topic, queue_id)
         files = self._queues.get((topic, queue_id))
         if slot is None or files is None:
-            return
+            return False
         word = page.slot_word(slot)
         self._words = page.words
         unit_start = page.next_offset(slot) * CQ_STORE_UNIT_SIZE
         file = files.opened.get(unit_start - unit_start % self._unit_size)
         if file is None:
-            return
-        tail = _Tail(word, topic, file)
-        self._topics.setdefault(topic, {})[queue_id] = tail
-        if self._compiled is not None and type(tail.map) is mmap:
-            self._compiled.use_words(page.words)
-            self._compiled.learn(
+            return False
+        position = unit_start - file.file_from_offset
+        end = position + units * CQ_STORE_UNIT_SIZE
+        if end > file.size:
+            return False
+        file.reserve(end, QUEUE_WINDOW)
+        tails = self._topics.setdefault(topic, {})
+        known = tails.get(queue_id)
+        tail = tails[queue_id] = _Tail(word, topic, file)
+        if known is not None and known.end < tail.end:  # it takes many
+            file.get_ready(position, file.reserved_to)
+        if self.compiled is not None and type(tail.map) is mmap:
+            self.compiled.use_words(page.words)
+            self.compiled.learn(
                 topic, queue_id, tail.topic_field, word, tail.map, tail.first, tail.last
             )
+        return True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from storage.config import StoreConfig
     from storage.files.fs import FileSystem
 
-_WINDOW: Final = 64 << 10
+QUEUE_WINDOW: Final = 64 << 10
 """Bytes of blocks reserved ahead in a queue file: 3,276 units."""
 _MAX_OPEN_QUEUES: Final = 256
 _COPY_LIMIT: Final = 4096
@@ -84,7 +84,7 @@ class ConsumeQueueTable:
             if file is None:
                 self._create(files, offset, block, timestamp)
             else:
-                file.reserve(position + len(block), _WINDOW)
+                file.reserve(position + len(block), QUEUE_WINDOW)
                 if len(block) <= _COPY_LIMIT:
                     file.map[position : position + len(block)] = block
                 else:
@@ -105,7 +105,7 @@ class ConsumeQueueTable:
         if position == 0 and full >= 0 and files.path(full).exists():
             # Java's time search picks a file by this time; stores to a map do not keep it.
             self._fs.set_modified(files.path(full), timestamp)
-        files.create(offset - offset % self._file_size, _WINDOW, position, block)
+        files.create(offset - offset % self._file_size, QUEUE_WINDOW, position, block)
 
     def _make_directory(self, directory: Path) -> None:
         self._fs.make_dirs(directory)

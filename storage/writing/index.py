@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _WINDOW: Final = 4 << 20
 """Bytes of blocks reserved ahead among the entries."""
+_AHEAD: Final = 256 << 10
+"""Bytes of entries that are got ready at a time for a run of batches."""
 _COPY_LIMIT: Final = 16 << 10
 """So many bytes of entries are stored through the map, more through the descriptor: behind the
 window of a file that another process filled up to here may be a hole."""
@@ -97,6 +99,27 @@ class IndexWriter:
             times = timestamps if isinstance(timestamps, int) else timestamps[start:end]
             self._put_into(file, header, hashes[start:end], offsets[start:end], times)
             start = end
+
+    def room_for(self, keys: int, *, in_run: bool) -> tuple[mmap, int, int, int] | None:
+        """Have room for so many more keys in the newest file; gives its map, its name, where the
+        next entry goes and where those end that have blocks. None if they do not fit.
+
+        ``in_run``: and many more after them. Raises OSError if there are no blocks.
+        """
+        file = self._current()
+        if file is None:
+            return None
+        number = max(_header_of(file).next_entry, 1)
+        if number + keys > self._entries:
+            return None
+        start, end = (entry_position(self._slots, n) for n in (number, number + keys))
+        file.reserve(end, _WINDOW)
+        limit = file.reserved_to
+        if in_run:
+            if end > file.ready_to:
+                file.get_ready(start, min(limit, end + _AHEAD))
+            limit = min(limit, file.ready_to)
+        return file.map, file.file_from_offset, start, limit
 
     def _put_into(
         self,

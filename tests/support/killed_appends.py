@@ -32,6 +32,9 @@ AFTER = [
     Put([Sample("three", "A", 0, size=0)]),
     Put(batch("four", 3, "A", (0, 1))),  # puts the keys that are pending, and its own
     Put([Sample("five", "A", 1)]),
+    Put([Sample("six", "A", 0)]),
+    Put([*batch("seven", 3, "A", (1,)), Sample("eight", "A", 0, keys=("k", "k"), tags="T")]),
+    Put([Sample("nine", "A", 0), Sample("ten", "A", 1)]),
 ]
 PUTS = BEFORE + AFTER
 
@@ -39,7 +42,10 @@ PUTS = BEFORE + AFTER
 def killed_between_stores(
     folder: str, shard: int, shards: int, exclusive: bool
 ) -> dict[str, object]:
-    """Die before store number shard + 1, shard + 1 + shards, ... until the writer survives."""
+    """Die before store number shard + 1, shard + 1 + shards, ... until the writer survives.
+
+    An exclusive one is amid a run: pages are got ready for it.
+    """
     native.compiled = compiled  # also where RMQCTL_PURE hides it
     failures: list[str] = []
     chance = random.Random(shard)
@@ -50,6 +56,8 @@ def killed_between_stores(
             store = open_store(root, SMALL, clock=Ticking(step=0), exclusive=exclusive)
             for place, put in enumerate(PUTS):
                 if place == len(BEFORE):
+                    if exclusive:
+                        store._appender.one.begin_run()
                     compiled.die_after(number)
                 if len(put.samples) == 1:
                     acknowledge(place, store.put_message(put.samples[0].inner()))

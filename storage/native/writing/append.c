@@ -23,8 +23,9 @@ static void free_tail(PyObject *object)
 static int visit_appending(PyObject *object, visitproc visit, void *arg)
 {
     Appending *a = (Appending *)object;
-    PyObject *const held[] = {a->result_type, a->put_ok, a->no_reason, a->pending, a->rows, a->topics,
-                              a->log_map,     a->gate,   a->locked,    a->clock,   a->afterwards};
+    PyObject *const held[] = {a->result_type, a->put_ok, a->no_reason, a->pending,
+                              a->rows,        a->topics, a->log_map,   a->index.map,
+                              a->gate,        a->locked, a->clock,     a->afterwards};
     Py_VISIT(Py_TYPE(object));
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
         Py_VISIT(held[i]);
@@ -34,8 +35,8 @@ static int clear_appending(PyObject *object)
 {
     Appending *a = (Appending *)object;
     PyObject **const held[] = {
-        &a->result_type, &a->put_ok, &a->no_reason, &a->pending, &a->rows, &a->topics,
-        &a->log_map,     &a->gate,   &a->locked,    &a->clock,   &a->afterwards};
+        &a->result_type, &a->put_ok, &a->no_reason, &a->pending, &a->rows,  &a->topics,
+        &a->log_map,     &a->index.map, &a->gate,   &a->locked,  &a->clock, &a->afterwards};
     a->limit = -1; /* nothing is appended any more */
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
         Py_CLEAR(*held[i]);
@@ -186,16 +187,15 @@ static int code_of(PyObject *tags, int64_t *code)
     return 0;
 }
 
-static Tail *tail_of(Appending *a, PyObject *message)
+/* Where a queue goes on, or NULL. */
+Tail *tail_of(Appending *a, PyObject *topic, PyObject *queue_id)
 {
-    PyObject *queues = PyDict_GetItemWithError(a->topics, PyTuple_GetItem(message, TOPIC));
-    if (queues == NULL)
-        return NULL;
-    return (Tail *)PyDict_GetItemWithError(queues, PyTuple_GetItem(message, QUEUE_ID));
+    PyObject *queues = PyDict_GetItemWithError(a->topics, topic);
+    return queues == NULL ? NULL : (Tail *)PyDict_GetItemWithError(queues, queue_id);
 }
 
 /* A map's bytes while nothing of Python runs, or NULL without an error if it has been closed. */
-static unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t needed)
+unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t needed)
 {
     if (PyObject_GetBuffer(map, view, PyBUF_WRITABLE) < 0) {
         PyErr_Clear();
@@ -208,7 +208,7 @@ static unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t neede
 }
 
 /* One aligned store, between all that stands before and behind it here. */
-static void store_word(Appending *a, int64_t number, int64_t value)
+void store_word(Appending *a, int64_t number, int64_t value)
 {
     INSTANT;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -318,7 +318,7 @@ int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *k
         || int32_of(PyTuple_GetItem(message, DELAY_TIME_LEVEL), &level) < 0 || level > 0
         || f.sys_flag & ROLLBACK || code_of(PyTuple_GetItem(message, TAGS), &code) < 0)
         return 0;
-    Tail *tail = tail_of(a, message);
+    Tail *tail = tail_of(a, PyTuple_GetItem(message, TOPIC), PyTuple_GetItem(message, QUEUE_ID));
     volatile int64_t *words = a->words.buf;
     if (tail == NULL || tail->word >= a->words.len / WORD)
         return 0;
@@ -402,8 +402,10 @@ static PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t count)
 static PyMethodDef methods[] = {
     {"use_words", use_words, METH_O, use_words_doc},
     {"use_log", use_log, METH_VARARGS, use_log_doc},
+    {"use_index", use_index, METH_VARARGS, use_index_doc},
     {"learn", learn, METH_VARARGS, learn_doc},
     {"append", (PyCFunction)(void (*)(void))append, METH_FASTCALL, append_doc},
+    {"append_batch", (PyCFunction)(void (*)(void))append_batch, METH_FASTCALL, append_batch_doc},
     {"guard", guard, METH_VARARGS, guard_doc},
     {"put", put, METH_O, put_doc},
     {NULL, NULL, 0, NULL},

@@ -1,12 +1,13 @@
-/* What appends records: its state, and what append.c and put.c share. */
+/* What appends records: its state, and what append.c, append_batch.c and put.c share. */
 #ifndef RMQCTL_APPENDING_H
 #define RMQCTL_APPENDING_H
 #include "record.h"
 
-enum { WORD = 8, STAGE_NONE = 0, STAGE_RECORDS = 1, STAGE_DISPATCH = 2 };
+enum { WORD = 8, STAGE_NONE = 0, STAGE_RECORDS = 1, STAGE_DISPATCH = 2, STAGE_KEYS = 3 };
 /* Words of the page, see storage/sharing/page.py. */
 enum {
-    FROM = 7, TO = 8, STAGE = 9, LOG_END = 10, FAILED = 12, LAST_STORE_TIMESTAMP = 19,
+    FROM = 7, TO = 8, STAGE = 9, LOG_END = 10, FAILED = 12, KEYS_FROM = 14, KEYS_TO = 17,
+    LAST_STORE_TIMESTAMP = 19, INDEX_FILE = 20, UNDO_INDEX_FILE = 21, UNDO_INDEX_HEADER = 22,
     GATE_WANTED = 32
 };
 enum { WAITER_FLAGS = 4096, MAX_WAITERS = 256, SLOTS = 16384 }; /* places in the page, in bytes */
@@ -21,6 +22,14 @@ typedef struct {
     unsigned char topic[1 + LONGEST_TOPIC]; /* with its length byte */
 } Tail;
 
+/* Where keys of batches go: an index file by its name, and which of its bytes have blocks. */
+typedef struct {
+    PyObject *map; /* NULL = none is known */
+    int64_t name, first, end;
+    int64_t slots, most;
+    int none_wanted;
+} Index;
+
 typedef struct {
     PyObject ob_base;
     PyObject *result_type, *put_ok, *no_reason; /* of what append gives */
@@ -32,6 +41,7 @@ typedef struct {
     int has_words, has_file, exclusive;
     int64_t first, limit, now, heard;
     Py_ssize_t most_pending;
+    Index index;
 } Appending;
 
 /* What append gives and the row of its keys, without their numbers: all that is allocated and that
@@ -54,6 +64,16 @@ int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *k
                   Shell *shell, int alone);
 /* What was made, or None, or NULL with an error set; takes the shell. */
 PyObject *given(Shell *shell, int done);
+
+unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t needed);
+void store_word(Appending *a, int64_t number, int64_t value);
+Tail *tail_of(Appending *a, PyObject *topic, PyObject *queue_id);
+
+/* What keeps a batch from being appended in one step; positive numbers but BATCH_DONE are told. */
+enum { BATCH_DONE, BATCH_UNUSUAL, BATCH_NO_ROOM, BATCH_NO_QUEUE, BATCH_NO_INDEX };
+PyObject *use_index(PyObject *self, PyObject *args); /* append_batch.c */
+PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count);
+extern const char use_index_doc[], append_batch_doc[];
 
 PyObject *guard(PyObject *self, PyObject *args); /* put.c */
 PyObject *put(PyObject *self, PyObject *message);

@@ -2,8 +2,7 @@
  * file. The pure forms are columns_of of storage/writing/pending_keys.py and put_keys of
  * storage/format/index.py.
  */
-#include "index_file.h"
-#include "record.h"
+#include "keys.h"
 
 PyDoc_STRVAR(columns_doc, "key_columns(rows)\n\n"
                           "Hash, log offset and store time of each key of a list of (topic, keys,"
@@ -71,16 +70,7 @@ static PyObject *key_columns(PyObject *module, PyObject *rows)
 
 /* -- into a file ----------------------------------------------------------------------------- */
 
-typedef struct {
-    int64_t begin_timestamp, end_timestamp, begin_offset, end_offset;
-    int32_t slot_count, index_count;
-} Header;
-
-typedef struct {
-    int32_t slot, value;
-} Change;
-
-static void read_header(const unsigned char *at, Header *h)
+void read_header(const unsigned char *at, Header *h)
 {
     h->begin_timestamp = long_at(at);
     h->end_timestamp = long_at(at + 8);
@@ -88,8 +78,10 @@ static void read_header(const unsigned char *at, Header *h)
     h->end_offset = long_at(at + 24);
     h->slot_count = int_at(at + 32);
     h->index_count = int_at(at + 36);
+    if (h->index_count < 1)
+        h->index_count = 1;
 }
-static void write_header(unsigned char *to, const Header *h)
+void write_header(unsigned char *to, const Header *h)
 {
     to = put_long(put_long(to, h->begin_timestamp), h->end_timestamp);
     to = put_long(put_long(to, h->begin_offset), h->end_offset);
@@ -104,13 +96,6 @@ static int64_t seconds_between(int64_t begin, int64_t timestamp)
     return seconds < INT32_MAX ? seconds : INT32_MAX;
 }
 
-/* The changes that were made of slots so far, found by slot: open addressing. */
-typedef struct {
-    Change *changes;
-    int32_t *places; /* 1 + place in changes, 0 = free */
-    uint32_t mask, count;
-} Changes;
-
 static Change *change_of(Changes *c, int32_t slot)
 {
     uint32_t at = (uint32_t)slot * 0x9E3779B1u & c->mask;
@@ -124,14 +109,47 @@ static Change *change_of(Changes *c, int32_t slot)
     return made;
 }
 
-/* Entries and changes of ``count`` keys; ``time_step`` 0 = one time for all. */
-static void chain(const unsigned char *table, uint32_t slots, Header *h, Py_ssize_t count,
-                  const int64_t *hashes, const int64_t *places, const int64_t *times, int time_step,
-                  unsigned char *entry, Changes *changes)
+int begin_changes(Changes *c, Py_ssize_t count)
 {
-    int32_t number = h->index_count;
+    size_t room = 16;
+    while (room < 2 * (size_t)count)
+        room *= 2;
+    c->changes = PyMem_Malloc((size_t)count * sizeof(Change));
+    c->places = PyMem_Calloc(room, sizeof *c->places);
+    c->mask = (uint32_t)room - 1;
+    c->count = 0;
+    if (c->changes != NULL && c->places != NULL)
+        return 0;
+    end_changes(c);
+    return -1;
+}
+void end_changes(Changes *c)
+{
+    PyMem_Free(c->changes);
+    PyMem_Free(c->places);
+}
+
+int can_put(const Header *h, const int64_t *hashes, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (hashes[i] < 0 || hashes[i] > INT32_MAX)
+            return 0;
+    return count <= 1 << 28 && h->slot_count <= INT32_MAX - count
+           && h->index_count <= INT32_MAX - count;
+}
+
+void fetch_slots(const unsigned char *table, uint32_t slots, const int64_t *hashes,
+                 Py_ssize_t count)
+{
     for (Py_ssize_t i = 0; i < count; i++)
         __builtin_prefetch(table + (size_t)((uint32_t)hashes[i] % slots) * SLOT);
+}
+
+void chain_keys(const unsigned char *table, uint32_t slots, Header *h, Py_ssize_t count,
+                const int64_t *hashes, const int64_t *places, const int64_t *times, int time_step,
+                unsigned char *entry, Changes *changes)
+{
+    int32_t number = h->index_count;
     for (Py_ssize_t i = 0; i < count; i++, number++) {
         int32_t slot = (int32_t)((uint32_t)hashes[i] % slots);
         int64_t timestamp = times[i * time_step];
@@ -142,6 +160,7 @@ static void chain(const unsigned char *table, uint32_t slots, Header *h, Py_ssiz
             if (previous <= 0 || previous > number)
                 previous = 0;
         }
+        INSTANT;
         entry = put_int(entry, (int32_t)hashes[i]);
         entry = put_long(entry, places[i]);
         entry = put_int(entry, (int32_t)seconds_between(h->begin_timestamp, timestamp));
@@ -175,30 +194,22 @@ static PyObject *changes_of(const Py_buffer *map, uint32_t slots, const Py_buffe
                             const int64_t *places, const int64_t *times, int time_step)
 {
     Header h;
+    Changes c;
     Py_ssize_t count = hashes->len / 8;
-    uint32_t room = 16;
+    const unsigned char *const table = (const unsigned char *)map->buf + HEADER;
     read_header(map->buf, &h);
-    if (h.index_count < 1)
-        h.index_count = 1;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        int64_t hash = ((const int64_t *)hashes->buf)[i];
-        if (hash < 0 || hash > INT32_MAX)
-            Py_RETURN_NONE;
-    }
-    if (h.slot_count > INT32_MAX - count || h.index_count > INT32_MAX - count || count > 1 << 28)
+    if (!can_put(&h, hashes->buf, count))
         Py_RETURN_NONE;
-    while (room < 2 * (size_t)count)
-        room *= 2;
-    PyObject *entries = PyBytes_FromStringAndSize(NULL, count * ENTRY), *found = NULL;
-    Changes c = {PyMem_Malloc((size_t)count * sizeof(Change)), PyMem_Calloc(room, 4), room - 1, 0};
-    if (entries == NULL || c.changes == NULL || c.places == NULL) {
-        Py_XDECREF(entries);
-        PyMem_Free(c.changes);
-        PyMem_Free(c.places);
+    if (begin_changes(&c, count) < 0)
         return PyErr_NoMemory();
+    PyObject *entries = PyBytes_FromStringAndSize(NULL, count * ENTRY), *found = NULL;
+    if (entries == NULL) {
+        end_changes(&c);
+        return NULL;
     }
-    chain((const unsigned char *)map->buf + HEADER, slots, &h, count, hashes->buf, places, times,
-          time_step, (unsigned char *)PyBytes_AsString(entries), &c);
+    fetch_slots(table, slots, hashes->buf, count);
+    chain_keys(table, slots, &h, count, hashes->buf, places, times, time_step,
+               (unsigned char *)PyBytes_AsString(entries), &c);
     PyObject *rest = PyBytes_FromStringAndSize(NULL, HEADER + c.count * (Py_ssize_t)sizeof(Change));
     if (rest != NULL) {
         unsigned char *to = (unsigned char *)PyBytes_AsString(rest);
@@ -208,8 +219,7 @@ static PyObject *changes_of(const Py_buffer *map, uint32_t slots, const Py_buffe
     }
     Py_XDECREF(rest);
     Py_DECREF(entries);
-    PyMem_Free(c.changes);
-    PyMem_Free(c.places);
+    end_changes(&c);
     return found;
 }
 
@@ -268,9 +278,7 @@ static PyObject *index_finish(PyObject *module, PyObject *args)
         good = change.slot >= 0 && HEADER + ((int64_t)change.slot + 1) * SLOT <= map.len;
         if (!good)
             break;
-        INSTANT;
-        *(volatile uint32_t *)(to + HEADER + (size_t)change.slot * SLOT) =
-            __builtin_bswap32((uint32_t)change.value);
+        store_slot(to + HEADER, change);
     }
     if (good) {
         INSTANT;

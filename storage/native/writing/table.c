@@ -1,8 +1,6 @@
 /* Records that were encoded before their places were known get them: the pure forms are place and
  * units of storage/format/prepared.py. */
-#include "record.h"
-
-enum { QUEUE_OFFSET = 20, SYS_FLAG_LOW = 39, STORED_AT = 56, STORED_BEHIND_V6 = 68 };
+#include "rows.h"
 
 /* A table and how many rows it has; -1 with an error set if it is none. */
 static int rows_of(PyObject *table, const Row **rows, Py_ssize_t *count)
@@ -61,12 +59,9 @@ static PyObject *place(PyObject *module, PyObject *args)
                && row->queue >= 0 && row->queue < queues;
         if (!good)
             break;
-        unsigned char *record = at + row->start;
         in_log[i] = offset + row->start;
         in_queue[i] = row->has_unit ? following[row->queue]++ : 0;
-        put_long(put_long(record + QUEUE_OFFSET, in_queue[i]), in_log[i]);
-        put_long(record + (record[SYS_FLAG_LOW] & BORN_V6 ? STORED_BEHIND_V6 : STORED_AT),
-                 store_timestamp);
+        place_record(at + row->start, in_queue[i], in_log[i], store_timestamp);
     }
     if (!good) {
         PyErr_SetString(PyExc_ValueError, "the table is of another image, or of other queues");
@@ -121,11 +116,8 @@ static PyObject *units(PyObject *module, PyObject *args)
     }
     for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
         const Row *row = rows + i;
-        if (!row->has_unit)
-            continue;
-        unsigned char *unit = to[row->queue];
-        to[row->queue] = put_long(put_int(put_long(unit, offset + row->start), (int32_t)row->size),
-                                  row->delay >= 0 ? store_timestamp + row->delay : row->code);
+        if (row->has_unit)
+            to[row->queue] = put_unit(to[row->queue], row, offset, store_timestamp);
     }
     PyMem_Free(counts);
     PyMem_Free(to);
