@@ -23,14 +23,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.port.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
-from client.timing import seconds_of
+from client.timing import SYSTEM_CLOCK, seconds_of
 from storage.model import (
-    PROPERTY_CONSUME_START_TIMESTAMP,
     MessageExt,
     MessageQueue,
     retry_topic,
@@ -39,12 +38,12 @@ from storage.model import (
 from .consume_hooks import call_after, call_before, return_type
 from .giving_back import Failed, GivingBack, Owed
 from .listener import (
-    ACK_ALL,
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
     concurrent_function,
 )
 from .pulled import Pulled, Share
+from .quick_calls import QuickCalls
 from .service import reset_retry_topic, thread_name
 from .timer import ConsumeTimer, WatchedRequest
 from .worker_pool import WorkerPool
@@ -67,7 +66,6 @@ _MAX_UNSETTLED: Final = 64  # pulls that are done with, but for their progress
 _MS_PER_MINUTE: Final = 60_000
 _LARGE_BLOCK: Final = 4 << 20  # bytes; more than a turn of WorkerPool brings of usual messages
 _QUICK_MS: Final = 1  # what takes longer is turned into progress when it ends
-_START_TIME: Final = b"\x02" + PROPERTY_CONSUME_START_TIMESTAMP.encode() + b"\x01%d"
 _SUCCESS: Final = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 _LATER: Final = ConsumeConcurrentlyStatus.RECONSUME_LATER
 _TOO_LONG: Final = "TIME_OUT"
@@ -94,6 +92,7 @@ class ConsumeMessageConcurrentlyService:
         self._listen = concurrent_function(listener)
         self._now_ms = consumer.clock.now_ms
         self._seconds = seconds_of(consumer.clock)
+        self._clock = None if consumer.clock is SYSTEM_CLOCK else self._seconds
         self._retry_topic = retry_topic(consumer.group)
         self._clustering = consumer.config.message_model is MessageModel.CLUSTERING
         group = consumer.group
@@ -190,7 +189,7 @@ class ConsumeMessageConcurrentlyService:
 
     def _run(
         self,
-        requests: Iterable[Messages],
+        requests: Iterator[Messages],
         owed: Owed,
         finished: list[Messages],
         watched: WatchedRequest | None = None,
@@ -198,57 +197,46 @@ class ConsumeMessageConcurrentlyService:
         """Have requests consumed one after the other (ConsumeRequest.run).
 
         Everything that is the same for all of them is looked up once, and again whenever
-        something has happened: an empty listener costs about as much as what is done here for
-        each message.
+        something has happened.
         """
-        consumer, pool, listen, seconds = self._consumer, self.pool, self._listen, self._seconds
+        consumer, pool, seconds = self._consumer, self.pool, self._seconds
         process_queue, queue = owed.process_queue, owed.queue
-        retried = queue.topic == self._retry_topic
+        calls = QuickCalls(self._listen, queue, process_queue, pool, self._clock)
+        if queue.topic == self._retry_topic:
+            requests = map(self._as_first_sent, requests)
         config, hooks = consumer.config, consumer.consume_hooks
         watch = special = False
         started, next_ms = 0, 0.0
-        start_time = before = added = b""
         look = True  # time has passed: settings may have changed, and it is another millisecond
-        for messages in requests:
+        while True:
             if look:
                 if pool.stopped:
                     return
                 if process_queue.dropped:
-                    logger.info("not consumed, the queue is dropped: %s", queue)
-                    continue
+                    for _ in requests:
+                        logger.info("not consumed, the queue is dropped: %s", queue)
+                    return
                 look = False
                 config, hooks = consumer.config, consumer.consume_hooks
                 watch = bool(config.resend_after_if_still_un_ack_ms) and self._clustering
                 special = bool(hooks) or config.consume_log or watched is not None
                 started = self._now_ms()
                 next_ms = 0.0 if special else (started + 1) / 1000
-                start_time = _START_TIME % started
-                before = added = start_time[1:]
-            if watch and watched is None:
-                self._watch(messages, process_queue, queue)
-                look = True
-                continue
-            context = ConsumeConcurrentlyContext(queue)
-            if retried:
-                reset_retry_topic(messages, self._retry_topic)
-            hooked = call_before(hooks, consumer.group, messages, queue) if hooks else None
-            for message in messages:
-                own = message.added_property_bytes
-                if own is not before:  # all of a pull have the same
-                    before, added = own, own + start_time if own else start_time[1:]
-                message.added_property_bytes = added
-            try:
-                status, error = listen(messages, context), None
-            except BaseException as raised:  # noqa: BLE001 - whatever it raises, they come again
-                status, error = None, raised
-            if (
-                status is _SUCCESS
-                and context.ack_index is ACK_ALL
-                and seconds() < next_ms
-                and not (process_queue.dropped or pool.stopped)
-            ):
-                finished.append(messages)
-                continue
+            next_requests, hooked = requests, None
+            if special or watch:
+                messages = next(requests, None)
+                if messages is None:
+                    return
+                if watch and watched is None:
+                    self._watch(messages, process_queue, queue)
+                    look = True
+                    continue
+                hooked = call_before(hooks, consumer.group, messages, queue) if hooks else None
+                next_requests = iter((messages,))
+            ended = calls.run(next_requests, started, next_ms, finished)
+            if ended is None:
+                return
+            messages, context, status, error = ended
             level = context.delay_level_when_next_consume
             if (
                 (status is _LATER or status is None)
@@ -277,9 +265,13 @@ class ConsumeMessageConcurrentlyService:
             call = _Call(messages, context, status, error, took, hooked, watched)
             self._end(call, process_queue)
 
+    def _as_first_sent(self, messages: Messages) -> Messages:
+        reset_retry_topic(messages, self._retry_topic)
+        return messages
+
     def _watch(self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         def consume(request: WatchedRequest) -> None:
-            self._run((messages,), Owed(process_queue, queue, []), [], request)
+            self._run(iter((messages,)), Owed(process_queue, queue, []), [], request)
 
         request = WatchedRequest(messages, process_queue, queue)
         self._timer.run(request, self._consumer.config.resend_after_if_still_un_ack_ms, consume)

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sortedcontainers import SortedDict
 
 from client.timing import SYSTEM_CLOCK, Clock
+from storage import native
 from storage.model import (
     PROPERTY_CONSUME_START_TIMESTAMP,
     PROPERTY_MAX_OFFSET,
@@ -51,6 +52,8 @@ MAX_CLEANED_MESSAGES: Final = 16
 
 _QUEUE_OFFSET: Final = attrgetter("queue_offset")
 _STORED_BODY: Final = attrgetter("stored_body")
+if native.compiled is not None:
+    native.compiled.bind_pulled(MessageExt)
 
 Messages = tuple[MessageExt, ...]
 """What one call of a listener gets: not to be changed by it."""
@@ -62,6 +65,30 @@ class _Run(NamedTuple):
     messages: Sequence[MessageExt]
     last: int
     size: int
+
+
+def run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
+    """Give the last offset of messages, and the bytes of their bodies as they are stored.
+
+    None if their offsets do not ascend, from one behind ``last`` on.
+    """
+    compiled = native.compiled
+    if compiled is not None and isinstance(messages, (tuple, list)):
+        found: tuple[int, int] | None = compiled.run_of(messages, last)
+        return found
+    return _run_of(messages, last)
+
+
+def _run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
+    """The pure form of ``run_of`` of storage/native/delivering/pulled.c."""
+    size = 0
+    for message in messages:
+        offset = message.queue_offset
+        if offset <= last:
+            return None
+        last = offset
+        size += len(message.stored_body)
+    return last, size
 
 
 class ProcessQueue:
@@ -151,15 +178,10 @@ class ProcessQueue:
             return dispatch
 
     def _put(self, messages: Sequence[MessageExt]) -> None:
-        first, before, size = messages[0].queue_offset, self._last(), 0
-        last = first - 1 if before is None else before
-        for message in messages:
-            offset = message.queue_offset
-            if offset <= last:
-                break
-            last = offset
-            size += len(message.stored_body)
-        else:
+        first, before = messages[0].queue_offset, self._last()
+        run = run_of(messages, first - 1 if before is None else before)
+        if run is not None:
+            last, size = run
             self._runs[first] = _Run(messages, last, size)
             self._msg_count += len(messages)
             self._msg_size += size

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from client.hooks import FilterMessageContext, FilterMessageHook, call_hooks
+from storage import native
 from storage.model import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET, MessageExt
 
 from .subscription import wanted
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from broker.port.members import SubscriptionData
     from broker.port.reading import PullResult
     from storage.model import MessageQueue
+
+if native.compiled is not None:
+    native.compiled.bind_pulled(MessageExt)
 
 
 def messages_of(
@@ -42,6 +46,15 @@ def messages_of(
 
 def add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
     """Add the same properties to all messages, written as they are stored."""
+    compiled = native.compiled
+    if compiled is not None and isinstance(messages, (list, tuple)):
+        compiled.add_property_bytes(messages, items)
+    else:
+        _add_property_bytes(messages, items)
+
+
+def _add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
+    """The pure form of ``add_property_bytes`` of storage/native/delivering/pulled.c."""
     before, both = b"", items
     for message in messages:
         own = message.added_property_bytes

@@ -1,6 +1,6 @@
 """What the C files here offer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 def crc32(data: bytes | memoryview, /) -> int:
@@ -156,7 +156,7 @@ def index_finish(mapped: Any, rest: bytes, /) -> None:
     """Store slots and header of keys whose entries are in the file."""
 
 class Appending:
-    """The compiled form of OneAppender.append, and what it knows."""
+    """The compiled forms of OneAppender.append and BatchAppender.append, and what they know."""
 
     def use_words(self, words: memoryview, /) -> None: ...
     def use_log(self, mapped: Any, first: int, limit: int, now_ms: int, /) -> None: ...
@@ -171,7 +171,20 @@ class Appending:
         last: int,
         /,
     ) -> None: ...
+    def use_index(
+        self, mapped: Any, name: int, slots: int, most_entries: int, first: int, end: int, /
+    ) -> None: ...
     def append(self, message: Any, now_ms: int, body_crc: int | None = None, /) -> Any: ...
+    def append_batch(
+        self,
+        image: bytearray,
+        table: bytes,
+        queues: list[tuple[str, int]],
+        hashes: Any,
+        now_ms: int,
+        /,
+    ) -> Any:
+        """See BatchAppender: what Appender.append gives, or a number that says what is not known."""
     def guard(
         self,
         gate: Any,
@@ -238,3 +251,29 @@ def halve(
 
 def changed_ns(fd: int, /) -> int:
     """What os.fstat(fd).st_ctime_ns is."""
+
+def bind_pulled(message_class: type, /) -> None:
+    """Say what messages are; once, before the following three."""
+
+def add_property_bytes(messages: list[Any] | tuple[Any, ...], items: bytes, /) -> None:
+    """See client.subscribing.pull_result.add_property_bytes."""
+
+def run_of(messages: list[Any] | tuple[Any, ...], last: int, /) -> tuple[int, int] | None:
+    """See client.consuming.process_queue.run_of."""
+
+def bind_calls(context_class: type, success: Any, ack_all: int, /) -> None:
+    """Say what listeners are given, and what means that all is done; before ``call_quickly``."""
+
+def call_quickly(
+    requests: Iterator[tuple[Any, ...]],
+    listen: Callable[[tuple[Any, ...], Any], Any],
+    queue: Any,
+    item: bytes,
+    until: float,
+    clock: Callable[[], float] | None,
+    process_queue: Any,
+    pool: Any,
+    finished: list[tuple[Any, ...]],
+    /,
+) -> tuple[tuple[Any, ...], Any, Any, BaseException | None] | None:
+    """See QuickCalls of client.consuming.quick_calls."""

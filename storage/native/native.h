@@ -81,4 +81,10 @@ int prepare_inner(void);
 extern PyMethodDef sent_functions[];
 extern PyMethodDef id_functions[];
 
+/* delivering/ */
+extern PyMethodDef pulled_functions[];
+int prepare_pulled(void);
+extern PyMethodDef call_functions[];
+int prepare_calls(void);
+
 #endif
