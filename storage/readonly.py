@@ -12,19 +12,15 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from .detect import detect_config, not_covered, version_hint
 from .files.read_files import StoreFiles
-from .format.unit import CQ_STORE_UNIT
-from .reading.index_reader import IndexReader
+from .format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from .reading.messages import MessageReader, no_such_queue
-from .reading.pending_keys import PendingKeys
-from .reading.query import FOREVER, KeySources, carries_key, query_message, query_offsets
 from .reading.queue_ext import ConsumeQueueExt
 from .reading.queue_reader import QueueBounds, QueueReader
 from .reading.record_reader import QueueKey, RecordReader
-from .reading.scan_bounds import ScanBounds
 from .reading.timesearch import Boundary as Boundary, TimeSearch
 from .sharing.page import PageBounds
 
@@ -39,10 +35,14 @@ if TYPE_CHECKING:
     from .reading.bounds import Bounds
     from .reading.columns import ColumnBatch
     from .reading.message_filter import MessageFilter
+    from .reading.query import KeyReader
+    from .reading.scan_bounds import ScanBounds
     from .results import GetMessageResult, QueryMessageResult
 
-_COLUMN_BYTES = 8 << 20
-_LOOK_FOR_PAGE_SECONDS = 0.5
+FOREVER: Final = (1 << 63) - 1
+"""Java's Long.MAX_VALUE: no end of a range of times."""
+_COLUMN_BYTES: Final = 8 << 20
+_LOOK_FOR_PAGE_SECONDS: Final = 0.5
 
 
 class StoreView:
@@ -57,7 +57,6 @@ class StoreView:
         self.root = root
         self.config = config
         self._files = StoreFiles(root, config)
-        self._index = IndexReader(root, config)
         self._own_bounds = False
         self._set_bounds(bounds)
         self._records = RecordReader(self._files.log)
@@ -70,13 +69,11 @@ class StoreView:
         self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
         self._lock = threading.Lock()  # guards the change of bounds and of the generation
 
-    def _set_bounds(self, bounds: Bounds) -> None:
+    def _set_bounds(self, bounds: Bounds, scan: ScanBounds | None = None) -> None:
         self._bounds = bounds
         self._page = bounds if isinstance(bounds, PageBounds) else None
-        self._scan = bounds if isinstance(bounds, ScanBounds) else None
-        pending = PendingKeys(self._files.log) if self.config.message_index_enable else None
-        follow_slots = self._page is not None
-        self._key_sources = KeySources(self._index, pending, bounds, follow_slots)
+        self._scan = scan
+        self._known_keys: KeyReader | None = None
 
     @classmethod
     def open(cls, root: Path | str, config: StoreConfig | None = None) -> Self:
@@ -93,7 +90,9 @@ class StoreView:
         if page is not None:
             view = cls(root, found, page)
         else:
-            view = cls(root, found, ScanBounds(StoreFiles(root, found), found))
+            scan = _scan(root, found)
+            view = cls(root, found, scan)
+            view._scan = scan
         view._own_bounds = True
         return view
 
@@ -109,7 +108,8 @@ class StoreView:
         if page is not None and self._own_bounds and not page.valid():
             with self._lock:
                 if self._page is not None:
-                    self._set_bounds(ScanBounds(StoreFiles(self.root, self.config), self.config))
+                    scan = _scan(self.root, self.config)
+                    self._set_bounds(scan, scan)
                     self._queues = {}
                     page.close()
         return self._bounds
@@ -281,6 +281,15 @@ class StoreView:
         place, size, _ = unit
         return None if queue is None else self._records.read(place, size, queue.key, offset)
 
+    def messages_of_units(
+        self, topic: str, queue_id: int, offset: int, units: bytes
+    ) -> list[MessageExt | None]:
+        """The same for units as ``unit_bytes`` gives them, from ``offset`` on."""
+        queue = self._queue(topic, queue_id)
+        if queue is None:
+            return [None] * (len(units) // CQ_STORE_UNIT_SIZE)
+        return self._records.read_each(units, queue.key, offset)
+
     # -- by time ------------------------------------------------------------------------------
 
     def offset_in_queue_by_time(
@@ -326,8 +335,8 @@ class StoreView:
         Hits of other keys with the same hash come too, as from RocketMQ's store.
         """
         self._note_generation(self.bounds)
-        sources = self._key_sources
-        return query_message(sources, self._records, topic, key, max_num, begin, end)
+        keys = self._known_keys or self._keys()
+        return keys.messages(topic, key, max_num, begin, end)
 
     def key_offsets(self, topic: str, key: str, begin: int = 0, end: int = FOREVER) -> list[int]:
         """Commit log offsets where messages of a topic with a key's hash may lie, ascending.
@@ -336,17 +345,19 @@ class StoreView:
         ms, compared with what the index has of them: whole seconds, rounded down.
         """
         self._note_generation(self.bounds)
-        found, _ = query_offsets(self._key_sources, topic, key, FOREVER, begin, end, capped=False)
+        found, _ = self._keys().offsets(topic, key, FOREVER, begin, end, capped=False)
         return sorted(set(found.offsets))
 
     def not_indexed(self) -> list[tuple[int, int]]:
         """Parts of the log (commit log offsets) whose keys no index file has."""
         bounds = self.bounds
         self._note_generation(bounds)
-        return self._index.uncovered(self.log_min_offset(), bounds.log_end())
+        return self._keys().index.uncovered(self.log_min_offset(), bounds.log_end())
 
     def find_unique(self, topic: str, msg_id: str) -> list[MessageExt]:
         """All messages of a topic with a unique id (or key), oldest first: retries keep theirs."""
+        from .reading.query import carries_key
+
         found = self.query_message(topic, msg_id, self.config.default_query_max_num)
         return [message for message in found.messages if carries_key(message, topic, msg_id)]
 
@@ -393,6 +404,19 @@ class StoreView:
 
     # -- inside -------------------------------------------------------------------------------
 
+    def _keys(self) -> KeyReader:
+        """Looks for keys; loaded by who does so first, as most readers of a store ask for none."""
+        from .reading.query import KeyReader
+
+        with self._lock:
+            keys = self._known_keys
+            if keys is None:
+                has_page = self._page is not None
+                keys = self._known_keys = KeyReader(
+                    self.root, self.config, self._bounds, self._records, follow_slots=has_page
+                )
+            return keys
+
     def _queue(self, topic: str, queue_id: int) -> QueueReader | None:
         key = (topic, queue_id)
         queue = self._queues.get(key)
@@ -418,6 +442,14 @@ class StoreView:
             with self._lock:
                 if generation != self._generation:
                     self._files.relist()
-                    self._index.relist()
+                    if self._known_keys is not None:
+                        self._known_keys.index.relist()
                     self._generation = generation
         return generation
+
+
+def _scan(root: Path, config: StoreConfig) -> ScanBounds:
+    """The ends as the files tell them; loaded for stores that have no page, or none any more."""
+    from .reading.scan_bounds import ScanBounds
+
+    return ScanBounds(StoreFiles(root, config), config)

@@ -9,19 +9,20 @@ is not due before. So delivery is as exact, and an idle store is looked at once 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import MessageIllegalError
 from broker.sending.send import prepared
 from storage.format.delay import CLOCK_STEP_MS
-from storage.format.unit import MAX_EXT_ADDR
+from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR
 from storage.model import SCHEDULE_TOPIC
 from storage.results import GetMessageStatus
 
 from .message import message_timeup
 
 if TYPE_CHECKING:
+    from storage.configs.ended_delays import Place
     from storage.format.encode import MessageInner
     from storage.readonly import StoreView
     from storage.results import PutMessageResult
@@ -35,16 +36,13 @@ BATCH_UNITS: Final = 512
 BATCH_BYTES: Final = 1 << 20
 """Bytes of records after which a batch ends, so that the gate is not held for long."""
 
-Unit = tuple[int, int, int]
-"""Commit log offset, size and tags code."""
-
 
 class DelayLevel:
     """Delivers one level. For one thread at a time.
 
     ``offset`` is the queue offset to look at next. ``delivered`` is what delayOffset.json is to
-    say, None until something was delivered or loaded. ``ended`` tells which messages were sent
-    before their time, and are passed over.
+    say, None until something was delivered or loaded. ``ended`` tells which messages of a queue of
+    the topic were sent before their time: those are passed over.
     """
 
     def __init__(
@@ -55,7 +53,7 @@ class DelayLevel:
         view: Callable[[], StoreView],
         put: Callable[..., PutMessageResult],
         now: Callable[[], int],
-        ended: Callable[[int, int, int], bool] = lambda *_: False,
+        ended: Callable[[int], Collection[Place]] = lambda _: (),
     ) -> None:
         self.level = level
         self.delay_ms = delay_ms
@@ -74,44 +72,44 @@ class DelayLevel:
 
     def run(self) -> int:
         """Deliver what is due, at most a batch; gives when to come again, ms since the epoch."""
-        units = self._view().units(SCHEDULE_TOPIC, self.queue_id, self.offset, BATCH_UNITS)
+        view = self._view()
+        units = view.unit_bytes(SCHEDULE_TOPIC, self.queue_id, self.offset, BATCH_UNITS)
         # Asked for after the units were read, or a message stored in between would seem to come
         # from the future.
         now = self._now()
         if not units:
             return self._pass_over(now)
-        due_units: list[tuple[int, Unit]] = []
-        size = 0
+        count = size = 0
         following = now
-        for offset, unit in enumerate(units, self.offset):
-            due = self._deliver_timestamp(unit[2], offset, now)
+        for _, bytes_, tags_code in CQ_STORE_UNIT.iter_unpack(units):
+            due = self._deliver_timestamp(tags_code, self.offset + count, now)
             if due > now or size > BATCH_BYTES:
                 following = due
                 break
-            due_units.append((offset, unit))
-            size += unit[1]
-        if due_units and not self._deliver(due_units):
+            count += 1
+            size += bytes_
+        if count and not self._deliver(units[: count * CQ_STORE_UNIT_SIZE]):
             return now + DELAY_FOR_A_WHILE_MS
         return following
 
     def settle(self) -> None:
         """Wait for what is under way: nothing here."""
 
-    def _deliver(self, due_units: Sequence[tuple[int, Unit]]) -> bool:
-        """Store what these units name, and advance; False: not all of it."""
+    def _deliver(self, units: bytes) -> bool:
+        """Store what these units name, the first at ``offset``, and advance; False: not all."""
         inners: list[MessageInner] = []
         ends: list[int] = []
-        for offset, unit in due_units:
-            inner = self._read(offset, unit)
+        for offset, inner in enumerate(self._read(self.offset, units), self.offset):
             if inner is not None:
                 inners.append(inner)
                 ends.append(offset + 1)
+        behind = self.offset + len(units) // CQ_STORE_UNIT_SIZE
         if inners:
             if self._put_all(inners):
                 self.delivered = ends[-1]
             elif len(inners) == 1 or not self._put_each(inners, ends):
                 return False
-        self.offset = due_units[-1][0] + 1
+        self.offset = behind
         return True
 
     def _put_each(self, inners: Sequence[MessageInner], ends: Sequence[int]) -> bool:
@@ -122,13 +120,17 @@ class DelayLevel:
             self.offset = self.delivered = end
         return True
 
-    def _read(self, offset: int, unit: Unit) -> MessageInner | None:
-        """Read a delayed message as what it becomes; None if it is gone, or goes nowhere, or went
-        there before its time."""
-        if self._ended(self.queue_id, offset, unit[0]):
-            return None
-        message = self._view().message_of_unit(SCHEDULE_TOPIC, self.queue_id, offset, unit)
-        return None if message is None else message_timeup(message)
+    def _read(self, offset: int, units: bytes) -> list[MessageInner | None]:
+        """Read delayed messages as what they become; None for each that is gone, or goes nowhere,
+        or went there before its time."""
+        ended = self._ended(self.queue_id)
+        messages = self._view().messages_of_units(SCHEDULE_TOPIC, self.queue_id, offset, units)
+        return [
+            None
+            if message is None or (ended and (at, message.commitlog_offset) in ended)
+            else message_timeup(message)
+            for at, message in enumerate(messages, offset)
+        ]
 
     def _put_all(self, inners: Sequence[MessageInner]) -> bool:
         try:

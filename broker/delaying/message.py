@@ -22,8 +22,9 @@ def message_timeup(message: MessageExt) -> MessageInner | None:
     message is never delivered this way. Java tries for ever what names no real topic; here it is
     passed over, as what can not be read is.
     """
-    topic = message.get_property(PROPERTY_REAL_TOPIC)
-    queue_id = message.get_property(PROPERTY_REAL_QUEUE_ID) or ""
+    properties = message.properties  # looked into several times from here on
+    topic = properties.get(PROPERTY_REAL_TOPIC)
+    queue_id = properties.get(PROPERTY_REAL_QUEUE_ID, "")
     if not topic or not (queue_id.isascii() and queue_id.isdigit()):
         logger.error("delayed message at %d names no real topic", message.commitlog_offset)
         return None

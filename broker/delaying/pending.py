@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from broker.sending.send import prepared
 from storage.errors import RocketMQError
+from storage.format.unit import CQ_STORE_UNIT_SIZE
 
-from .level import DelayLevel, Unit
+from .level import DelayLevel
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
+    from storage.configs.ended_delays import Place
     from storage.readonly import StoreView
     from storage.results import PutMessageResult
 
@@ -37,7 +39,7 @@ class PutResultProcess:
 
     __slots__ = ("future", "offset", "resend_at", "resend_count", "unit")
 
-    def __init__(self, offset: int, unit: Unit) -> None:
+    def __init__(self, offset: int, unit: bytes) -> None:
         self.offset = offset
         self.unit = unit
         self.future: Future[PutMessageResult | None]
@@ -69,7 +71,7 @@ class PendingDelayLevel(DelayLevel):
         view: Callable[[], StoreView],
         put: Callable[..., PutMessageResult],
         now: Callable[[], int],
-        ended: Callable[[int, int, int], bool] = lambda *_: False,
+        ended: Callable[[int], Collection[Place]] = lambda _: (),
         executor: Executor | None = None,
     ) -> None:
         super().__init__(level, delay_ms, view=view, put=put, now=now, ended=ended)
@@ -101,16 +103,16 @@ class PendingDelayLevel(DelayLevel):
             self.offset = self._pending[0].offset
             self._pending.clear()
 
-    def _deliver(self, due_units: Sequence[tuple[int, Unit]]) -> bool:
-        for offset, unit in due_units:
+    def _deliver(self, units: bytes) -> bool:
+        for at in range(0, len(units), CQ_STORE_UNIT_SIZE):
             if len(self._pending) > self._max_pending:
                 return False
             if self._pending and self._pending[0].resend_count > self._max_resends:
                 return False
-            process = PutResultProcess(offset, unit)
+            process = PutResultProcess(self.offset, units[at : at + CQ_STORE_UNIT_SIZE])
             process.future = self._submit(process)
             self._pending.append(process)
-            self.offset = offset + 1
+            self.offset += 1
         return True
 
     def _advance(self) -> None:
@@ -148,5 +150,5 @@ class PendingDelayLevel(DelayLevel):
         return self._executor.submit(self._put_one, process)
 
     def _put_one(self, process: PutResultProcess) -> PutMessageResult | None:
-        inner = self._read(process.offset, process.unit)
+        (inner,) = self._read(process.offset, process.unit)
         return None if inner is None else self._put(prepared([inner]))

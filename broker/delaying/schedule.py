@@ -57,7 +57,7 @@ class ScheduleMessageService:
     ) -> None:
         self._view = view
         self.offsets = DelayOffsets(root, config.flush_delay_offset_interval_ms, self._delivered)
-        ended = EndedDelays(root).has
+        ended = EndedDelays(root).of
         self._levels: list[DelayLevel] = []
         for level, delay_ms in enumerate(delays_ms, 1):
             if config.enable_schedule_async_deliver:

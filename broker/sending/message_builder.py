@@ -317,12 +317,15 @@ def stored_again(
     record's prepared offset does not (MessageExtBrokerInner of 4.9), nor do its offsets in light
     queues: those units name the old record, and recovery would take them for this one's.
     """
+    before = message.properties  # looked into several times: the object's own ways take longer
     if properties is None:
         properties = message.property_bytes.removesuffix(b"\x02")
         if _LIGHT_OFFSETS in properties:
-            kept = dict(message.properties)
+            kept = dict(before)
             kept.pop(PROPERTY_INNER_MULTI_QUEUE_OFFSET, None)
             properties = encode_properties(kept)
+    unique_id = before.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+    keys = split_keys(before.get(PROPERTY_KEYS))
     return MessageInner(
         topic,
         queue_id,
@@ -335,8 +338,8 @@ def stored_again(
         message.sys_flag if sys_flag is None else sys_flag,
         message.reconsume_times if reconsume_times is None else reconsume_times,
         prepared_transaction_offset,
-        message.tags,
-        message.index_keys,
+        before.get(PROPERTY_TAGS),
+        (unique_id, *keys) if unique_id else keys,
         schedule.level,
         schedule.delay_ms,
     )

@@ -13,9 +13,8 @@ the level's saved offset is dropped with the next change.
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -35,8 +34,6 @@ VERSION: Final = 1
 Place = tuple[int, int]
 """Queue offset and commit log offset of a record in the delay topic."""
 
-logger = logging.getLogger("rmqctl.storage")
-
 
 class EndedDelays:
     """The file of one store. Safe for threads and processes; holds no descriptor open."""
@@ -51,7 +48,11 @@ class EndedDelays:
         self._read_at: FileIdent | None = None
 
     def has(self, queue_id: int, offset: int, commitlog_offset: int) -> bool:
-        """Tell whether a delayed message was sent already. One ``stat`` while nothing changes.
+        """Tell whether a delayed message was sent already; see ``of``."""
+        return (offset, commitlog_offset) in self.of(queue_id)
+
+    def of(self, queue_id: int) -> Collection[Place]:
+        """Give those of a queue. One ``stat`` while nothing changes.
 
         A file that can not be read tells of nothing: better that a message comes twice.
         """
@@ -61,10 +62,14 @@ class EndedDelays:
                 try:
                     self._known = self._load()
                 except (CorruptFileError, StoreVersionError) as error:
-                    logger.warning("messages that were sent before their time may come: %s", error)
+                    import logging  # whoever only looks at a store logs nothing
+
+                    logging.getLogger("rmqctl.storage").warning(
+                        "messages that were sent before their time may come: %s", error
+                    )
                     self._known = {}
                 self._read_at = ident
-            return (offset, commitlog_offset) in self._known.get(queue_id, ())
+            return self._known.get(queue_id, ())
 
     def all(self) -> dict[int, set[Place]]:
         """Give all of them by queue. Raises CorruptFileError and StoreVersionError."""

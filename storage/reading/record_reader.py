@@ -24,7 +24,7 @@ from storage.format.layout import (
 from storage.format.record import CheckKind, RecordError, check_record, decode_record, read_head
 from storage.format.replaced import is_replaced
 from storage.format.sys_flag import REPLACED_FLAG
-from storage.format.unit import CQ_STORE_UNIT
+from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.model import (
     LMQ_PREFIX,
     PROPERTY_INNER_MULTI_DISPATCH,
@@ -51,6 +51,8 @@ if native.compiled is not None:
 _MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
 _USUAL_SIZE: Final = (4 << 20) + (64 << 10)
 """Records up to this size (Java's limit) are copied at once; a larger claim is examined first."""
+
+_NO_LIMIT: Final = 1 << 62
 
 
 class QueueKey:
@@ -128,6 +130,20 @@ class RecordReader:
             byte_limit,
             UNUSUAL,
         )
+        return found
+
+    def read_each(self, units: bytes, key: QueueKey, queue_offset: int) -> list[MessageExt | None]:
+        """What :meth:`read` gives for each unit of a queue, the first of which is that of
+        ``queue_offset``. All of them are in memory then: it is for units of few bytes."""
+        found: list[MessageExt | None] = []
+        count = len(units) // CQ_STORE_UNIT_SIZE
+        while len(found) < count:
+            rest = units[len(found) * CQ_STORE_UNIT_SIZE :]
+            run, _ = self.read_run(rest, key, queue_offset + len(found), count, _NO_LIMIT)
+            found += run
+            if len(found) < count:
+                place, size, _ = CQ_STORE_UNIT.unpack_from(rest, len(run) * CQ_STORE_UNIT_SIZE)
+                found.append(self.read(place, size, key, queue_offset + len(found)))
         return found
 
     def _read_run(

@@ -16,6 +16,7 @@ from broker.port.reading import PullRequest
 from broker.port.retrying import SendBackRequest
 from storage.config import SMALL_STORE
 from storage.configs.delay_offsets import load_delay_offsets
+from storage.configs.ended_delays import EndedDelays
 from storage.configs.topics import topics_file
 from storage.format.delay import parse_delay_levels
 from storage.model import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, Message
@@ -303,6 +304,33 @@ def test_many_messages_go_with_few_puts_and_in_order(open_broker, clock):
         pass
     assert [int(body) for body in bodies(broker)] == list(range(count))
     assert puts == [BATCH_UNITS, BATCH_UNITS, 10]
+
+
+def test_of_a_batch_only_what_was_sent_before_its_time_is_left_out(open_broker, clock, root):
+    broker = open_broker(clock=clock)
+    for body in (b"a", b"early", b"c", b"early too", b"e"):
+        send(broker, 1, body)
+        send(broker, 2, body)
+    places = [unit[0] for unit in broker.view.units(SCHEDULE_TOPIC, 0, 0, 5)]
+    puts = []
+
+    def put(records):
+        puts.append(len(records))
+        return broker.store.put(records)
+
+    service = service_over(broker, clock, put=put)
+    service.tick(clock.now)
+    # Of the other level the same queue offsets; and an offset with the place of another message.
+    EndedDelays(root).add({0: [(1, places[1]), (3, places[3]), (4, places[0])]})
+    clock.now += 1_000
+    service.tick(clock.now)
+    assert bodies(broker) == [b"a", b"c", b"e"]
+    assert puts == [3]
+    clock.now += 4_000
+    service.tick(clock.now)
+    assert bodies(broker)[3:] == [b"a", b"early", b"c", b"early too", b"e"]
+    service.shutdown()
+    assert load_delay_offsets(root) == {1: 5, 2: 5}
 
 
 def service_over(broker, clock, *, put=None, config=None):
