@@ -38,6 +38,7 @@ _STATUS: Final = {
     GetMessageStatus.OFFSET_OVERFLOW_BADLY: PullStatus.OFFSET_ILLEGAL,
     GetMessageStatus.OFFSET_TOO_SMALL: PullStatus.OFFSET_ILLEGAL,
 }
+_new: Final = tuple.__new__
 
 
 def pull_status(status: GetMessageStatus, offset: int) -> PullStatus:
@@ -132,13 +133,17 @@ class Puller:
         status = pull_status(found.status, request.queue_offset)
         if status is PullStatus.OFFSET_ILLEGAL:
             self._note_moved(request, found.next_begin_offset)
-        return PullResult(
-            status,
-            found.next_begin_offset,
-            found.min_offset,
-            found.max_offset,
-            found.messages,
-            found.status,
+        return _new(
+            PullResult,
+            (
+                status,
+                found.next_begin_offset,
+                found.min_offset,
+                found.max_offset,
+                found.messages,
+                found.status,
+                0,
+            ),
         )
 
     # -- who may pull what --------------------------------------------------------------------

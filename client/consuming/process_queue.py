@@ -157,22 +157,23 @@ class ProcessQueue:
 
     # -- pulled, and finished
 
-    def put_message(self, messages: Sequence[MessageExt]) -> bool:
+    def put_message(self, messages: Sequence[MessageExt], max_offset: int | None = None) -> bool:
         """Take what was pulled; True if orderly consumption has to be started.
 
         That is once for each change from idle to busy. An offset that is there already has its
         message replaced and is not counted again. ``messages`` is kept, not to be changed any more.
+        ``max_offset`` is their MAX_OFFSET, from who knows it without looking for it.
         """
         if not messages:
             return False
         with self._lock:
             self._put(messages)
             last = messages[-1]
-            max_offset = last.get_property(PROPERTY_MAX_OFFSET)
-            if max_offset is not None:
-                behind = int(max_offset) - last.queue_offset
-                if behind > 0:
-                    self.msg_acc_cnt = behind
+            if max_offset is None:
+                max_offset = int(last.get_property(PROPERTY_MAX_OFFSET) or 0)
+            behind = max_offset - last.queue_offset
+            if behind > 0:
+                self.msg_acc_cnt = behind
             dispatch = not self._consuming
             self._consuming = True
             return dispatch

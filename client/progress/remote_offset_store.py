@@ -115,11 +115,12 @@ class RemoteBrokerOffsetStore:
     def pull_commit(self, queue: MessageQueue) -> OffsetCommit | None:
         """See OffsetStore.pull_commit; only what is larger than 0 is worth it."""
         with self._lock:
-            return self._entry(queue) if self._offsets.get(queue, 0) > 0 else None
+            offset = self._offsets.get(queue, 0)
+            return self._entry(queue, offset) if offset > 0 else None
 
-    def _entry(self, queue: MessageQueue) -> OffsetCommit:
-        generation = self._generations.get(queue, 0)
-        return OffsetCommit(queue.topic, queue.queue_id, self._offsets[queue], generation)
+    def _entry(self, queue: MessageQueue, offset: int) -> OffsetCommit:
+        topic, _, queue_id = queue
+        return OffsetCommit(topic, queue_id, offset, self._generations.get(queue, 0))
 
     def _forget(self, queue: MessageQueue) -> None:
         self._offsets.pop(queue, None)
@@ -155,7 +156,7 @@ class RemoteBrokerOffsetStore:
     ) -> dict[MessageQueue, int | None]:
         with self._lock:
             queues = [queue for queue in queues if queue in self._offsets]
-            commits = [self._entry(queue) for queue in queues]
+            commits = [self._entry(queue, self._offsets[queue]) for queue in queues]
         if not commits:
             return {}
         answers = self._broker(broker_name).update_consumer_offsets(self._group, commits)

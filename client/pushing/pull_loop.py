@@ -31,6 +31,7 @@ SUSPENDED_DELAY_MS: Final = 1_000
 OFFSET_ILLEGAL_DELAY_MS: Final = 10_000
 _LOG_EACH: Final = 1_000
 _MIB_SHIFT: Final = 20
+_new: Final = tuple.__new__
 
 
 class PullLoop:
@@ -63,17 +64,18 @@ class PullLoop:
         if process_queue.dropped:
             logger.info("a dropped queue is pulled no more: %s", request)
             return
-        process_queue.last_pull_timestamp = self._clock.now_ms()
+        process_queue.last_pull_timestamp = now_ms = self._clock.now_ms()
         try:
-            self._pull_now_or_later(request)
+            self._pull_now_or_later(request, now_ms)
         except Exception:
             # An offset store of the user's own may raise anything. RocketMQ loses the request, and
             # the queue stands still for 120 s.
             logger.exception("a pull failed: %s", request)
             self._failed(request, None)
 
-    def _pull_now_or_later(self, request: PullRequest) -> None:
-        self._consumer.consume_service.settle(request.process_queue, request.message_queue)
+    def _pull_now_or_later(self, request: PullRequest, begin_ms: int) -> None:
+        if request.process_queue.finished:
+            self._consumer.consume_service.settle(request.process_queue, request.message_queue)
         delay_ms = self._why_not_now(request)
         if delay_ms is not None:
             self._service.execute_pull_request_later(request, delay_ms)
@@ -82,7 +84,6 @@ class PullLoop:
         if subscription is None:
             self._failed(request, None)
             return
-        begin_ms = self._clock.now_ms()
 
         def answer(result: PullResult | Exception) -> None:
             try:
@@ -149,18 +150,21 @@ class PullLoop:
         """Make the request to the broker (PullAPIWrapper.pullKernelImpl)."""
         consumer, queue = self._consumer, request.message_queue
         config = consumer.config
-        return PullMessage(
-            consumer.group,
-            queue.topic,
-            queue.queue_id,
-            request.next_offset,
-            config.pull_batch_size,
-            subscription.sub_string if config.post_subscription_when_pull else None,
-            subscription.expression_type,
-            config.broker_suspend_max_time_ms,
-            consumer.offset_store.pull_commit(queue),
-            subscription.sub_version,
-            self._instance.client_id,
+        return _new(
+            PullMessage,
+            (
+                consumer.group,
+                queue.topic,
+                queue.queue_id,
+                request.next_offset,
+                config.pull_batch_size,
+                subscription.sub_string if config.post_subscription_when_pull else None,
+                subscription.expression_type,
+                config.broker_suspend_max_time_ms,
+                consumer.offset_store.pull_commit(queue),
+                subscription.sub_version,
+                self._instance.client_id,
+            ),
         )
 
     def _answered(
@@ -189,18 +193,18 @@ class PullLoop:
     ) -> None:
         consumer, queue = self._consumer, request.message_queue
         previous_offset = request.next_offset
-        stats = self._instance.consumer_stats
-        stats.inc_pull_rt(consumer.group, queue.topic, self._clock.now_ms() - begin_ms)
+        stats, key = self._instance.consumer_stats, request.stats_key
+        stats.pull_rt.add_value(key, self._clock.now_ms() - begin_ms)
         hooks = consumer.filter_message_hooks
         messages = tuple(messages_of(result, subscription, consumer.group, queue, hooks))
         if not messages:
             request.next_offset = result.next_begin_offset
             self._service.execute_pull_request_immediately(request)
             return
-        stats.inc_pull_tps(consumer.group, queue.topic, len(messages))
+        stats.pull_tps.add_value(key, len(messages))
         first_offset = messages[0].queue_offset
         process_queue = request.process_queue
-        dispatch = process_queue.put_message(messages)
+        dispatch = process_queue.put_message(messages, result.max_offset)
         # Only now: what can not be used, or put, is pulled again and not passed over.
         request.next_offset = result.next_begin_offset
         consumer.consume_service.submit(

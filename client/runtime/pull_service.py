@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from .stats import stats_key
+
 if TYPE_CHECKING:
     from client.consuming.process_queue import ProcessQueue
     from client.timing import Action, Scheduler
@@ -27,6 +29,7 @@ class PullRequest:
 
     The same object goes round until its process queue is dropped. ``previously_locked`` is for
     orderly consumption: the first pull under the broker's lock asks for the offset anew.
+    ``stats_key`` is what its pulls are counted under.
     """
 
     __slots__ = (
@@ -35,6 +38,7 @@ class PullRequest:
         "next_offset",
         "previously_locked",
         "process_queue",
+        "stats_key",
     )
 
     def __init__(
@@ -49,6 +53,7 @@ class PullRequest:
         self.process_queue = process_queue
         self.next_offset = next_offset
         self.previously_locked = False
+        self.stats_key = stats_key(consumer_group, message_queue.topic)
 
     def __repr__(self) -> str:
         return f"PullRequest({self.consumer_group}, {self.message_queue}, {self.next_offset})"

@@ -192,6 +192,11 @@ def start_sampling(
     ]
 
 
+def stats_key(group: str, topic: str) -> str:
+    """Name the counters of a group with a topic."""
+    return f"{topic}@{group}"
+
+
 class ConsumeStatus(NamedTuple):
     """How a group is doing with a topic: ms on average, messages per second (ConsumeStatus)."""
 
@@ -232,30 +237,30 @@ class ConsumerStatsManager:
 
     def inc_pull_rt(self, group: str, topic: str, rt_ms: int) -> None:
         """Count a pull that brought messages and took ``rt_ms``."""
-        self.pull_rt.add_value(f"{topic}@{group}", rt_ms)
+        self.pull_rt.add_value(stats_key(group, topic), rt_ms)
 
     def inc_pull_tps(self, group: str, topic: str, messages: int) -> None:
         """Count messages that a pull brought."""
-        self.pull_tps.add_value(f"{topic}@{group}", messages)
+        self.pull_tps.add_value(stats_key(group, topic), messages)
 
     def inc_consume_rt(self, group: str, topic: str, rt_ms: int) -> None:
         """Count a listener's call that took ``rt_ms``."""
-        self.consume_rt.add_value(f"{topic}@{group}", rt_ms)
+        self.consume_rt.add_value(stats_key(group, topic), rt_ms)
 
     def inc_consume_ok_tps(self, group: str, topic: str, messages: int) -> None:
         """Count messages that were consumed."""
-        self.consume_ok_tps.add_value(f"{topic}@{group}", messages)
+        self.consume_ok_tps.add_value(stats_key(group, topic), messages)
 
     def inc_consume_failed_tps(self, group: str, topic: str, messages: int) -> None:
         """Count messages that were not."""
-        self.consume_failed_tps.add_value(f"{topic}@{group}", messages)
+        self.consume_failed_tps.add_value(stats_key(group, topic), messages)
 
     def consume_status(self, group: str, topic: str) -> ConsumeStatus:
         """Give the last minute's rates; the time to consume is the hour's if the minute has none.
 
         Messages of retries count under their retry topic (ConsumerStatsManager.consumeStatus).
         """
-        key = f"{topic}@{group}"
+        key = stats_key(group, topic)
         consume_rt = self.consume_rt.minute(key)
         if consume_rt.sum == 0:
             consume_rt = self.consume_rt.hour(key)
