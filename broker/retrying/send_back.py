@@ -156,7 +156,8 @@ class SendBackHandler:
         group, topic = target
         if topic is None:
             return None
-        queue_id = self._choose(group.retry_queue_nums)
+        queues = group.retry_queue_nums
+        queue_id = self._choose(queues) if queues > 1 else 0
         message = self._look(request.commitlog_offset)
         if message is None:
             raise BrokerSystemError(
@@ -192,11 +193,13 @@ class SendBackHandler:
         for name in FAILURE_PROPERTIES:  # they tell of the failure before
             properties.pop(name, None)
         if request.failure and self._keep_reasons:
-            reasons = {
-                name: value
-                for name, value in request.failure.items()
-                if name not in RESERVED_PROPERTIES
-            }
+            reasons = request.failure
+            if not RESERVED_PROPERTIES.isdisjoint(reasons):
+                reasons = {
+                    name: value
+                    for name, value in reasons.items()
+                    if name not in RESERVED_PROPERTIES
+                }
             try:
                 return self._builder.again(
                     message, topic, queue_id, {**properties, **reasons}, reconsume_times=times

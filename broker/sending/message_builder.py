@@ -15,7 +15,7 @@ of its properties stay as they are unless something in them changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.errors import MessageIllegalError, NoPermissionError
 from broker.validation import check_body_size, check_properties, check_properties_size
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from storage.format.prepared import PreparedRecords
     from storage.model import Message, MessageExt
 
+_new_tuple: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
 _WAIT = "true"
 _LIGHT_OFFSETS = PROPERTY_INNER_MULTI_QUEUE_OFFSET.encode()
 _TRANSACTION_BITS = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
@@ -326,22 +327,25 @@ def stored_again(
             properties = encode_properties(kept)
     unique_id = before.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
     keys = split_keys(before.get(PROPERTY_KEYS))
-    return MessageInner(
-        topic,
-        queue_id,
-        message.stored_body,
-        properties,
-        message.born_timestamp,
-        message.born_host_bytes,
-        message.store_host_bytes,
-        message.flag if flag is None else flag,
-        message.sys_flag if sys_flag is None else sys_flag,
-        message.reconsume_times if reconsume_times is None else reconsume_times,
-        prepared_transaction_offset,
-        before.get(PROPERTY_TAGS),
-        (unique_id, *keys) if unique_id else keys,
-        schedule.level,
-        schedule.delay_ms,
+    return _new_tuple(
+        MessageInner,
+        (
+            topic,
+            queue_id,
+            message.stored_body,
+            properties,
+            message.born_timestamp,
+            message.born_host_bytes,
+            message.store_host_bytes,
+            message.flag if flag is None else flag,
+            message.sys_flag if sys_flag is None else sys_flag,
+            message.reconsume_times if reconsume_times is None else reconsume_times,
+            prepared_transaction_offset,
+            before.get(PROPERTY_TAGS),
+            (unique_id, *keys) if unique_id else keys,
+            schedule.level,
+            schedule.delay_ms,
+        ),
     )
 
 
