@@ -83,11 +83,14 @@ class Arrivals:
                     self._sleeping = True
                     self._slept_for = _union(self._waiting)
                 try:
-                    self._store.wait(known, max(1, int(left * 1000)), self._slept_for)
+                    end = self._store.wait(known, max(1, int(left * 1000)), self._slept_for)
                 finally:
                     with self._changed:
                         self._sleeping = False
-                        self._changed.notify_all()
+                        if len(self._waiting) > 1 or self._closed:
+                            self._changed.notify_all()
+                if end != known:
+                    return end
         finally:
             with self._changed:
                 self._waiting.remove(wanted)

@@ -117,10 +117,11 @@ class HeldPulls:
     def notify(self) -> None:
         """Answer those for which a message may have come (notifyMessageArriving)."""
         view = self._view()
+        end_of = view.bounds.next_offset
         for queue, pulls in self._snapshot():
-            max_offset = view.max_offset_in_queue(*queue)
+            max_offset = end_of(*queue)
             for pull in pulls:
-                if self._may_match(view, queue, pull, max_offset):
+                if max_offset > pull.looked_at and self._may_match(view, queue, pull, max_offset):
                     self._release(queue, pull)
 
     def sweep(self) -> None:
@@ -157,8 +158,6 @@ class HeldPulls:
     def _may_match(
         self, view: StoreView, queue: tuple[str, int], pull: HeldPull, max_offset: int
     ) -> bool:
-        if max_offset <= pull.looked_at:
-            return False
         if pull.tags is None:
             return True
         while pull.looked_at < max_offset:
@@ -216,7 +215,8 @@ class HeldPulls:
         with self._lock:
             topics = {topic for topic, _ in self._held}
         if self._notified and not self._arrivals.closed:
-            self._arrivals.wait(known, timeout_ms, topics, self._more.is_set)
+            if self._arrivals.wait(known, timeout_ms, topics, self._more.is_set) != known:
+                self.notify()  # at once: somebody waits for it
         else:
             self._more.wait(timeout_ms / 1000)
 

@@ -32,6 +32,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 
 logger = logging.getLogger("rmqctl.client.consume")
@@ -175,11 +176,11 @@ class WorkerPool:
             self._start_one()
 
     def _wake(self, sleepers: deque[threading.Lock]) -> bool:
-        try:
-            sleepers.pop().release()
-        except IndexError:
-            return False
-        return True
+        while sleepers:
+            with suppress(IndexError):  # somebody else has woken it
+                sleepers.pop().release()
+                return True
+        return False
 
     def _start_one(self) -> None:
         with self._lock:

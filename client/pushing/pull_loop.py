@@ -193,15 +193,14 @@ class PullLoop:
     ) -> None:
         consumer, queue = self._consumer, request.message_queue
         previous_offset = request.next_offset
-        stats, key = self._instance.consumer_stats, request.stats_key
-        stats.pull_rt.add_value(key, self._clock.now_ms() - begin_ms)
+        took_ms = self._clock.now_ms() - begin_ms
         hooks = consumer.filter_message_hooks
         messages = tuple(messages_of(result, subscription, consumer.group, queue, hooks))
         if not messages:
             request.next_offset = result.next_begin_offset
+            self._count(request, took_ms, 0)
             self._service.execute_pull_request_immediately(request)
             return
-        stats.pull_tps.add_value(key, len(messages))
         first_offset = messages[0].queue_offset
         process_queue = request.process_queue
         dispatch = process_queue.put_message(messages, result.max_offset)
@@ -210,6 +209,7 @@ class PullLoop:
         consumer.consume_service.submit(
             messages, process_queue, queue, dispatch, more_follows=self._service.is_pulling
         )
+        self._count(request, took_ms, len(messages))  # behind what a listener waits for
         interval_ms = consumer.config.pull_interval_ms
         if interval_ms > 0:
             self._service.execute_pull_request_later(request, interval_ms)
@@ -222,6 +222,12 @@ class PullLoop:
                 previous_offset,
                 first_offset,
             )
+
+    def _count(self, request: PullRequest, took_ms: int, messages: int) -> None:
+        stats = self._instance.consumer_stats
+        stats.pull_rt.add_value(request.stats_key, took_ms)
+        if messages:
+            stats.pull_tps.add_value(request.stats_key, messages)
 
     def _correct_tags_offset(self, request: PullRequest) -> None:
         """Let progress follow what was only looked at, if nothing is in work.

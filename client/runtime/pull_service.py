@@ -85,6 +85,7 @@ class PullService:
         self._thread: threading.Thread | None = None
         self._pulled: set[Pulling] = set()  # consumers that were told to pull since the last rest
         self._stopped = False
+        self._ident = -1  # of the thread, once it runs
 
     def execute_pull_request_immediately(self, request: PullRequest) -> None:
         """Put a request to the end of the queue."""
@@ -101,7 +102,7 @@ class PullService:
     @property
     def is_pulling(self) -> bool:
         """Whether the calling thread is the service's, which tells consumers to ``hand_over``."""
-        return threading.current_thread() is self._thread
+        return threading.get_ident() == self._ident
 
     @property
     def waiting(self) -> int:
@@ -133,6 +134,7 @@ class PullService:
             self._thread.join(_SHUTDOWN_WAIT_S)
 
     def _run(self) -> None:
+        self._ident = threading.get_ident()
         while not self._stopped:
             if self._requests.empty():
                 self._hand_over()

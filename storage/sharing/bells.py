@@ -8,13 +8,16 @@ of steps is what keeps bells from being lost:
     appender: LOG_END -> gate released (barrier) -> for each flag set: flag = 0, then send
 
 A slot is owned through a lock on its byte that the kernel releases; slots of the dead are reused.
+Who rings stays connected to the sockets that it has rung: finding one by its path takes as long
+as the rest of a ring. One whose owner has closed it, or died, refuses: it is looked for anew.
 An appender killed between clearing and sending loses one ring, so sleeps are bounded by a second.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+import threading
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -22,7 +25,7 @@ from zlib import crc32
 
 from storage.format.names import OURS
 
-from .locks import LockFile
+from .locks import ForkAware, LockFile, at_fork
 from .page import MAX_WAITERS, WAITER_FLAGS, WAITER_TOPICS, SharedPage
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ def topics_word(topics: Iterable[str] | None) -> int:
     return word
 
 
-class Bell:
+class Bell(ForkAware):
     """One waiter's slot and socket. Not for several threads at once."""
 
     def __init__(self, page: SharedPage, slot: int, lock: LockFile, directory: Path) -> None:
@@ -62,6 +65,8 @@ class Bell:
         self._path = directory / str(slot)
         self._path.unlink(missing_ok=True)
         self._socket.bind(f"/proc/self/fd/{self._directory_fd}/{slot}")
+        self._poll = _poll_of(self._socket)
+        at_fork(self)
 
     @classmethod
     def take(cls, fs: FileSystem, page: SharedPage, root: Path) -> Self | None:
@@ -76,8 +81,11 @@ class Bell:
         return None
 
     def arm(self, topics: Collection[str] | None) -> None:
-        """Ask to be rung for messages of ``topics``; data that is there already must be looked
-        for after this call, because it rings no more."""
+        """Ask to be rung for messages of ``topics``, and forget what has rung before; data that is
+        there already must be looked for after this call, because it rings no more."""
+        with suppress(BlockingIOError):
+            while self._socket.recv(16):
+                pass
         words = self._page.words
         words[WAITER_TOPICS // 8 + self._slot] = topics_word(topics)
         at = WAITER_FLAGS + self._slot
@@ -86,11 +94,7 @@ class Bell:
 
     def sleep(self, timeout_ms: int) -> bool:
         """Sleep until rung or ``timeout_ms`` is over; whether it was rung."""
-        import select
-
-        poller = select.poll()
-        poller.register(self._socket, select.POLLIN)
-        return bool(poller.poll(max(0, min(timeout_ms, LONGEST_SLEEP_MS))))
+        return bool(self._poll(max(0, min(timeout_ms, LONGEST_SLEEP_MS))))
 
     def wake(self) -> None:
         """End the sleep of another thread, or its next one."""
@@ -98,14 +102,13 @@ class Bell:
             self._socket.sendto(b"!", f"/proc/self/fd/{self._directory_fd}/{self._slot}")
 
     def disarm(self) -> None:
-        """Stop being rung, and forget rings that came late."""
+        """Stop being rung."""
         at = WAITER_FLAGS + self._slot
         self._page.map[at : at + 1] = _CLEAR
-        try:
-            while self._socket.recv(16):
-                pass
-        except BlockingIOError:
-            pass
+
+    def after_fork(self) -> None:
+        """Have the socket die with the process whose slot it is."""
+        self._socket.close()
 
     def close(self) -> None:
         """Give the slot back."""
@@ -122,8 +125,8 @@ class Ringer:
     def __init__(self, page: SharedPage, root: Path) -> None:
         self._page = page
         self._directory = root / OURS / BELLS
-        self._socket: socket.socket | None = None
-        self._directory_fd = -1
+        self._lock = threading.Lock()  # guards the sockets: one is closed in no other's send
+        self._sockets: dict[int, socket.socket] = {}  # by slot, each connected to its bell
 
     def anybody(self) -> bool:
         """Whether somebody waits; to be asked after the gate is released. Costs 0.2 us."""
@@ -144,25 +147,46 @@ class Ringer:
             at = mapped.find(_SET, at + 1, end)
 
     def _send(self, slot: int) -> None:
-        if self._socket is None:
-            try:
-                self._directory_fd = os.open(
-                    self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-                )
-            except OSError:
-                return
-            self._socket = _new_socket()
         # Full: it has rung already. Refused or gone: it is dead, its slot will be taken over.
         # Another user's: it looks once a second. A put that is stored does not fail for a bell.
-        with suppress(OSError):
-            self._socket.sendto(b"!", f"/proc/self/fd/{self._directory_fd}/{slot}")
+        with self._lock, suppress(OSError):
+            known = self._sockets.get(slot)
+            if known is not None:
+                try:
+                    known.send(b"!")
+                except ConnectionError:
+                    self._sockets.pop(slot).close()
+                else:
+                    return
+            self._connect(slot).send(b"!")
+
+    def _connect(self, slot: int) -> socket.socket:
+        made = _new_socket()
+        try:
+            directory_fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                made.connect(f"/proc/self/fd/{directory_fd}/{slot}")
+            finally:
+                os.close(directory_fd)
+        except BaseException:
+            made.close()
+            raise
+        self._sockets[slot] = made
+        return made
 
     def close(self) -> None:
-        """Close the socket."""
-        if self._socket is not None:
-            self._socket.close()
-            os.close(self._directory_fd)
-            self._socket = None
+        """Close the sockets."""
+        with self._lock:
+            while self._sockets:
+                self._sockets.popitem()[1].close()
+
+
+def _poll_of(waited_on: socket.socket) -> Callable[[int], list[tuple[int, int]]]:
+    import select
+
+    made = select.poll()
+    made.register(waited_on, select.POLLIN)
+    return made.poll
 
 
 def _new_socket() -> socket.socket:

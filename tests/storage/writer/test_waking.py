@@ -124,6 +124,61 @@ def test_a_dead_waiters_slot_is_taken_over(tmp_path: Path) -> None:
         bell.close()
 
 
+def test_who_has_a_slot_next_is_rung_as_its_owner_was(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with open_store(root) as store:
+        ringer = Ringer(store._session.page, root)
+        for _ in range(3):
+            bell = Bell.take(FileSystem(), store._session.page, root)
+            assert bell is not None
+            for _ in range(2):
+                bell.arm(["A"])
+                ringer.ring({"A"})
+                assert bell.sleep(1000)
+            bell.close()
+        ringer.close()
+
+
+def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with open_store(root) as store:
+        page = store._session.page
+        ringer = Ringer(page, root)
+        first = Bell.take(FileSystem(), page, root)
+        assert first is not None
+        first.arm(None)
+        ringer.ring(None)
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+        try:
+            first.close()
+            second = Bell.take(FileSystem(), page, root)
+            assert second is not None
+            second.arm(None)
+            ringer.ring(None)
+            assert second.sleep(1000)
+            second.close()
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        ringer.close()
+
+
+def test_what_rang_before_a_sleep_does_not_end_it(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with open_store(root) as store:
+        bell = Bell.take(FileSystem(), store._session.page, root)
+        assert bell is not None
+        for _ in range(3):
+            bell.wake()
+        bell.arm(None)
+        assert not bell.sleep(0)
+        bell.wake()
+        assert bell.sleep(1000)
+        bell.close()
+
+
 def test_no_bell_is_lost_between_looking_and_sleeping(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as writer, open_store(root) as reader:
