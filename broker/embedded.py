@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -23,10 +24,9 @@ from broker.pulling.progress import ConsumerOffsetManager, memory_bytes, offset_
 from broker.roles.members import MembersRole
 from broker.roles.retrying import RetryingRole
 from broker.roles.services import ServicesRole
-from broker.sending.message_builder import MessageBuilder
-from broker.sending.send_column import ColumnSender
 from broker.tables.groups import GroupManager
 from broker.tables.topics import TopicManager
+from storage.clock import now_ms
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
 from storage.configs.store_settings import read_store_settings
@@ -40,6 +40,8 @@ from .config import BrokerConfig
 
 if TYPE_CHECKING:
     from broker.pulling.pull import Puller
+    from broker.sending.message_builder import MessageBuilder
+    from broker.sending.send_column import ColumnSender
     from storage.config import StoreConfig
     from storage.configs.subscription_groups import SubscriptionGroupConfig
     from storage.configs.topics import TopicConfig
@@ -65,8 +67,6 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         view: StoreView | None = None,
     ) -> None:
         """Serve ``store``, or ``view`` for reading only; it is closed with the broker."""
-        from storage.store import now_ms
-
         self._store = store
         self._read_only_view = view
         files = self.view if store is None else store
@@ -98,21 +98,11 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         self._arrivals = Arrivals(growing, log_end)
         self._lazy_puller: Puller | None = None
         self._making_puller = threading.Lock()
-        store_config = files.config
-        delays_ms = parse_delay_levels(store_config.message_delay_level)
-        self._builder = MessageBuilder(config, delays_ms, store_config.max_message_size)
-        self._sender = ColumnSender(
-            config,
-            self._topics,
-            self._groups,
-            self._builder,
-            put=None if store is None else store.put,
-            put_message=None if store is None else store.put_message,
-            unique_ids=_unique_ids(config),
-            now=now,
-            max_message_size=store_config.max_message_size,
-            multi_dispatch=store_config.enable_multi_dispatch,
-        )
+        self._max_message_size = files.config.max_message_size
+        self._multi_dispatch = files.config.enable_multi_dispatch
+        self._delays_ms = parse_delay_levels(files.config.message_delay_level)
+        self._ids = _unique_ids(config)
+        self._now = now
         self._closed = False
         self._persist_due = time.monotonic() + self._persist_interval
 
@@ -143,7 +133,7 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
             except BaseException:
                 view.close()
                 raise
-        from storage.store import MessageStore, now_ms
+        from storage.store import MessageStore
 
         store = MessageStore.open(root, store_config, exclusive=exclusive, clock=clock or now_ms)
         try:
@@ -191,6 +181,32 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
                     note_moved=self._note_moved,
                 )
             return puller
+
+    @cached_property
+    def _builder(self) -> MessageBuilder:
+        """Makes what is stored; made when it is wanted, as the sender."""
+        from broker.sending.message_builder import MessageBuilder
+
+        return MessageBuilder(self.config, self._delays_ms, self._max_message_size)
+
+    @cached_property
+    def _sender(self) -> ColumnSender:
+        """Answers sends; made when the first one comes, as loading what it needs takes a while."""
+        from broker.sending.send_column import ColumnSender
+
+        store = self._store
+        return ColumnSender(
+            self.config,
+            self._topics,
+            self._groups,
+            self._builder,
+            put=None if store is None else store.put,
+            put_message=None if store is None else store.put_message,
+            unique_ids=self._ids,
+            now=self._now,
+            max_message_size=self._max_message_size,
+            multi_dispatch=self._multi_dispatch,
+        )
 
     # -- topics and groups
 

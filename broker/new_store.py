@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.clock import now_ms
 from storage.configs.topics import system_topics, topics_file
-from storage.store import MessageStore, now_ms
+from storage.store import MessageStore
 
 from .config import BrokerConfig
 

@@ -6,17 +6,18 @@ the gate and the :class:`storage.writing.append.Appender`. Durability: FORMAT.md
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from .clock import now_ms as now_ms
 from .config import FlushDiskType, StoreConfig
 from .errors import StoreBrokenError, StoreClosedError, StoreNotFoundError
 from .files.fs import FileSystem
 from .format.encode import prepare
 from .format.names import COMMITLOG
+from .format.prepared_table import PreparedTable
 from .layout import create_store, was_created_here
 from .results import PutMessageResult, PutMessageStatus
 from .sharing.bells import Ringer
@@ -46,11 +47,6 @@ _LOG_END: Final = Word.LOG_END
 _WANTED: Final = Word.GATE_WANTED
 
 
-def now_ms() -> int:
-    """The clock of stores that are given no other: milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
-
-
 class MessageStore(ForkAware):
     """A store opened for writing, one of any number of such openings in any processes.
 
@@ -73,6 +69,7 @@ class MessageStore(ForkAware):
         "_joint",
         "_page",
         "_put_alone",
+        "_put_batch",
         "_ringer",
         "_session",
         "_turns",
@@ -135,6 +132,8 @@ class MessageStore(ForkAware):
         self._put_alone = self._appender.one.put_alone(
             gate, None if clock is now_ms else clock, self._after_put, exclusive=exclusive
         )
+        compiled = self._appender.one.compiled
+        self._put_batch = None if compiled is None else compiled.put_batch
         if exclusive:
             try:
                 gate.keep()
@@ -204,6 +203,14 @@ class MessageStore(ForkAware):
         writes until it is opened anew. Blocks for the gate (GateTimeoutError).
         """
         self._check_usable()
+        if (
+            type(records) is PreparedTable
+            and self._put_batch is not None
+            and self._flush_service.started
+        ):
+            found: PutMessageResult | None = self._put_batch(*records.parts)
+            if found is not None:
+                return found
         with self._gate.held():
             try:
                 result = self._appender.append(records, self._clock(), whole=whole)

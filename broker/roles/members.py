@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from broker.errors import NoPermissionError
 from broker.pulling.subscription import message_filter
 from broker.tables.shared_table import READ_ONLY
+from storage.clock import now_ms
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -46,7 +47,6 @@ class MembersRole:
     def members(self) -> MemberManager:
         """The rules of members, for the broker's other parts."""
         from broker.members.manager import MemberManager
-        from storage.store import now_ms
 
         # The view is loaded by whoever reads: a producer alone does not.
         store = self._store

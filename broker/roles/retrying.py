@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker.port.sending import DEFAULT_SEND
+from storage.clock import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,11 @@ class RetryingRole:
     _store: MessageStore | None
     _topics: TopicManager
     _groups: GroupManager
-    _builder: MessageBuilder
+
+    @cached_property
+    def _builder(self) -> MessageBuilder:
+        """Makes what is stored."""
+        raise AttributeError("_builder")
 
     @property
     def view(self) -> StoreView:
@@ -94,7 +99,6 @@ class RetryingRole:
     @cached_property
     def _transactions(self) -> TransactionalMessageService:
         from broker.transactions.transaction import TransactionalMessageService
-        from storage.store import now_ms
 
         return TransactionalMessageService(
             self.config,

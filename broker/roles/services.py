@@ -28,8 +28,12 @@ class ServicesRole:
     _store: MessageStore | None
     _topics: TopicManager
     _progress: ConsumerOffsetManager
-    _builder: MessageBuilder
     _service_threads: tuple[TimedServiceThread, ...] = ()
+
+    @cached_property
+    def _builder(self) -> MessageBuilder:
+        """Makes what is stored."""
+        raise AttributeError("_builder")
 
     @cached_property
     def members(self) -> MemberManager:

@@ -83,7 +83,7 @@ def _with_key(
     scan: bool,
 ) -> "Iterator[MessageExt]":
     from rmqctl.searching.keys import Look, read_all, with_key
-    from storage.reading.query import FOREVER
+    from storage.readonly import FOREVER
 
     look = Look.INDEX if index else Look.SCAN if scan else Look.EVERYWHERE
     end = FOREVER if chosen.to_timestamp is None else chosen.to_timestamp

@@ -14,6 +14,7 @@ from rmqctl.errors import NotFound
 from rmqctl.opening import open_for_reading
 from rmqctl.retrying.facts import reason_text
 from rmqctl.rows.deadletters import AckRow
+from storage.clock import now_ms
 from storage.configs.handled import HandledFile, Marks, Range
 from storage.configs.journal import CHANGE_ID, Journal
 
@@ -111,8 +112,6 @@ def _change(
     check = None if cli.flag("dry_run") else refuse_beside_java(root)
 
     def note(changed: Marks) -> None:
-        from storage.store import now_ms
-
         entry = change_note(cli, group=group, topic=topic, what=WHAT, undo_of=undo_of)
         marks = {"handled": changed}
         old, new = (None, marks) if handled else (marks, None)

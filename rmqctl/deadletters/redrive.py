@@ -14,6 +14,7 @@ from rmqctl.exit_codes import CHANGED
 from rmqctl.opening import open_for_reading, open_for_writing
 from rmqctl.output.values import escape_controls
 from rmqctl.rows.deadletters import RedriveReceipt, RedriveRow
+from storage.clock import now_ms
 from storage.configs.journal import Journal
 from storage.configs.redrive_runs import RedriveRuns
 from storage.model import dlq_topic
@@ -267,8 +268,6 @@ def _is_handled(letters: DeadLetters, place: Place) -> bool:
 
 
 def _now(broker: "EmbeddedBroker") -> int:
-    from storage.store import now_ms
-
     return now_ms() if broker.store is None else broker.store.now()
 
 

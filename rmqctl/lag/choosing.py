@@ -1,14 +1,14 @@
 """Which groups read which topics: by their progress, and by what their live members want."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from analytics.choosing import Choice
 from analytics.looking import Offsets, Readers
-from broker.members.letters import groups_of, members_of
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
+from storage.sharing.stations import Said, Stations
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
@@ -23,13 +23,8 @@ def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -
     nobody has heard of.
     """
     found: dict[tuple[str, str], Offsets] = dict(broker.consumer_offsets())
-    alive: Counter[str] = Counter()
-    for said in broker.members.notices.stations.living() if members else ():
-        for group in groups_of(said):
-            for member in members_of(said, group):
-                alive[group] += 1
-                for item in member.consumer.subscriptions:
-                    found.setdefault((group, item.topic), _NO_OFFSETS)
+    living = Stations(broker.view.root).living() if members else []
+    alive = _add_members(found, living) if living else Counter()
     _check(broker, choice, found)
     chosen = {
         (group, topic): found[group, topic]
@@ -37,6 +32,21 @@ def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -
         if choice.takes(group, topic)
     }
     return Readers(chosen, alive, found)
+
+
+def _add_members(found: dict[tuple[str, str], Offsets], living: Iterable[Said]) -> Counter[str]:
+    """Add what live members want; gives how many each group has."""
+    # Nobody is a member of most stores that are looked at: those do without loading this.
+    from broker.members.letters import groups_of, members_of
+
+    alive: Counter[str] = Counter()
+    for said in living:
+        for group in groups_of(said):
+            for member in members_of(said, group):
+                alive[group] += 1
+                for item in member.consumer.subscriptions:
+                    found.setdefault((group, item.topic), _NO_OFFSETS)
+    return alive
 
 
 def _check(broker: "EmbeddedBroker", choice: Choice, found: Collection[tuple[str, str]]) -> None:

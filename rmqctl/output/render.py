@@ -19,7 +19,6 @@ from rmqctl.output.values import (
     plain,
 )
 from rmqctl.output.view import Format, View
-from rmqctl.output.where import Where
 
 Row = Sequence[Any]
 
@@ -241,6 +240,8 @@ def _field_named(name: str, fields: Sequence[Field], option: str) -> Field:
 def _predicate(fields: Sequence[Field], view: View) -> Callable[[Row], bool] | None:
     if view.where is None:
         return None
+    from rmqctl.output.where import Where  # the language of --where, for those who use it
+
     try:
         test = Where(view.where, fields, view.now_ms, view.zone).parse()
     except ValueError as error:

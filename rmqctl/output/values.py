@@ -11,10 +11,11 @@ from rmqctl.text.times import format_time
 
 # Beside control characters: those that turn text round, or end a line for some.
 _TURNS: Final = "\u2028\u2029\u202a-\u202e\u2066-\u2069"
-_CONTROLS: Final = re.compile(f"[\x00-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]")
-_NOT_IN_JSON: Final = re.compile(f"[\x7f-\x9f{_TURNS}\ud800-\udfff]")
-_NOT_IN_BODIES: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]")
-_MARKDOWN: Final = re.compile(r"[\\|*`\[<&]")
+# Patterns are text here: most of what is printed is printable and needs none of them compiled.
+_CONTROLS: Final = f"[\x00-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]"
+_NOT_IN_JSON: Final = f"[\x7f-\x9f{_TURNS}\ud800-\udfff]"
+_NOT_IN_BODIES: Final = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]"
+_MARKDOWN: Final = r"[\\|*`\[<&]"
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -39,7 +40,7 @@ def safe_json(text: str) -> str:
     """JSON with the characters escaped that :func:`as_json` escapes; it means the same."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return _NOT_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return re.sub(_NOT_IN_JSON, lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def plain(value: Any) -> Any:
@@ -119,12 +120,16 @@ def escape_tabs(text: str) -> str:
 
 def escape_controls(text: str) -> str:
     r"""Control characters as ``\n`` or ``\x1b``: a message must not command the terminal."""
-    return _CONTROLS.sub(lambda found: _escape(found.group()), text)
+    if text.isprintable():  # as most are; none of those below is
+        return text
+    return re.sub(_CONTROLS, lambda found: _escape(found.group()), text)
 
 
 def for_terminal(text: str) -> str:
     """Text as it may go to a terminal: lines and tabs stay, other control characters do not."""
-    return _NOT_IN_BODIES.sub(lambda found: _escape(found.group()), text)
+    if text.isprintable():
+        return text
+    return re.sub(_NOT_IN_BODIES, lambda found: _escape(found.group()), text)
 
 
 def bytes_for_terminal(data: bytes) -> bytes:
@@ -134,7 +139,7 @@ def bytes_for_terminal(data: bytes) -> bytes:
 
 def escape_markdown(text: str) -> str:
     """What would end a cell of a table, or be taken for HTML or emphasis, with a backslash."""
-    return _MARKDOWN.sub(lambda found: "\\" + found.group(), text)
+    return re.sub(_MARKDOWN, lambda found: "\\" + found.group(), text)
 
 
 def _escape(character: str) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rmqctl.searching.needles import Needle
 from rmqctl.searching.query import Query
 from rmqctl.searching.run import SearchRun, usable_cpus
-from storage.reading.query import FOREVER, carries_key
+from storage.reading.query import carries_key
+from storage.readonly import FOREVER
 
 if TYPE_CHECKING:
     from rmqctl.context import Cli

@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+# Patterns are text here: compiled with their first use, which most commands have none of.
+
 UNITS_MS: Final = {
     "ms": 1,
     "s": 1000,
@@ -12,24 +14,20 @@ UNITS_MS: Final = {
     "w": 604_800_000,
 }
 _PART: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)"
-_PARTS: Final = re.compile(rf"(?:{_PART})+", re.ASCII)
-_ONE_PART: Final = re.compile(_PART, re.ASCII)
-_ISO: Final = re.compile(
-    r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII
-)
+_ISO: Final = r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 _ISO_UNITS: Final = ("w", "d", "h", "m", "s")
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
+_SIZE: Final = r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?"
 _SIZE_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_RATE: Final = re.compile(r"(\d+(?:\.\d+)?)(?:/(s|m|h))?", re.ASCII)
+_RATE: Final = r"(\d+(?:\.\d+)?)(?:/(s|m|h))?"
 
 
 def parse_duration(text: str) -> int:
     """Milliseconds of ``500ms``, ``10s``, ``1h30m``, ``7d`` or ISO 8601 (``PT15M``, ``P1DT2H``)."""
     stripped = text.strip()
-    if _PARTS.fullmatch(stripped):
-        parts = [(float(n), unit) for n, unit in _ONE_PART.findall(stripped)]
+    if re.fullmatch(rf"(?:{_PART})+", stripped, re.ASCII):
+        parts = [(float(n), unit) for n, unit in re.findall(_PART, stripped, re.ASCII)]
         return round(sum(number * UNITS_MS[unit] for number, unit in parts))
-    iso = _ISO.fullmatch(stripped.upper())
+    iso = re.fullmatch(_ISO, stripped.upper(), re.ASCII)
     if iso and any(iso.groups()):
         given = zip(iso.groups(), _ISO_UNITS, strict=True)
         return round(sum(float(n) * UNITS_MS[unit] for n, unit in given if n))
@@ -60,7 +58,7 @@ def format_duration(milliseconds: int) -> str:
 
 def parse_size(text: str) -> int:
     """Bytes of ``1000``, ``64K``, ``1.5M``, ``1GiB``; units are powers of 1024."""
-    found = _SIZE.fullmatch(text.strip())
+    found = re.fullmatch(_SIZE, text.strip(), re.ASCII | re.IGNORECASE)
     if not found:
         raise ValueError(f"{text!r} is not a size (such as 1000, 64K, 10M or 1G)")
     return round(float(found[1]) * _SIZE_UNITS[found[2].upper()])
@@ -82,7 +80,7 @@ def format_size(size: int) -> str:
 
 def parse_rate(text: str) -> float:
     """Per second, of ``100``, ``100/s``, ``30/m`` or ``5/h``; always above 0."""
-    found = _RATE.fullmatch(text.strip())
+    found = re.fullmatch(_RATE, text.strip(), re.ASCII)
     if not found or not float(found[1]):
         raise ValueError(f"{text!r} is not a rate (such as 100/s or 30/m)")
     return float(found[1]) * 1000 / UNITS_MS[found[2] or "s"]

@@ -10,11 +10,9 @@ from typing import Final
 
 from rmqctl.text.durations import parse_duration
 
-_ISO: Final = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?",
-    re.ASCII | re.IGNORECASE,
-)
-_MQADMIN: Final = re.compile(r"(\d{4}-\d\d-\d\d)#(\d\d:\d\d:\d\d):(\d{3})", re.ASCII)
+# Text, compiled with its first use, which most commands have none of.
+_ISO: Final = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?"
+_MQADMIN: Final = r"(\d{4}-\d\d-\d\d)#(\d\d:\d\d:\d\d):(\d{3})"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMS: Final = "now, 1767225600, 1767225600000, 2026-01-31, 2026-01-31T10:00, -15m or PT15M"
 
@@ -42,10 +40,10 @@ def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> int:
             return now_ms + sign * parse_duration(stripped[stripped[0] in "+-" :])
         except ValueError:
             raise ValueError(f"{text!r} is not a time (such as {_FORMS})") from None
-    mqadmin = _MQADMIN.fullmatch(stripped)
+    mqadmin = re.fullmatch(_MQADMIN, stripped, re.ASCII)
     if mqadmin:
         stripped = f"{mqadmin[1]}T{mqadmin[2]}.{mqadmin[3]}"
-    if not _ISO.fullmatch(stripped):
+    if not re.fullmatch(_ISO, stripped, re.ASCII | re.IGNORECASE):
         raise ValueError(f"{text!r} is not a time (such as {_FORMS})")
     try:
         moment = datetime.fromisoformat(stripped.upper().replace(" Z", "Z").replace(",", "."))

@@ -2,130 +2,122 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from storage import native
 from storage.model import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, MessageExt
 from storage.results import QueryMessageResult
 
-from .pending_keys import NO_HITS
+from .index_reader import IndexReader
+from .pending_keys import NO_HITS, PendingKeys
 from .record_reader import UNUSUAL
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from pathlib import Path
+
+    from storage.config import StoreConfig
 
     from .bounds import Bounds
-    from .index_reader import IndexReader, QueryOffsetResult
-    from .pending_keys import PendingKeys
+    from .index_reader import QueryOffsetResult
     from .record_reader import RecordReader
 
 _new: Final = tuple.__new__
-FOREVER: Final = (1 << 63) - 1
-"""Java's Long.MAX_VALUE: no end of the time range."""
 
 
-class KeySources(NamedTuple):
-    """Where keys are looked for: the index files, and behind them the log."""
+class KeyReader:
+    """Looks for keys in the index files of one store, and behind them in its log. Thread-safe."""
 
-    index_files: IndexReader
-    pending: PendingKeys | None
-    """None for a store without an index."""
-    bounds: Bounds
-    follow_slots: bool
-    """The bounds are those of rmqctl's writers (see IndexReader.query)."""
+    def __init__(
+        self,
+        root: Path,
+        config: StoreConfig,
+        bounds: Bounds,
+        records: RecordReader,
+        *,
+        follow_slots: bool,
+    ) -> None:
+        """``follow_slots``: the bounds are those of rmqctl's writers (see IndexReader.query)."""
+        self.index = IndexReader(root, config)
+        self._bounds = bounds
+        self._records = records
+        self._log = records.log
+        self._pending = PendingKeys(records.log) if config.message_index_enable else None
+        self._follow_slots = follow_slots
 
+    def messages(
+        self, topic: str, key: str, max_num: int, begin: int, end: int
+    ) -> QueryMessageResult:
+        """Find the newest ``max_num`` messages of a topic with a key, oldest first.
 
-def query_message(
-    sources: KeySources,
-    records: RecordReader,
-    topic: str,
-    key: str,
-    max_num: int,
-    begin: int,
-    end: int,
-) -> QueryMessageResult:
-    """Find the newest ``max_num`` messages of a topic with a key, oldest first.
+        Times in ms, both ends included. Hash collisions are not filtered, as in RocketMQ. Hits
+        that can not be read are left out.
+        """
+        if self._follow_slots and native.compiled is not None:
+            usual = self._usual(topic, key, max_num, begin, end)
+            if usual is not None:
+                return usual
+        found, log_end = self.offsets(topic, key, max_num, begin, end)
+        if not found.offsets:
+            return QueryMessageResult([], [], 0, 0)
+        look = self._records.look
+        read = [look(offset, log_end) for offset in sorted(found.offsets)]
+        messages = [message for message in read if message is not None]
+        return _new(QueryMessageResult, (messages, *found))
 
-    Times in ms, both ends included. Hash collisions are not filtered, as in RocketMQ. Hits that
-    can not be read are left out.
-    """
-    usual = _usual(sources, records.log, topic, key, max_num, begin, end)
-    if usual is not None:
-        return usual
-    found, log_end = query_offsets(sources, topic, key, max_num, begin, end)
-    if not found.offsets:
-        return QueryMessageResult([], [], 0, 0)
-    messages = []
-    for offset in sorted(found.offsets):
-        message = records.look(offset, log_end)
-        if message is not None:
-            messages.append(message)
-    return _new(QueryMessageResult, (messages, *found))
+    def _usual(
+        self, topic: str, key: str, max_num: int, begin: int, end: int
+    ) -> QueryMessageResult | None:
+        """The same in one compiled step where nothing has to be opened and all records are usual.
 
+        That is so while rmqctl's writers have the store, all keys are in files that are mapped,
+        and so are the log's; else None.
+        """
+        index, log, compiled = self.index, self._log, native.compiled
+        if compiled is None or self._pending is None or index.older:
+            return None
+        keys_from = self._bounds.keys_from()  # first, as below
+        log_end = self._bounds.log_end()
+        if keys_from < log_end:
+            return None
+        most = index.max_hits
+        try:
+            found = compiled.query_key(
+                index.files,
+                index.slots,
+                index.entries,
+                topic,
+                key,
+                begin,
+                end,
+                keys_from,
+                max_num if max_num < most else most,
+                log.opened,
+                log.file_size,
+                log_end,
+                UNUSUAL,
+            )
+        except OverflowError:  # times that no machine word holds
+            return None
+        return None if found is None else _new(QueryMessageResult, found)
 
-def _usual(
-    sources: KeySources, log: FileRow, topic: str, key: str, max_num: int, begin: int, end: int
-) -> QueryMessageResult | None:
-    """The same in one compiled step where nothing has to be opened and all records are usual ones.
+    def offsets(
+        self, topic: str, key: str, max_num: int, begin: int, end: int, *, capped: bool = True
+    ) -> tuple[QueryOffsetResult, int]:
+        """Where the records of these messages may lie, newest first; the log's end at that time.
 
-    That is so while rmqctl's writers have the store, all keys are in files that are mapped, and
-    so are the log's; else None.
-    """
-    index, pending, bounds, follow_slots = sources
-    compiled = native.compiled
-    if compiled is None or not follow_slots or pending is None or index.older:
-        return None
-    keys_from = bounds.keys_from()
-    log_end = bounds.log_end()
-    if keys_from < log_end:
-        return None
-    most = index.max_hits
-    try:
-        found = compiled.query_key(
-            index.files,
-            index.slots,
-            index.entries,
-            topic,
-            key,
-            begin,
-            end,
-            keys_from,
-            max_num if max_num < most else most,
-            log.opened,
-            log.file_size,
-            log_end,
-            UNUSUAL,
+        ``capped``: a broker's own limit holds, too.
+        """
+        pending, bounds = self._pending, self._bounds
+        # In this order: what is put into the index from now on is in the log below this end.
+        keys_from = None if pending is None else bounds.keys_from()
+        log_end = bounds.log_end()
+        hits = NO_HITS
+        if pending is not None and keys_from is not None and keys_from < log_end:
+            hits = pending.find(topic, key, keys_from, log_end)
+        found = self.index.query(
+            topic, key, max_num, begin, end, keys_from, hits, self._follow_slots, capped=capped
         )
-    except OverflowError:  # times that no machine word holds
-        return None
-    return None if found is None else _new(QueryMessageResult, found)
-
-
-def query_offsets(
-    sources: KeySources,
-    topic: str,
-    key: str,
-    max_num: int,
-    begin: int,
-    end: int,
-    *,
-    capped: bool = True,
-) -> tuple[QueryOffsetResult, int]:
-    """Where the records of these messages may lie, newest first, and the log's end at that time.
-
-    ``capped``: a broker's own limit holds, too.
-    """
-    index, pending, bounds, follow_slots = sources
-    # In this order: what is put into the index from now on is in the log below this end.
-    keys_from = None if pending is None else bounds.keys_from()
-    log_end = bounds.log_end()
-    hits = NO_HITS
-    if pending is not None and keys_from is not None and keys_from < log_end:
-        hits = pending.find(topic, key, keys_from, log_end)
-    found = index.query(
-        topic, key, max_num, begin, end, keys_from, hits, follow_slots, capped=capped
-    )
-    return found, log_end
+        return found, log_end
 
 
 def carries_key(message: MessageExt, topic: str, key: str) -> bool:

@@ -20,18 +20,20 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.errors import StoreNotWritableError
 from storage.format.names import MEMBERS_FOLDER, OURS
 
 from .locks import ForkAware, LockFile, at_fork
+
+if TYPE_CHECKING:
+    import socket
 
 _SAYS: Final = ".json"
 _LIFE: Final = ".life"
@@ -286,6 +288,8 @@ def _address(folder_fd: int, name: str) -> str:
 
 
 def _new_socket() -> socket.socket:
+    import socket  # 1 ms that looking at who lives does not need
+
     made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     made.setblocking(False)
     return made

@@ -23,7 +23,7 @@ from storage.format.unit import CQ_STORE_UNIT
 from storage.model import MessageExt
 from storage.reading.columns import ColumnBatch
 from storage.reading.past import PastBounds
-from storage.reading.query import _usual as find_usual, query_message
+from storage.reading.query import KeyReader
 from storage.reading.record_reader import UNUSUAL, QueueKey
 from storage.readonly import StoreView
 from tests.support.compiled import compiled, needs_compiled
@@ -244,9 +244,9 @@ def test_messages_of_a_key_are_found_alike(
         if index_damage is not None:
             put_byte(index_files[-1:], *index_damage)
         then = PastBounds(view, START_MS + seconds * 1000)
-        sources = view._key_sources._replace(bounds=then, follow_slots=True)
+        keys = KeyReader(view.root, view.config, then, view._records, follow_slots=True)
         begin, end = (START_MS + time * 1000 for time in times)
-        view.query_message("T", "all")
+        keys.messages("T", "all", 1, begin, end)
         for stored in made.messages:
             view.look_message_by_offset(stored.commitlog_offset)
         is_full = 2 * len(messages) % (CONFIG.max_index_num - 1) == 0
@@ -254,12 +254,12 @@ def test_messages_of_a_key_are_found_alike(
         for topic in {stored.topic for stored in made.messages}:
             for key in ("all", "key-1", "none", "\ud800"):
                 asked = (topic, key, most, begin, end)
-                found = find_usual(sources, view._files.log, *asked)
+                found = keys._usual(*asked)
                 assert found is not None or is_full or not plain or key == "\ud800"
                 if found is not None:
                     with pytest.MonkeyPatch.context() as patch:
                         patch.setattr(native, "compiled", None)
-                        pure = query_message(sources, view._records, *asked)
+                        pure = keys.messages(*asked)
                     assert found[1:] == pure[1:]
                     assert [values(one) for one in found[0]] == [values(one) for one in pure[0]]
 

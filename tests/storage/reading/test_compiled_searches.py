@@ -14,9 +14,9 @@ from storage.format.layout import BLANK_MAGIC, HEADS, MESSAGE_MAGIC_V1, MESSAGE_
 from storage.format.names import file_name
 from storage.format.unit import CQ_STORE_UNIT
 from storage.reading.index_reader import _search as pure_search
-from storage.reading.query import FOREVER
 from storage.reading.record_reader import RecordReader
 from storage.reading.timesearch import halve
+from storage.readonly import FOREVER
 from tests.support.compiled import compiled, needs_compiled
 
 SLOTS, ENTRIES = 3, 12
