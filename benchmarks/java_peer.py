@@ -1,7 +1,7 @@
 """Apache RocketMQ 4.9.7 itself as a peer: its store in a JVM, or a broker with its clients.
 
 Jars and JVMs come from what the interop tests have (``tests.support.java``): Maven fetches the
-jars once into a cache outside of this folder. ``java/Bench.java`` is compiled beside them.
+jars once into a cache outside of this folder. The classes of ``java/`` are compiled beside them.
 Everything that talks by TCP lives in a network namespace of its own, where the system allows it.
 """
 
@@ -69,15 +69,15 @@ def release() -> Release:
         tests = prepare(VERSION)
     except JavaError as error:
         raise NotMeasurableError(f"RocketMQ's jars: {str(error).splitlines()[-1]}") from None
-    source = _SOURCES / "Bench.java"
-    content = source.read_bytes() + (_SOURCES / "logback.xml").read_bytes()
+    sources = sorted(_SOURCES.glob("*.java"))
+    content = b"".join(path.read_bytes() for path in (*sources, _SOURCES / "logback.xml"))
     digest = hashlib.sha256(content + tests.classes.name.encode()).hexdigest()[:16]
     classes = cache_folder() / f"rocketmq-{VERSION}" / f"bench-{digest}"
     if not classes.exists():
         with tempfile.TemporaryDirectory(dir=classes.parent) as folder:
             path = f"{tests.classes}:{tests.jars}/*"
             lint = "-Xlint:all,-processing,-classfile"
-            command = ["javac", lint, "-Werror", "-d", folder, "-cp", path, str(source)]
+            command = ["javac", lint, "-Werror", "-d", folder, "-cp", path, *map(str, sources)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise NotMeasurableError(f"javac: {done.stderr}")

@@ -5,15 +5,18 @@ import org.apache.rocketmq.broker.BrokerStartup;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.BrokerConfig;
+import org.apache.rocketmq.common.MixAll;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageClientIDSetter;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageExtBatch;
+import org.apache.rocketmq.common.topic.TopicValidator;
 import org.apache.rocketmq.namesrv.NamesrvStartup;
 import org.apache.rocketmq.store.DefaultMessageStore;
 import org.apache.rocketmq.store.GetMessageResult;
@@ -48,11 +51,11 @@ import java.util.concurrent.locks.LockSupport;
  * </pre>
  */
 final class Bench {
-    private static final String TOPIC = "benchmark";
+    static final String TOPIC = "benchmark";
     private static final String TAG = "TagA";
-    private static final int QUEUES = 4;
+    static final int QUEUES = 4;
     private static final int TURNS = 100;
-    private static final long PATIENCE_S = 300;
+    static final long PATIENCE_S = 300;
     private static final InetSocketAddress HOST = new InetSocketAddress("127.0.0.1", 10911);
 
     private DefaultMessageStore store;
@@ -110,6 +113,8 @@ final class Bench {
                 return put(request);
             case "putBatches":
                 return putBatches(request);
+            case "deliver":
+                return Delays.deliver(request);
             case "open":
                 return open(request);
             case "close":
@@ -128,8 +133,6 @@ final class Bench {
                 return sendBatches(request);
             case "drain":
                 return drain(request);
-            case "retry":
-                return retry(request);
             case "listen":
                 return listen(request);
             case "heard":
@@ -159,7 +162,7 @@ final class Bench {
             + key + "\002";
     }
 
-    private static MessageExtBrokerInner[] inners(int count, int size) {
+    static MessageExtBrokerInner[] inners(int count, int size) {
         byte[][] bodies = bodies(size);
         MessageExtBrokerInner[] made = new MessageExtBrokerInner[count];
         long now = System.currentTimeMillis();
@@ -197,7 +200,7 @@ final class Bench {
         };
     }
 
-    private static DefaultMessageStore startedStore(String root, boolean sync) throws Exception {
+    static DefaultMessageStore startedStore(String root, boolean sync) throws Exception {
         DefaultMessageStore starting = newStore(root, sync);
         if (!starting.load()) {
             throw new IllegalStateException("load() of " + root + " gave false");
@@ -206,7 +209,7 @@ final class Bench {
         return starting;
     }
 
-    private static void check(PutMessageResult result) {
+    static void check(PutMessageResult result) {
         if (result.getPutMessageStatus() != PutMessageStatus.PUT_OK) {
             throw new IllegalStateException(String.valueOf(result.getPutMessageStatus()));
         }
@@ -493,26 +496,67 @@ final class Bench {
         return (System.nanoTime() - start) / 1e9;
     }
 
-    private DefaultMQPushConsumer newConsumer(JSONObject request) throws Exception {
+    private DefaultMQPushConsumer newConsumer(JSONObject request, String topic)
+        throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(request.getString("group"));
         clients += 1;
         consumer.setNamesrvAddr(request.getString("namesrv"));
         consumer.setInstanceName("consumer-" + clients);
         consumer.setVipChannelEnabled(false);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        consumer.subscribe(request.getString("topic"), "*");
+        consumer.subscribe(topic, "*");
         return consumer;
     }
 
-    /** A new group reads all there is, with the defaults of a push consumer. */
+    /**
+     * Has a group's retry topic made, by a consumer of nothing, and known to the name server. A
+     * consumer that does not find it when it starts takes it up with its next rebalance, in 20 s.
+     */
+    private void makeRetryTopic(JSONObject request) throws Exception {
+        DefaultMQPushConsumer first = newConsumer(request, TopicValidator.RMQ_SYS_SELF_TEST_TOPIC);
+        first.registerMessageListener((MessageListenerConcurrently) (messages, context) ->
+            ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
+        first.start();
+        try {
+            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
+            while (!isKnown(MixAll.getRetryTopic(request.getString("group")))) {
+                if (System.nanoTime() > deadline) {
+                    throw new IllegalStateException("no retry topic");
+                }
+                LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(10));
+            }
+        } finally {
+            first.shutdown();
+        }
+    }
+
+    private boolean isKnown(String topic) {
+        try {
+            return !producer.fetchPublishMessageQueues(topic).isEmpty();
+        } catch (MQClientException unknown) {
+            return false;
+        }
+    }
+
+    /**
+     * A new group reads all there is, with the defaults of a push consumer: the time from the first
+     * message to the last success. With failOnce each fails when it comes first.
+     */
     private Object drain(JSONObject request) throws Exception {
-        int count = request.getIntValue("count");
-        AtomicInteger left = new AtomicInteger(count);
+        boolean failOnce = request.getBooleanValue("failOnce");
+        AtomicInteger left = new AtomicInteger(request.getIntValue("count"));
         AtomicLong began = new AtomicLong();
         CountDownLatch done = new CountDownLatch(1);
-        DefaultMQPushConsumer consumer = newConsumer(request);
+        if (failOnce) {
+            makeRetryTopic(request);
+        }
+        DefaultMQPushConsumer consumer = newConsumer(request, request.getString("topic"));
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             began.compareAndSet(0, System.nanoTime());
+            if (failOnce && messages.get(0).getReconsumeTimes() == 0) {
+                context.setDelayLevelWhenNextConsume(1);
+                return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+            }
             if (left.addAndGet(-messages.size()) <= 0) {
                 done.countDown();
             }
@@ -529,40 +573,12 @@ final class Bench {
         }
     }
 
-    /** Fails each message once; the time from the first one until all have come again. */
-    private Object retry(JSONObject request) throws Exception {
-        AtomicInteger left = new AtomicInteger(request.getIntValue("count"));
-        AtomicLong began = new AtomicLong();
-        CountDownLatch done = new CountDownLatch(1);
-        DefaultMQPushConsumer consumer = newConsumer(request);
-        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-            began.compareAndSet(0, System.nanoTime());
-            if (messages.get(0).getReconsumeTimes() == 0) {
-                context.setDelayLevelWhenNextConsume(1);
-                return ConsumeConcurrentlyStatus.RECONSUME_LATER;
-            }
-            if (left.addAndGet(-messages.size()) <= 0) {
-                done.countDown();
-            }
-            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
-        });
-        consumer.start();
-        try {
-            if (!done.await(PATIENCE_S, TimeUnit.SECONDS)) {
-                throw new IllegalStateException(left + " messages did not come again");
-            }
-            return (System.nanoTime() - began.get()) / 1e9;
-        } finally {
-            consumer.shutdown();
-        }
-    }
-
     /** Notes how old messages are: each body begins with the sender's time, in 20 digits. */
     private Object listen(JSONObject request) throws Exception {
         latencies = new long[request.getIntValue("count")];
         heard = new AtomicInteger();
         enough = new CountDownLatch(1);
-        listener = newConsumer(request);
+        listener = newConsumer(request, request.getString("topic"));
         CountDownLatch ready = new CountDownLatch(1);
         listener.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             long now = System.nanoTime();

@@ -6,35 +6,25 @@ server, broker, and the client that is measured, all with the defaults of 4.9.7.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import count as counted
-from pathlib import Path
 from time import perf_counter
 
 from benchmarks.goals import row
 from benchmarks.java_peer import NAMESRV, Bench, running_cluster
+from benchmarks.our_broker import QUEUES, drain, our_broker
 from benchmarks.report import Row
 from benchmarks.run import NotMeasurableError, Run
 from broker.embedded import EmbeddedBroker
-from broker.new_store import create_store
-from broker.port.progress import ConsumeFromWhere
 from broker.port.sending import SendStatus
-from client.consuming.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from client.producing.producer import Producer
-from client.pushing.push_consumer import PushConsumer
-from client.runtime.client_config import ClientConfig
-from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
-from storage.model import Message, MessageExt
+from storage.model import Message
 
 NAME = "java_broker"
 _TOPIC = "benchmark"
 _BODY = 1024
 _BATCH = 100
-_QUEUES = 4
-_PATIENCE_S = 300.0
 _BODIES = [bytes((i + turn) % _BODY % 251 for i in range(_BODY)) for turn in range(100)]
 
 
@@ -43,22 +33,13 @@ def measure(run: Run) -> Iterator[Row]:
         run.folder() as scratch,
         running_cluster(scratch / "java", scratch) as cluster,
         cluster.client() as java,
-        our_broker(scratch / "ours") as broker,
+        our_broker(scratch / "ours", _TOPIC) as broker,
     ):
         java.ask("send", topic=_TOPIC, count=run.sized(20_000, 5_000), size=_BODY)  # its compiler
         java.ask("sendBatches", topic=_TOPIC, batches=run.sized(500, 200), batch=_BATCH, size=_BODY)
         yield from _sends(run, broker, java)
         yield from _batches(run, broker, java)
         yield from _drain(run, broker, java)
-
-
-@contextmanager
-def our_broker(root: Path) -> Iterator[EmbeddedBroker]:
-    """A broker of ours with a new store and the topic."""
-    create_store(root)
-    with EmbeddedBroker.open(root) as broker:
-        broker.update_topic(TopicConfig(_TOPIC, _QUEUES, _QUEUES))
-        yield broker
 
 
 def _sends(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
@@ -118,10 +99,10 @@ def _batches(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
 def _drain(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
     count = run.sized(500_000, 50_000)
     topic = "backlog"
-    broker.update_topic(TopicConfig(topic, _QUEUES, _QUEUES))
+    broker.update_topic(TopicConfig(topic, QUEUES, QUEUES))
     for first in range(0, count, 1_000):
         bodies = [_BODIES[i % 100] for i in range(1_000)]
-        broker.send_column(topic, bodies, [(first + i) % _QUEUES for i in range(1_000)])
+        broker.send_column(topic, bodies, [(first + i) % QUEUES for i in range(1_000)])
     java.ask("sendBatches", topic=topic, batches=count // _BATCH, batch=_BATCH, size=_BODY)
     groups = (f"drain-{number}" for number in counted())
 
@@ -132,40 +113,10 @@ def _drain(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
 
     times = run.take_turns(
         "push consumer",
-        {"ours": lambda: _our_drain(broker, topic, next(groups), count), "java": its},
+        {"ours": lambda: drain(broker, topic, next(groups), count), "java": its},
     )
     our_rate, its_rate = (count / times.median(name) / 1e3 for name in ("ours", "java"))
     sides = (f"{our_rate:.0f} k/s", f"{its_rate:.0f} k/s")
     detail = f"{count:,} x 1 KiB"
     ratios = times.ratios("java", "ours")
     yield row("broker/drain", sides, ratios, detail=detail, samples=times.of)
-
-
-def _our_drain(broker: EmbeddedBroker, topic: str, group: str, count: int) -> float:
-    """From the first message to the last, as RocketMQ's time is taken."""
-    done = threading.Event()
-    counting = threading.Lock()
-    began: list[float] = []
-    heard = 0
-
-    def listen(
-        messages: Sequence[MessageExt], context: ConsumeConcurrentlyContext
-    ) -> ConsumeConcurrentlyStatus:
-        nonlocal heard
-        if not began:
-            began.append(perf_counter())
-        with counting:
-            heard += len(messages)
-            if heard >= count:
-                done.set()
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-    config = ConsumerConfig(consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
-    client = ClientConfig(instance_name=group)
-    consumer = PushConsumer(group, brokers=[broker], client_config=client, config=config)
-    consumer.subscribe(topic)
-    consumer.register_message_listener(listen)
-    with consumer:
-        if not done.wait(_PATIENCE_S):
-            raise NotMeasurableError(f"only {heard} of {count} messages came")
-        return perf_counter() - began[0]

@@ -1,95 +1,100 @@
-"""Messages that fail once: sent back, delayed by a second, and consumed again, beside Java."""
+"""Messages that fail once and come again, and delayed messages that are due at once, beside Java.
+
+The first are sent back, delayed by a second and consumed again. The others wait at one level in a
+store whose delivery is not started before all of them are due: RocketMQ's store alone has it, too.
+"""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from itertools import count as counted
-from time import perf_counter
 
-from benchmarks.java_peer import NAMESRV, running_cluster
-from benchmarks.measures.java_broker import our_broker
+from benchmarks.contest import Times
+from benchmarks.java_peer import CLIENT_HEAP, NAMESRV, Bench, running_cluster, running_store
+from benchmarks.our_broker import QUEUES, drain, our_broker
 from benchmarks.report import Row
-from benchmarks.run import NotMeasurableError, Run
-from broker.embedded import EmbeddedBroker
-from broker.port.progress import ConsumeFromWhere
-from client.consuming.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from client.pushing.push_consumer import PushConsumer
-from client.runtime.client_config import ClientConfig
-from client.subscribing.consumer_config import ConsumerConfig
-from storage.configs.topics import TopicConfig
-from storage.model import MessageExt
+from benchmarks.run import Run
 
 NAME = "java_retry"
 _TOPIC = "failing"
 _BODY = 100
 _BATCH = 100
-_QUEUES = 4
-_PATIENCE_S = 300.0
+_COLUMN = 1_000
+_DELAY_S = 1.0
+_LEVEL = "1"
 
 
 def measure(run: Run) -> Iterator[Row]:
+    yield _retries(run)
+    yield _deliveries(run)
+
+
+def _retries(run: Run) -> Row:
     count = run.sized(20_000, 2_000)
     with (
         run.folder() as scratch,
         running_cluster(scratch / "java", scratch) as cluster,
         cluster.client() as java,
-        our_broker(scratch / "ours") as broker,
+        our_broker(scratch / "ours", _TOPIC) as broker,
     ):
         broker.start_services()
-        broker.update_topic(TopicConfig(_TOPIC, _QUEUES, _QUEUES))
-        for first in range(0, count, 1_000):
-            ids = [(first + number) % _QUEUES for number in range(1_000)]
-            broker.send_column(_TOPIC, [bytes(_BODY)] * 1_000, ids)
+        for first in range(0, count, _COLUMN):
+            ids = [(first + number) % QUEUES for number in range(_COLUMN)]
+            broker.send_column(_TOPIC, [bytes(_BODY)] * _COLUMN, ids)
         java.ask("sendBatches", topic=_TOPIC, batches=count // _BATCH, batch=_BATCH, size=_BODY)
         groups = (f"retrying-{number}" for number in counted())
 
         def its() -> float:
             asked = {"namesrv": NAMESRV, "topic": _TOPIC, "group": next(groups), "count": count}
-            seconds: float = java.ask("retry", **asked)
+            seconds: float = java.ask("drain", failOnce=True, **asked)
             return seconds
 
+        def ours() -> float:
+            return drain(broker, _TOPIC, next(groups), count, fail_once=True)
+
+        times = run.take_turns("retry", {"ours": ours, "java": its})
+    return _row(f"{count:,} messages that fail once and come again after a second", times, count)
+
+
+def _deliveries(run: Run) -> Row:
+    count = run.sized(100_000, 10_000)
+    with run.folder() as scratch, running_store(scratch, heap=CLIENT_HEAP) as java:
         times = run.take_turns(
-            "retry", {"ours": lambda: _our_retry(broker, next(groups), count), "java": its}
+            "delivery",
+            {"ours": lambda: _our_delivery(run, count), "java": lambda: _its(run, java, count)},
         )
-    our_rate, its_rate = (count / times.median(name) / 1e3 for name in ("ours", "java"))
-    yield Row(
-        f"{count:,} messages that fail once and come again after a second, vs Java's",
-        f"{our_rate:.1f} k/s",
-        f"{its_rate:.1f} k/s",
-        times.ratios("java", "ours"),
-        samples=times.of,
-    )
+    return _row(f"{count:,} delayed messages that are due at once", times, count)
 
 
-def _our_retry(broker: EmbeddedBroker, group: str, count: int) -> float:
-    """From the first message until all have come again."""
-    done = threading.Event()
-    counting = threading.Lock()
-    began: list[float] = []
-    heard = 0
+def _our_delivery(run: Run, count: int) -> float:
+    """Seconds from the first delivery to the last, by the times at which they were stored."""
+    with run.folder() as folder, our_broker(folder / "ours", _TOPIC) as broker:
+        for number in range(count // _COLUMN):
+            bodies = [bytes(_BODY)] * _COLUMN
+            broker.send_column(_TOPIC, bodies, number % QUEUES, properties={"DELAY": _LEVEL})
+        time.sleep(_DELAY_S)
+        known = broker.wait_for_messages(None, 0)
+        broker.start_services()
+        ends: list[int] = []
+        while sum(ends) < count:
+            known = broker.wait_for_messages(known, 1_000, _TOPIC)
+            ends = [broker.max_offset(_TOPIC, queue_id) for queue_id in range(QUEUES)]
+        stored = [
+            broker.view.store_timestamp(_TOPIC, queue_id, offset) or 0
+            for queue_id, end in enumerate(ends)
+            for offset in (0, end - 1)
+        ]
+    return max(1, max(stored) - min(stored)) / 1e3
 
-    def listen(
-        messages: Sequence[MessageExt], context: ConsumeConcurrentlyContext
-    ) -> ConsumeConcurrentlyStatus:
-        nonlocal heard
-        if not began:
-            began.append(perf_counter())
-        if not messages[0].reconsume_times:
-            context.delay_level_when_next_consume = 1
-            return ConsumeConcurrentlyStatus.RECONSUME_LATER
-        with counting:
-            heard += len(messages)
-            if heard >= count:
-                done.set()
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-    config = ConsumerConfig(consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
-    client = ClientConfig(instance_name=group)
-    consumer = PushConsumer(group, brokers=[broker], client_config=client, config=config)
-    consumer.subscribe(_TOPIC)
-    consumer.register_message_listener(listen)
-    with consumer:
-        if not done.wait(_PATIENCE_S):
-            raise NotMeasurableError(f"only {heard} of {count} messages came again")
-        return perf_counter() - began[0]
+def _its(run: Run, java: Bench, count: int) -> float:
+    with run.folder() as folder:
+        asked = {"root": str(folder / "java"), "count": count, "size": _BODY}
+        ms: int = java.ask("deliver", level=int(_LEVEL), delayMs=int(_DELAY_S * 1e3), **asked)
+    return max(1, ms) / 1e3
+
+
+def _row(what: str, times: Times, count: int) -> Row:
+    ours, its = (f"{count / times.median(name) / 1e3:.1f} k/s" for name in ("ours", "java"))
+    return Row(f"{what}, vs Java's", ours, its, times.ratios("java", "ours"), samples=times.of)
