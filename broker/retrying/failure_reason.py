@@ -10,7 +10,6 @@ for the store, the message goes without them.
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import PurePath
 from types import TracebackType
 from typing import Final
@@ -74,7 +73,9 @@ def stack_hash(error: BaseException) -> str:
 
     Line numbers do not count, so that an edit elsewhere in a file changes nothing; nor do folders.
     """
-    digest = hashlib.sha1(type(error).__qualname__.encode(), usedforsecurity=False)
+    from hashlib import sha1  # loads OpenSSL, which who reads reasons does not need
+
+    digest = sha1(type(error).__qualname__.encode(), usedforsecurity=False)
     frame: TracebackType | None = error.__traceback__
     while frame is not None:
         code = frame.tb_frame.f_code
