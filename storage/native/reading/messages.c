@@ -3,6 +3,7 @@
  * Nothing here knows more of the format than those do.
  */
 #include "lookups.h"
+#include "runs.h"
 #include "structmember.h"
 
 /* Slots of a MessageExt, in the order of NAMES. */
@@ -19,7 +20,7 @@ static const char *const NAMES[SLOTS] = {
     "version", "added_property_bytes", "_body", "_properties",
 };
 
-enum { HOST = 8, CACHE_LINE = 64, FETCHED = 4096, BLINDLY = 1280 };
+enum { HOST = 8, BLINDLY = 1280 };
 
 static PyTypeObject *message_type; /* MessageExt, once it is bound; owned */
 static allocfunc allocate;
@@ -141,14 +142,6 @@ static PyObject *topic_at(const unsigned char *at, Py_ssize_t length)
     return last_topic;
 }
 
-/* Have the processor bring a record closer while another one is looked at. */
-static void fetch(const unsigned char *record, int32_t size)
-{
-    for (int32_t at = 0; at < size && at < FETCHED; at += CACHE_LINE)
-        __builtin_prefetch(record + at);
-    __builtin_prefetch(record + size - 1);
-}
-
 /* A message of a record whose lengths and checksum are right; ``topic`` is borrowed. */
 static PyObject *message_of(const unsigned char *record, int32_t size, PyObject *topic,
                             int32_t body_length, const unsigned char *properties)
@@ -183,92 +176,6 @@ static PyObject *message_of(const unsigned char *record, int32_t size, PyObject 
         return message;
     Py_DECREF(message);
     return NULL;
-}
-
-static int has_sum(const unsigned char *record, int32_t body_length)
-{
-    return (int32_t)(crc32_of(record + HEAD, body_length) & CRC_MASK) == int_at(record + 8);
-}
-
-/* What the records of a queue have in common, and where they lie. */
-typedef struct {
-    Py_buffer units, log, field;
-    int64_t first, queue_id, queue_offset;
-    int32_t unusual;
-} Run;
-
-/* From the first arguments of a function; 0, or -1 with an error set. */
-static int get_run(Run *run, PyObject *units, PyObject *log, PyObject *field)
-{
-    if (PyErr_Occurred() || PyObject_GetBuffer(units, &run->units, PyBUF_SIMPLE) < 0)
-        return -1;
-    if (PyObject_GetBuffer(log, &run->log, PyBUF_SIMPLE) < 0) {
-        PyBuffer_Release(&run->units);
-        return -1;
-    }
-    if (PyObject_GetBuffer(field, &run->field, PyBUF_SIMPLE) < 0) {
-        PyBuffer_Release(&run->units);
-        PyBuffer_Release(&run->log);
-        return -1;
-    }
-    return 0;
-}
-static void release_run(Run *run)
-{
-    PyBuffer_Release(&run->units);
-    PyBuffer_Release(&run->log);
-    PyBuffer_Release(&run->field);
-}
-
-/* What a unit says: where in the file its record lies, if it lies there at all, and its size. */
-static int64_t place_of(const Run *run, Py_ssize_t number)
-{
-    const unsigned char *unit = (const unsigned char *)run->units.buf + number * UNIT;
-    return (int64_t)((uint64_t)long_at(unit) - (uint64_t)run->first);
-}
-static int32_t size_of(const Run *run, Py_ssize_t number)
-{
-    return int_at((const unsigned char *)run->units.buf + number * UNIT + 8);
-}
-
-/* The record of a unit, if it lies within the file and has a usual size; else NULL. */
-static const unsigned char *record_of(const Run *run, Py_ssize_t number)
-{
-    if ((number + 1) * UNIT > run->units.len)
-        return NULL;
-    int64_t position = place_of(run, number);
-    int32_t size = size_of(run, number);
-    if (position < 0 || size < LEAST || size > MOST || position > run->log.len - size)
-        return NULL;
-    return (const unsigned char *)run->log.buf + position;
-}
-
-/* The length of the body if it is a usual record that agrees with its unit, else -1. */
-static int32_t usual_body(const Run *run, Py_ssize_t number, const unsigned char *record)
-{
-    int32_t size = size_of(run, number), body_length = int_at(record + 84);
-    int64_t offset = run->first + (record - (const unsigned char *)run->log.buf);
-    Py_ssize_t field_size = run->field.len;
-    if (int_at(record) != size || int_at(record + 4) != MAGIC_V1
-        || int_at(record + 12) != run->queue_id
-        || long_at(record + 20) != run->queue_offset + number || long_at(record + 28) != offset
-        || (int_at(record + 36) & run->unusual) || body_length < 0
-        || (int64_t)HEAD + body_length + field_size + 2 > size)
-        return -1;
-    const unsigned char *rest = record + HEAD + body_length, *properties = rest + field_size + 2;
-    if (memcmp(rest, run->field.buf, field_size)
-        || (Py_ssize_t)big(properties - 2, 2) != record + size - properties
-        || !has_sum(record, body_length))
-        return -1;
-    return body_length;
-}
-
-/* Have the processor bring the record of a unit closer. */
-static void fetch_next(const Run *run, Py_ssize_t number)
-{
-    const unsigned char *record = record_of(run, number);
-    if (record != NULL)
-        fetch(record, size_of(run, number));
 }
 
 PyDoc_STRVAR(read_run_doc,
