@@ -132,8 +132,7 @@ class MessageStore(ForkAware):
         self._put_alone = self._appender.one.put_alone(
             gate, None if clock is now_ms else clock, self._after_put, exclusive=exclusive
         )
-        compiled = self._appender.one.compiled
-        self._put_batch = None if compiled is None else compiled.put_batch
+        self._put_batch = self._appender.one.put_batch
         if exclusive:
             try:
                 gate.keep()
@@ -203,17 +202,15 @@ class MessageStore(ForkAware):
         writes until it is opened anew. Blocks for the gate (GateTimeoutError).
         """
         self._check_usable()
-        if (
-            type(records) is PreparedTable
-            and self._put_batch is not None
-            and self._flush_service.started
-        ):
-            found: PutMessageResult | None = self._put_batch(*records.parts)
-            if found is not None:
-                return found
+        now: int | PutMessageResult | None = None
+        if self._put_batch and type(records) is PreparedTable and self._flush_service.started:
+            now = self._put_batch(*records.parts)
+            if type(now) is PutMessageResult:
+                return now
         with self._gate.held():
             try:
-                result = self._appender.append(records, self._clock(), whole=whole)
+                now = now if type(now) is int else self._clock()
+                result = self._appender.append(records, now, whole=whole)
             except BaseException as error:
                 self._recover_from(error)
                 raise

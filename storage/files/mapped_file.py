@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 _LARGEST_STORE: Final = 64 << 10
 """More bytes than any single store to a map has; more go through the descriptor."""
-_ZEROS: Final = memoryview(bytes(1 << 20))
+_PIECE: Final = 256 << 10
+"""Bytes of zeros that are written at once. The kernel makes pages of that size: larger ones are
+quicker to map, but taken from memory that was not used for long."""
+_ZEROS: Final = memoryview(bytes(_PIECE))
 
 
 class MappedFile:
@@ -91,13 +94,13 @@ class MappedFile:
         those below ``ready_to`` are.
 
         A store to a page that was never written waits for the file system to make that one page,
-        about 4 us; writing zeros over the zeros makes pages of up to a MiB at a tenth of the price.
+        about 4 us; writing zeros over the zeros makes large pages at a tenth of the price.
         """
         start = max(start, self.ready_to)
         while start < end:
-            zeros = _ZEROS[: end - start]
-            self._fs.write(self.fd, zeros, start)
-            start += len(zeros)
+            piece = min(end, start - start % _PIECE + _PIECE)
+            self._fs.write(self.fd, _ZEROS[: piece - start], start)
+            start = piece
         self.ready_to = max(self.ready_to, end)
 
     def expect_nothing_to_read(self) -> None:

@@ -37,6 +37,11 @@ class PreparedTable(PreparedRecords):
         self._log_offsets: list[int] = []  # where place put them
         self._compiled: Any = native.compiled
 
+    @property
+    def parts(self) -> tuple[bytearray, bytes, list[tuple[str, int]], Ints]:
+        """What compiled code takes: image, table, queues and key hashes."""
+        return self.image, self.table, self.queues, self.key_hashes
+
     def __len__(self) -> int:
         return len(self.table) // _ROW
 

@@ -79,7 +79,7 @@ class Appender:
         self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self.keys = PendingKeys(config, page, root / COMMITLOG, self.index)
         self.one = OneAppender(config, page, self.log, self.queues, self.keys)
-        self._batch = BatchAppender(config, page, self.one, self.index, self.keys)
+        self._batch = BatchAppender(config, page, self.one, self.index, self.keys, self._make_room)
 
     # -- appending ----------------------------------------------------------------------------
 
@@ -169,6 +169,17 @@ class Appender:
     def _room(self, end: int) -> int:
         """Bytes that records may still take in the file of ``end``."""
         return self._file_size - end % self._file_size - BLANK_SIZE
+
+    def _make_room(self, size: int) -> bool:
+        """Have blocks for so many bytes at the end of the file that the log ends in; False if they
+        do not fit into it, or are to be refused."""
+        end = self._page.words[Word.LOG_END]
+        if size > self._room(end) or self._refusal(size, size) is not None:
+            return False
+        file = self._file_of(end)
+        if file is not None:
+            file.reserve(end - file.file_from_offset + size, LOG_WINDOW)
+        return file is not None
 
     def _append_part(
         self, part: PreparedRecords, end: int, timestamp: int, light: Sequence[Queue] = ()

@@ -17,6 +17,8 @@ from storage.sharing.page import SharedPage, Word
 from .pending_keys import MOST_PENDING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from storage.config import StoreConfig
     from storage.format.prepared_table import PreparedTable
 
@@ -28,8 +30,6 @@ _NO_ROOM: Final = 2
 _NO_QUEUE: Final = 3
 _NO_INDEX: Final = 4
 """What the compiled step says that it does not know (append_batch.c)."""
-_COPY_LIMIT: Final = 16 << 10
-"""Bytes up to which a batch is stored to pages that were not got ready."""
 _LOG_END: Final = Word.LOG_END
 _KEYS_FROM: Final = Word.KEYS_FROM
 
@@ -44,8 +44,11 @@ class BatchAppender:
         one: OneAppender,
         index: IndexWriter,
         keys: PendingKeys,
+        make_room: Callable[[int], bool],
     ) -> None:
+        """``make_room`` has blocks for so many bytes at the end of the log, or says False."""
         self._config = config
+        self._make_room = make_room
         self._words = page.words
         self._one = one
         self._index = index
@@ -69,15 +72,11 @@ class BatchAppender:
             self._seen += len(records)
             if self._seen >= MOST_PENDING:
                 one.begin_run()
-            elif len(records.image) > _COPY_LIMIT:
-                return None
         if self._words[_KEYS_FROM] != self._words[_LOG_END] or self._keys.has_own:
             self._keys.put()
         unknown = 0
         while True:
-            found = compiled.append_batch(
-                records.image, records.table, records.queues, records.key_hashes, now_ms
-            )
+            found = compiled.append_batch(*records.parts, now_ms)
             if type(found) is PutMessageResult:
                 return found
             # In this order it asks, so each is told once.
@@ -89,8 +88,10 @@ class BatchAppender:
         """Tell the compiled form what it does not know; False if that can not be."""
         one = self._one
         if unknown == _NO_ROOM:
-            start = self._words[_LOG_END]
-            return one.have_room(start, start + len(records.image), now_ms)
+            start, size = self._words[_LOG_END], len(records.image)
+            if one.have_room(start, start + size, now_ms):
+                return True
+            return self._make_room(size) and one.have_room(start, start + size, now_ms)
         if unknown == _NO_QUEUE:
             counts = records.queue_counts()
             return all(

@@ -56,8 +56,11 @@ _TWO_IPV4: Final = 16
 """Bytes of two hosts if none is an IPv6 one."""
 _AHEAD: Final = 1 << 20
 """Bytes of the log file that are got ready at a time for a run of records."""
-_MOST_READY: Final = 4 << 20
+_LARGEST_READY: Final = 512 << 10
 """Bytes up to which what is put at once is stored to pages that were got ready."""
+LARGEST_NOT_READY: Final = 16 << 10
+"""Bytes up to which a batch is stored to pages that were not got ready. Larger ones go through the
+descriptor, where pages cost less."""
 _MOST_CODES: Final = 4096
 # Names of this module are found faster than attributes of a class.
 _FROM: Final = Word.FROM
@@ -129,6 +132,8 @@ class OneAppender:
                 PutMessageResult, _PUT_OK, keys, keys.rows, MOST_PENDING
             )
             self.compiled.use_words(page.words)
+        self.put_batch: Any = None if self.compiled is None else self.compiled.put_batch
+        """What puts a batch that compiled code has encoded, as :meth:`put_alone` does a message."""
         self.quick: Callable[[MessageInner, int], PutMessageResult | None] = (
             self.append if self.compiled is None else self.compiled.append
         )
@@ -281,7 +286,7 @@ class OneAppender:
         self.in_run = True
         self._limit = -1
         if self.compiled is not None:
-            self.compiled.use_log(None, 0, -1, -1)
+            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0)
 
     def have_room(self, start: int, end: int, now_ms: int) -> bool:
         """Whether [start, end) lies in a log file that is open, still there and has room for it.
@@ -290,7 +295,7 @@ class OneAppender:
         """
         self._limit = -1
         if self.compiled is not None:
-            self.compiled.use_log(None, 0, -1, -1)
+            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0)
         file = self._log_files.get(start - start % self._log_size)
         if file is None or end > self.checked_space_to:
             return False
@@ -305,16 +310,20 @@ class OneAppender:
         if self._keys.put_in_all >= MOST_PENDING:
             self.in_run = True
         first = self._first
-        limit = min(file.reserved_to, self._log_size - BLANK_SIZE, self.checked_space_to - first)
-        if end - first > limit:
+        reserved = min(file.reserved_to, self._log_size - BLANK_SIZE, self.checked_space_to - first)
+        if end - first > reserved:
             return False
-        if self.in_run and end - start <= _MOST_READY:
-            if end - first > file.ready_to:
-                file.get_ready(start - first, min(limit, (end - first) // _AHEAD * _AHEAD + _AHEAD))
-            limit = min(limit, file.ready_to)
+        limit, largest = reserved, LARGEST_NOT_READY
+        if self.in_run:
+            largest = _LARGEST_READY
+            if end - start <= largest:
+                if end - first > file.ready_to:
+                    ahead = (end - first) // _AHEAD * _AHEAD + _AHEAD
+                    file.get_ready(start - first, min(reserved, ahead))
+                limit = min(reserved, file.ready_to)
         self._limit = limit
         if self.compiled is not None and type(self._map) is mmap:
-            self.compiled.use_log(self._map, first, limit, now_ms)
+            self.compiled.use_log(self._map, file.fd, first, limit, reserved, now_ms, largest)
         return True
 
     def learn(self, topic: str, queue_id: int, units: int = 1) -> bool:

@@ -109,22 +109,27 @@ static PyObject *use_words(PyObject *self, PyObject *words)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(use_log_doc, "use_log(map, first, limit, now_ms)\n\n"
+PyDoc_STRVAR(use_log_doc, "use_log(map, fd, first, limit, reserved, now_ms, largest)\n\n"
                           "The log file that begins at ``first``, where up to position ``limit``"
-                          " nothing has to be asked while it is ``now_ms``.");
+                          " nothing has to be asked while it is ``now_ms``; for batches of more than"
+                          " ``largest`` bytes, which go through the descriptor, to ``reserved``.");
 static PyObject *use_log(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
     PyObject *map;
-    long long first, limit, now;
-    if (!PyArg_ParseTuple(args, "OLLL", &map, &first, &limit, &now))
+    int fd;
+    long long first, limit, reserved, now, largest;
+    if (!PyArg_ParseTuple(args, "OiLLLLL", &map, &fd, &first, &limit, &reserved, &now, &largest))
         return NULL;
     Py_INCREF(map);
     Py_XDECREF(a->log_map);
     a->log_map = map;
+    a->log_fd = fd;
     a->first = first;
     a->limit = limit;
+    a->reserved = reserved;
     a->now = now;
+    a->largest = largest;
     Py_RETURN_NONE;
 }
 
@@ -408,6 +413,7 @@ static PyMethodDef methods[] = {
     {"append_batch", (PyCFunction)(void (*)(void))append_batch, METH_FASTCALL, append_batch_doc},
     {"guard", guard, METH_VARARGS, guard_doc},
     {"put", put, METH_O, put_doc},
+    {"put_batch", (PyCFunction)(void (*)(void))put_batch, METH_FASTCALL, put_batch_doc},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot appending_slots[] = {

@@ -6,6 +6,8 @@
 #include "appending.h"
 #include "keys.h"
 #include "rows.h"
+#include <errno.h>
+#include <unistd.h>
 
 const char use_index_doc[] =
     "use_index(map, name, slots, most_entries, first, end)\n\n"
@@ -38,7 +40,7 @@ typedef struct {
     int64_t *following, *counts, *places;
     unsigned char **unit_to;
     Tail **tails;
-    unsigned char *log_to, *index_to;
+    unsigned char *log_to, *index_to; /* NULL: it goes through the descriptor; no keys */
     int64_t start, timestamp;
     Header header;
     Changes changes;
@@ -148,7 +150,7 @@ static int look_at_index(Appending *a, Batch *b)
 }
 
 /* Finds out where everything goes; nothing is stored. -1 with an error set. */
-static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
+static int look(Appending *a, Batch *b, PyObject *queues, int64_t now, int alone)
 {
     volatile int64_t *words = a->words.buf;
     Py_buffer view;
@@ -159,11 +161,14 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
     b->timestamp = now > newest ? now : newest;
     if (words[KEYS_FROM] != b->start || PyList_Size(a->rows))
         return BATCH_UNUSUAL;
-    if (now != a->now || a->limit < 0 || position < 0 || position > a->limit - b->size)
+    const int is_large = b->size > a->largest;
+    if (now != a->now || position < 0
+        || position > (is_large ? a->reserved : a->limit) - b->size)
         return BATCH_NO_ROOM;
-    if ((b->log_to = bytes_of_map(a->log_map, &view, position + b->size)) == NULL)
+    unsigned char *log = bytes_of_map(a->log_map, &view, position + b->size);
+    if (log == NULL || (is_large && alone)) /* a failed write is for who holds the gate */
         return BATCH_NO_ROOM;
-    b->log_to += position;
+    b->log_to = is_large ? NULL : log + position;
     if (allocate_arrays(b) < 0) {
         PyErr_NoMemory();
         return -1;
@@ -256,7 +261,27 @@ static void store_keys(Appending *a, Batch *b, int64_t end)
     store_word(a, STAGE, STAGE_NONE);
 }
 
-static void store(Appending *a, Batch *b)
+/* Writes a large batch through the descriptor: the kernel makes pages for it at once, and nothing is
+ * stored twice. -1 with an error set; then the stage is to be resolved. */
+static int write_records(Appending *a, const Batch *b)
+{
+    for (Py_ssize_t done = 0; done < b->size;) {
+        /* Whoever dies may have written a part of it. */
+        const size_t left = (size_t)(b->size - done);
+        const size_t piece = instants_left && left > 1 ? left / 2 : left;
+        INSTANT;
+        ssize_t wrote = pwrite(a->log_fd, b->image + done, piece, b->start - a->first + done);
+        if (wrote <= 0 && errno != EINTR) {
+            PyErr_SetFromErrno(PyExc_OSError);
+            return -1;
+        }
+        done += wrote > 0 ? wrote : 0;
+    }
+    return 0;
+}
+
+/* -1 with an error set. */
+static int store(Appending *a, Batch *b)
 {
     const int64_t end = b->start + b->size;
     const size_t half = (size_t)b->size / 2;
@@ -265,10 +290,15 @@ static void store(Appending *a, Batch *b)
     store_word(a, FROM, b->start);
     store_word(a, TO, end);
     store_word(a, STAGE, STAGE_RECORDS);
-    INSTANT;
-    memcpy(b->log_to, b->image, half);
-    INSTANT;
-    memcpy(b->log_to + half, b->image + half, (size_t)b->size - half);
+    if (b->log_to == NULL) {
+        if (write_records(a, b) < 0)
+            return -1;
+    } else {
+        INSTANT;
+        memcpy(b->log_to, b->image, half);
+        INSTANT;
+        memcpy(b->log_to + half, b->image + half, (size_t)b->size - half);
+    }
     store_word(a, STAGE, STAGE_DISPATCH);
     store_units(b);
     for (Py_ssize_t i = 0; i < b->queue_count; i++)
@@ -280,6 +310,7 @@ static void store(Appending *a, Batch *b)
         store_keys(a, b, end);
     else
         store_word(a, KEYS_FROM, end);
+    return 0;
 }
 
 /* -- both ------------------------------------------------------------------------------------ */
@@ -310,6 +341,18 @@ static int take(Batch *b, PyObject *const *args, Py_buffer *hashes)
     return -1;
 }
 
+/* Looks and stores; gives whether that is done, or what is not known, -1 with an error set. */
+static int append_all(Appending *a, Batch *b, Lists *lists, PyObject *queues, int64_t now,
+                      int alone)
+{
+    int found = look(a, b, queues, now, alone);
+    if (found == BATCH_DONE && (place(a, b, lists) < 0 || store(a, b) < 0))
+        found = -1;
+    end_changes(&b->changes);
+    PyMem_Free(b->memory);
+    return found;
+}
+
 const char append_batch_doc[] =
     "append_batch(image, table, queues, hashes, now_ms)\n\n"
     "What Appender.append does of a PreparedTable where all is known and has room; else a number"
@@ -325,11 +368,7 @@ PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
         return NULL;
     int found = number_of(args[4], &now) < 0 ? BATCH_UNUSUAL : allocate_lists(a, &lists, b.count);
     if (found == 0)
-        found = look(a, &b, args[2], now);
-    if (found == BATCH_DONE && place(a, &b, &lists) < 0)
-        found = -1;
-    if (found == BATCH_DONE)
-        store(a, &b);
+        found = append_all(a, &b, &lists, args[2], now, 0);
     PyObject *given = NULL;
     if (found == BATCH_DONE)
         given = owned(lists.found);
@@ -338,8 +377,52 @@ PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
         given = PyLong_FromLong(found);
     }
     drop_lists(&lists);
-    end_changes(&b.changes);
-    PyMem_Free(b.memory);
+    PyBuffer_Release(&hashes);
+    return given;
+}
+
+/* Rings for each topic of the queues; -1 with an error set. */
+static int tell_waiting(Appending *a, PyObject *queues)
+{
+    PyObject *told = NULL;
+    for (Py_ssize_t i = 0; i < PyList_Size(queues); i++) {
+        PyObject *topic = PyTuple_GetItem(PyList_GetItem(queues, i), 0);
+        if (topic != told && call_afterwards(a, topic) < 0)
+            return -1;
+        told = topic;
+    }
+    return 0;
+}
+
+const char put_batch_doc[] =
+    "put_batch(image, table, queues, hashes)\n\n"
+    "What MessageStore.put does of a PreparedTable while this process holds on to the gate and"
+    " nothing has to be learned. Else nothing is done, and it gives the time, or None if it did not"
+    " look at the clock.";
+PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    Appending *a = (Appending *)self;
+    Batch b = {0};
+    Lists lists = {NULL, NULL, NULL};
+    Py_buffer hashes;
+    int64_t now = -1;
+    if (!are_arguments(count, 4))
+        return NULL;
+    if (a->gate == NULL || !a->has_words || !gate_is_ours(a))
+        Py_RETURN_NONE;
+    if (time_of(a, &now) < 0 || take(&b, args, &hashes) < 0)
+        return NULL;
+    int found = allocate_lists(a, &lists, b.count);
+    if (found == 0) /* others' code may have run since */
+        found = gate_is_ours(a) ? append_all(a, &b, &lists, args[2], now, 1) : BATCH_UNUSUAL;
+    PyObject *given = NULL;
+    if (found > 0) {
+        PyErr_Clear();
+        given = PyLong_FromLongLong(now);
+    } else if (found == BATCH_DONE && (!is_anybody_waiting(a) || tell_waiting(a, args[2]) == 0)) {
+        given = owned(lists.found);
+    }
+    drop_lists(&lists);
     PyBuffer_Release(&hashes);
     return given;
 }

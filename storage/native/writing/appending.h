@@ -38,8 +38,8 @@ typedef struct {
     PyObject *log_map;
     PyObject *gate, *locked, *clock, *afterwards; /* what put asks and calls, see guard */
     Py_buffer words;
-    int has_words, has_file, exclusive;
-    int64_t first, limit, now, heard;
+    int has_words, has_file, exclusive, log_fd;
+    int64_t first, limit, reserved, now, heard, largest;
     Py_ssize_t most_pending;
     Index index;
 } Appending;
@@ -73,9 +73,17 @@ Tail *tail_of(Appending *a, PyObject *topic, PyObject *queue_id);
 enum { BATCH_DONE, BATCH_UNUSUAL, BATCH_NO_ROOM, BATCH_NO_QUEUE, BATCH_NO_INDEX };
 PyObject *use_index(PyObject *self, PyObject *args); /* append_batch.c */
 PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count);
-extern const char use_index_doc[], append_batch_doc[];
+PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count);
+extern const char use_index_doc[], append_batch_doc[], put_batch_doc[];
 
-PyObject *guard(PyObject *self, PyObject *args); /* put.c */
+/* put.c */
+int time_of(Appending *a, int64_t *now); /* ms, by the clock; -1 with an error set */
+/* Whether the gate is held on to and nobody asked for it since that was last heard. */
+int gate_is_ours(Appending *a);
+/* Whether somebody asks for the gate, or waits for a message: they say so and then look. */
+int is_anybody_waiting(Appending *a);
+int call_afterwards(Appending *a, PyObject *topic); /* -1 with an error set */
+PyObject *guard(PyObject *self, PyObject *args);
 PyObject *put(PyObject *self, PyObject *message);
 extern const char guard_doc[], put_doc[];
 int prepare_put(void);

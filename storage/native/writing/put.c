@@ -1,5 +1,5 @@
 /* Putting one record: what MessageStore.put_message of storage/store.py does while this process holds
- * on to the gate. Nobody else is let in meanwhile, and nothing of Python's runs, so that neither the
+ * on to the gate; and what put_batch has in common with it. Nobody else is let in meanwhile, and nothing of Python's runs, so that neither the
  * gate's turn is taken nor a signal comes between.
  */
 #include "appending.h"
@@ -35,8 +35,7 @@ static int is_true(PyObject *found, int otherwise)
     return value;
 }
 
-/* Whether the gate is held on to and nobody asked for it since that was last heard. */
-static int gate_is_ours(Appending *a)
+int gate_is_ours(Appending *a)
 {
     if (is_true(PyObject_CallNoArgs(a->locked), 1)
         || !is_true(PyObject_GetAttr(a->gate, holding_name), 0))
@@ -51,9 +50,35 @@ static int gate_is_ours(Appending *a)
     return same;
 }
 
-static int somebody_asked(Appending *a)
+int is_anybody_waiting(Appending *a)
 {
-    return !a->exclusive && a->heard != ((volatile int64_t *)a->words.buf)[GATE_WANTED];
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return memchr((char *)a->words.buf + WAITER_FLAGS, 1, MAX_WAITERS) != NULL
+           || (!a->exclusive && a->heard != ((volatile int64_t *)a->words.buf)[GATE_WANTED]);
+}
+
+int call_afterwards(Appending *a, PyObject *topic)
+{
+    PyObject *called = PyObject_CallFunctionObjArgs(a->afterwards, topic, NULL);
+    Py_XDECREF(called);
+    return called == NULL ? -1 : 0;
+}
+
+int time_of(Appending *a, int64_t *now)
+{
+    struct timespec time;
+    *now = -1;
+    if (a->clock == NULL) {
+        clock_gettime(CLOCK_REALTIME, &time);
+        *now = (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+        return 0;
+    }
+    PyObject *number = PyObject_CallNoArgs(a->clock);
+    if (number == NULL)
+        return -1;
+    number_of(number, now);
+    Py_DECREF(number);
+    return 0;
 }
 
 const char put_doc[] = "put(message)\n\n"
@@ -62,37 +87,20 @@ const char put_doc[] = "put(message)\n\n"
 PyObject *put(PyObject *self, PyObject *message)
 {
     Appending *a = (Appending *)self;
-    struct timespec time;
-    int64_t now = -1;
     Shell shell;
+    int64_t now;
     if (a->gate == NULL || !a->has_words)
         Py_RETURN_NONE;
-    if (a->clock == NULL) {
-        clock_gettime(CLOCK_REALTIME, &time);
-        now = (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
-    } else {
-        PyObject *number = PyObject_CallNoArgs(a->clock);
-        if (number == NULL)
-            return NULL;
-        number_of(number, &now);
-        Py_DECREF(number);
-    }
+    if (time_of(a, &now) < 0)
+        return NULL;
     if (now != a->now)
         Py_RETURN_NONE;
     if (allocate(a, &shell) < 0)
         return NULL;
     int done = gate_is_ours(a) ? append_record(a, message, now, NULL, &shell, 1) : 0;
-    if (done > 0) {
-        /* Who asks for the gate, or waits for a message, says so and then looks. */
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        if (memchr((char *)a->words.buf + WAITER_FLAGS, 1, MAX_WAITERS) || somebody_asked(a)) {
-            PyObject *called =
-                PyObject_CallFunctionObjArgs(a->afterwards, PyTuple_GetItem(message, TOPIC), NULL);
-            if (called == NULL)
-                done = -1;
-            Py_XDECREF(called);
-        }
-    }
+    if (done > 0 && is_anybody_waiting(a)
+        && call_afterwards(a, PyTuple_GetItem(message, TOPIC)) < 0)
+        done = -1;
     return given(&shell, done);
 }
 

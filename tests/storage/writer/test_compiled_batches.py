@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from storage.format.encode_column import prepare_column
 from storage.format.prepared import PreparedRecords
 from storage.format.prepared_table import PreparedTable
 from storage.readonly import StoreView
+from storage.results import PutMessageResult, PutMessageStatus
 from storage.sharing.page import Word
 from storage.store import MessageStore
 from storage.verify import fsck
@@ -68,16 +70,60 @@ def test_it_appends_once_all_is_known(tmp_path: Path) -> None:
         assert in_one_step(store, column("2"))
         assert in_one_step(store, column("3", queues=1))
         assert not in_one_step(store, column("4", queues=3)), "there is no such queue"
-        assert not in_one_step(store, column("5", size=2000)), "pages are not ready for so much"
+        assert in_one_step(store, column("5", size=2000)), "through the descriptor"
         for number in range(60):
             store.put(column(f"6-{number}"))
         assert in_one_step(store, column("7", size=2000))
+        assert in_one_step(store, column("8", size=40_000))
         store._page.words[Word.FAILED] = 1
-        assert not in_one_step(store, column("8"))
+        assert not in_one_step(store, column("9"))
         store._page.words[Word.FAILED] = 0
     with StoreView.open(root) as view:
         assert fsck(view).findings == []
-        assert view.max_offset_in_queue("T", 0) == 20 + 10 + 20 + 600 + 10
+        assert view.max_offset_in_queue("T", 0) == 20 + 10 + 20 + 10 + 600 + 20
+
+
+def test_it_puts_only_while_the_gate_is_held_on_to(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+
+    def put_alone(store: MessageStore, name: str) -> bool:
+        records = column(name)
+        assert type(records) is PreparedTable
+        return type(store._put_batch(*records.parts)) is PutMessageResult
+
+    with open_store(root, ROOMY, clock=Ticking(step=0), exclusive=True) as store:
+        for number in range(4):
+            store.put(column(f"{number}"))
+        assert put_alone(store, "a")
+        with store.gate():
+            assert not put_alone(store, "b"), "somebody has the turn"
+        assert put_alone(store, "c")
+    assert not put_alone(store, "d"), "it is closed"
+    with StoreView.open(root) as view:
+        assert view.max_offset_in_queue("T", 0) == 6 * 10
+        assert fsck(view).findings == []
+
+
+def test_who_waits_is_rung(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    with open_store(root, ROOMY, clock=Ticking(step=0), exclusive=True) as store:
+        for number in range(4):
+            store.put(column(f"{number}"))
+        end = store.log_end
+        woken = threading.Event()
+
+        def wait() -> None:
+            while store.wait(end, 10_000, {"T"}) <= end:
+                pass
+            woken.set()
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        while not store._anybody():
+            pass
+        assert store.put(column("a")).status is PutMessageStatus.PUT_OK
+        waiting.join(5)
+        assert woken.is_set()
 
 
 def test_single_messages_before_it_have_their_keys(tmp_path: Path) -> None:
@@ -138,6 +184,7 @@ def test_what_is_no_batch_is_refused() -> None:
             appending.append_batch(*good[:place], wrong, *good[place + 1 :])
     with pytest.raises(TypeError):
         appending.append_batch(*good[:4])
+    assert appending.put_batch(*good[:4]) is None, "it has no gate"
     with pytest.raises(ValueError, match="index"):
         appending.use_index(bytearray(9), 1, 0, 0, 0, 0)
 
