@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from .config import StoreConfig
     from .configs.consumer_offsets import OffsetTable
     from .configs.topics import TopicConfig
+    from .format.prepared import PreparedRecords
     from .model import MessageExt
     from .reading.bounds import Bounds
     from .reading.columns import ColumnBatch
     from .reading.message_filter import MessageFilter
     from .reading.query import KeyReader
+    from .reading.record_reader import Naming
     from .reading.scan_bounds import ScanBounds
     from .results import GetMessageResult, QueryMessageResult
 
@@ -289,6 +291,14 @@ class StoreView:
         if queue is None:
             return [None] * (len(units) // CQ_STORE_UNIT_SIZE)
         return self._records.read_each(units, queue.key, offset)
+
+    def readdressed(
+        self, topic: str, queue_id: int, offset: int, units: bytes, names: Naming
+    ) -> tuple[PreparedRecords, int] | None:
+        """Records of the first so many of such messages, to be stored again where their own
+        properties say; None if the first is not as usual: then it is to be looked at."""
+        queue = self._queue(topic, queue_id)
+        return None if queue is None else self._records.readdressed(units, queue.key, offset, names)
 
     # -- by time ------------------------------------------------------------------------------
 

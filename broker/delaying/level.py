@@ -16,7 +16,13 @@ from broker.errors import MessageIllegalError
 from broker.sending.send import prepared
 from storage.format.delay import CLOCK_STEP_MS
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR
-from storage.model import SCHEDULE_TOPIC
+from storage.model import (
+    PROPERTY_REAL_QUEUE_ID,
+    PROPERTY_REAL_TOPIC,
+    SCHEDULE_TOPIC,
+    TRANS_HALF_TOPIC,
+)
+from storage.reading.record_reader import Naming
 from storage.results import GetMessageStatus
 
 from .message import message_timeup
@@ -24,6 +30,7 @@ from .message import message_timeup
 if TYPE_CHECKING:
     from storage.configs.ended_delays import Place
     from storage.format.encode import MessageInner
+    from storage.format.prepared import PreparedRecords
     from storage.readonly import StoreView
     from storage.results import PutMessageResult
 
@@ -35,6 +42,7 @@ BATCH_UNITS: Final = 512
 """Messages that are delivered with one put, at most."""
 BATCH_BYTES: Final = 1 << 20
 """Bytes of records after which a batch ends, so that the gate is not held for long."""
+_NAMES: Final = Naming(PROPERTY_REAL_TOPIC, PROPERTY_REAL_QUEUE_ID, TRANS_HALF_TOPIC)
 
 
 class DelayLevel:
@@ -97,6 +105,9 @@ class DelayLevel:
 
     def _deliver(self, units: bytes) -> bool:
         """Store what these units name, the first at ``offset``, and advance; False: not all."""
+        units = self._deliver_usual(units)
+        if not units:
+            return True
         inners: list[MessageInner] = []
         ends: list[int] = []
         for offset, inner in enumerate(self._read(self.offset, units), self.offset):
@@ -111,6 +122,25 @@ class DelayLevel:
                 return False
         self.offset = behind
         return True
+
+    def _deliver_usual(self, units: bytes) -> bytes:
+        """Store what compiled code sees to, and advance; gives the units that are left.
+
+        Those of records that are not as usual, and of what the store does not take: one by one it
+        will be seen what is to blame.
+        """
+        while units and not self._ended(self.queue_id):
+            made = self._view().readdressed(
+                SCHEDULE_TOPIC, self.queue_id, self.offset, units, _NAMES
+            )
+            if made is None:
+                break
+            records, count = made
+            if not self._stored(records):
+                break
+            self.offset = self.delivered = self.offset + count
+            units = units[count * CQ_STORE_UNIT_SIZE :]
+        return units
 
     def _put_each(self, inners: Sequence[MessageInner], ends: Sequence[int]) -> bool:
         """Put one by one: perhaps only one of them is to blame. False: one was not stored."""
@@ -134,10 +164,14 @@ class DelayLevel:
 
     def _put_all(self, inners: Sequence[MessageInner]) -> bool:
         try:
-            result = self._put(prepared(inners))
+            records = prepared(inners)
         except MessageIllegalError as error:
             logger.error("delay level %d, offset %d: %s", self.level, self.offset, error)  # noqa: TRY400
             return False
+        return self._stored(records)
+
+    def _stored(self, records: PreparedRecords) -> bool:
+        result = self._put(records)
         if not result.status.stored:
             logger.warning("delay level %d: the store answered %s", self.level, result.status)
         return result.status.stored

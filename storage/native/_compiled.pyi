@@ -57,6 +57,21 @@ def read_run(
 ) -> tuple[list[Any], int]:
     """See RecordReader.read_run; ``log`` is a file of it that begins at ``first``."""
 
+def readdressed(
+    units: bytes,
+    log: memoryview,
+    first: int,
+    field: bytes,
+    queue_id: int,
+    queue_offset: int,
+    unusual: int,
+    topic_name: str,
+    queue_name: str,
+    refused: str,
+    /,
+) -> tuple[bytearray, bytes, list[tuple[str, int]], bytes, int] | None:
+    """See RecordReader.readdressed."""
+
 def read_bodies(
     units: bytes | memoryview,
     log: memoryview,
@@ -159,7 +174,17 @@ class Appending:
     """The compiled forms of OneAppender.append and BatchAppender.append, and what they know."""
 
     def use_words(self, words: memoryview, /) -> None: ...
-    def use_log(self, mapped: Any, first: int, limit: int, now_ms: int, /) -> None: ...
+    def use_log(
+        self,
+        mapped: Any,
+        fd: int,
+        first: int,
+        limit: int,
+        reserved: int,
+        now_ms: int,
+        largest: int,
+        /,
+    ) -> None: ...
     def learn(
         self,
         topic: str,
@@ -195,6 +220,10 @@ class Appending:
         /,
     ) -> None: ...
     def put(self, message: Any, /) -> Any: ...
+    def put_batch(
+        self, image: bytearray, table: bytes, queues: list[tuple[str, int]], hashes: Any, /
+    ) -> Any:
+        """See MessageStore.put: what it gives, or the time, or None."""
 
 def appending(
     result_type: type, put_ok: Any, pending: Any, rows: list[Any], most_pending: int, /

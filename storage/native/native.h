@@ -80,6 +80,7 @@ extern PyMethodDef inner_functions[];
 int prepare_inner(void);
 extern PyMethodDef sent_functions[];
 extern PyMethodDef id_functions[];
+extern PyMethodDef readdressed_functions[];
 
 /* delivering/ */
 extern PyMethodDef pulled_functions[];

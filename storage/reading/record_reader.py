@@ -9,7 +9,7 @@ light queue names a record of another topic, and that record's properties name t
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage import native
 from storage.format.crc import CRC_MASK, bulk_crc32
@@ -21,6 +21,7 @@ from storage.format.layout import (
     TWO_INTS,
     store_timestamp_position,
 )
+from storage.format.prepared_table import PreparedTable
 from storage.format.record import CheckKind, RecordError, check_record, decode_record, read_head
 from storage.format.replaced import is_replaced
 from storage.format.sys_flag import REPLACED_FLAG
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from mmap import mmap
 
     from storage.files.read_files import FileRow, ReadMap
+    from storage.format.prepared import PreparedRecords
 
 _HEAD: Final = HEADS[0]
 _HEAD_SIZE: Final = _HEAD.size
@@ -53,6 +55,14 @@ _USUAL_SIZE: Final = (4 << 20) + (64 << 10)
 """Records up to this size (Java's limit) are copied at once; a larger claim is examined first."""
 
 _NO_LIMIT: Final = 1 << 62
+
+
+class Naming(NamedTuple):
+    """Which properties say where a message goes, and a topic that nothing goes to."""
+
+    topic: str
+    queue_id: str
+    refused: str
 
 
 class QueueKey:
@@ -145,6 +155,30 @@ class RecordReader:
                 place, size, _ = CQ_STORE_UNIT.unpack_from(rest, len(run) * CQ_STORE_UNIT_SIZE)
                 found.append(self.read(place, size, key, queue_offset + len(found)))
         return found
+
+    def readdressed(
+        self, units: bytes, key: QueueKey, queue_offset: int, names: Naming
+    ) -> tuple[PreparedRecords, int] | None:
+        """Make the records of messages that are stored again where their properties say.
+
+        Of usual records one behind the other in one log file, as :meth:`read_run` reads them;
+        with it how many these are. None if the first is none of them, or nothing is compiled.
+        """
+        compiled, field = native.compiled, key.topic_field
+        if compiled is None or field is None or not units:
+            return None
+        (offset,) = _LONG.unpack_from(units)
+        first = offset - offset % self._file_size
+        file = self._open_files.get(first) or self.log.at(first)
+        if file is None:
+            return None
+        made = compiled.readdressed(
+            units, file.view, first, field, key.queue_id, queue_offset, UNUSUAL, *names
+        )
+        if made is None:
+            return None
+        *columns, count = made
+        return PreparedTable(*columns), count
 
     def _read_run(
         self,
