@@ -1,14 +1,17 @@
 """When the files of a queue were last modified, for the search by time.
 
 A full file is not written any more, so its time is asked for again only now and then: a question
-would cost more the more files there are. The last file's time is asked for each time, and all of
-them when a file has come or gone, which the folder's own time tells.
+would cost more the more files there are. All of them are asked for when a file has come or gone,
+which the folder's own time tells. The last file's time decides nothing: what no other file is for
+is looked for there.
 """
 
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable
+from itertools import accumulate
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Final
 
@@ -29,31 +32,45 @@ class FileTimes:
     def __init__(self, row: FileRow, clock: Callable[[], float] = monotonic) -> None:
         self._row = row
         self._clock = clock  # seconds
-        # the folder's time, until when that is enough, the files
-        self._known: tuple[int, float, list[tuple[int, int]]] = (-1, 0.0, [])
+        # The folder's time, until when that is enough; first queue offset of each file, and the
+        # latest time of it and those before it, which rises, so that it can be searched by halves.
+        self._known: tuple[int, float, list[int], list[int]] = (-1, 0.0, [], [])
 
-    def __call__(self) -> list[tuple[int, int]]:
-        """First queue offset and time (ms) of each file, ascending; what is said of a full one may
-        be a second old."""
-        row = self._row
-        folder, until, known = self._known
-        now = self._clock()
-        if folder >= 0 and now < until and folder == _changed_ns(row.directory) and known:
-            first = known[-1][0]
-            modified = row.modified_ms(first * CQ_STORE_UNIT_SIZE)
-            if modified is not None:
-                return [*known[:-1], (first, modified)]
-        folder = _changed_ns(row.directory)
+    def segment(self, timestamp: int, end: int) -> tuple[int, int] | None:
+        """The units that RocketMQ looks for a time (ms) in, of those before ``end``.
+
+        They lie in the first file that was modified then or later, else the last one: its first
+        queue offset, and where it ends. None if no file begins before ``end``. What is known of
+        full files may be a second old.
+        """
+        starts, latest = self._look()
+        count = bisect_left(starts, end)
+        if not count:
+            return None
+        number = bisect_left(latest, timestamp, 0, count - 1)
+        return starts[number], end if number + 1 == count else starts[number + 1]
+
+    def now(self) -> list[tuple[int, int]]:
+        """First queue offset and time (ms) of each file as it is now, ascending."""
         times = []
-        for at in row.relist():
-            modified = row.modified_ms(at)
+        for at in self._row.relist():
+            modified = self._row.modified_ms(at)
             if modified is not None:
                 times.append((at // CQ_STORE_UNIT_SIZE, modified))
-        # A change in the same tick of the system's clock would not be told.
-        if time_ns() - folder < _TICK_NS:
-            folder = -1
-        self._known = folder, now + _LOOK_SECONDS, times
         return times
+
+    def _look(self) -> tuple[list[int], list[int]]:
+        folder, until, starts, latest = self._known
+        now, changed = self._clock(), _changed_ns(self._row.directory)
+        if folder >= 0 and now < until and folder == changed and starts:
+            return starts, latest
+        times = self.now()
+        starts = [first for first, _ in times]
+        latest = list(accumulate((modified for _, modified in times), max))
+        # A change in the same tick of the system's clock would not be told.
+        folder = -1 if time_ns() - changed < _TICK_NS else changed
+        self._known = folder, now + _LOOK_SECONDS, starts, latest
+        return starts, latest
 
 
 def _changed_ns(folder: str) -> int:

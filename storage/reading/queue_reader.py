@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
@@ -10,14 +11,13 @@ from .file_times import FileTimes
 from .record_reader import QueueKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from storage.files.read_files import FileRow
 
     from .bounds import Bounds
     from .scan_bounds import ScanBounds
 
 _BLOCK_UNITS: Final = 1024
+_JUST_NOW: Final = 1 << 62
 
 
 class QueueBounds(NamedTuple):
@@ -135,24 +135,28 @@ class QueueReader:
                     return following
         return queue_offset + self._units_per_file - queue_offset % self._units_per_file
 
-    def segments(self, max_offset: int) -> Iterable[tuple[int, int]]:
-        """Files of the queue for the time search: (first queue offset, mtime in ms), ascending.
+    def segment(self, timestamp: int, max_offset: int) -> tuple[int, int] | None:
+        """First and end offset of the units below ``max_offset`` that the time search looks at:
+        those of one file (see FileTimes.segment), None if there are none.
 
-        Rebuilt units count as one more file, just written. Where all units below ``max_offset``
-        lie in one file, nobody needs to know when it was written: 0.
+        Rebuilt units count as one more file, just written. Where all units lie in one file,
+        nobody needs to know when it was written.
         """
-        scan = self._scan
+        scan, key = self._scan, self.key
         known = self._row.offsets()
         if scan is None and len(known) == 1:
             first = known[0] // CQ_STORE_UNIT_SIZE
             if max_offset <= first + self._units_per_file:
-                return ((first, 0),)
-        found = self._file_times()
-        if scan is not None:
-            rebuilt = scan.rebuilt.first_offset(self.key.topic, self.key.queue_id)
-            if rebuilt is not None:
-                return [*found, (rebuilt, 1 << 62)]
-        return found
+                return (first, max_offset) if first < max_offset else None
+        rebuilt = None if scan is None else scan.rebuilt.first_offset(key.topic, key.queue_id)
+        if rebuilt is None:
+            return self._file_times.segment(timestamp, max_offset)
+        files = [*self._file_times.now(), (rebuilt, _JUST_NOW)]
+        begun = [(first, modified) for first, modified in files if first < max_offset]
+        for (first, modified), (following, _) in pairwise(begun):
+            if modified >= timestamp:
+                return first, min(following, max_offset)
+        return (begun[-1][0], max_offset) if begun else None
 
     # -- min offset ---------------------------------------------------------------------------
 

@@ -70,19 +70,10 @@ class TimeSearch:
         self, queue: QueueReader, bounds: QueueBounds, log_min: int, timestamp: int
     ) -> int:
         end = bounds.max_offset
-        segments = [start for start in queue.segments(end) if start[0] < end]
-        if not segments:
+        segment = queue.segment(timestamp, end)
+        if segment is None:
             return 0
-        number = 0
-        if len(segments) > 1:
-            number = next(
-                (i for i, (_, modified) in enumerate(segments) if modified >= timestamp),
-                len(segments) - 1,
-            )
-        first = segments[number][0]
-        behind = end
-        if number + 1 < len(segments):
-            behind = min(behind, segments[number + 1][0])
+        first, behind = segment
         # Units within the file, as Java counts them; it divides such that -1 becomes 0.
         low = max(0, bounds.min_offset - first)
         high = behind - first - 1
