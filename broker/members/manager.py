@@ -250,6 +250,9 @@ class MemberManager:
         until a notice comes where they come at all."""
         if self.notices.name is None:
             return self._read_table(group)
+        known = self._tables.get(group)
+        if known is not None:
+            return known
         with self._lock:
             if group not in self._tables:
                 self._tables[group] = self._read_table(group)

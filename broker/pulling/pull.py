@@ -14,7 +14,7 @@ from storage.model import RETRY_GROUP_TOPIC_PREFIX
 from storage.results import GetMessageStatus
 
 from .held_pulls import Answer, HeldPulls
-from .subscription import message_filter
+from .subscription import SUB_ALL, TAG, message_filter
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -160,8 +160,10 @@ class Puller:
         if expression is None:
             subscription = self._registered(request, group)
             expression, kind = subscription.sub_string, subscription.expression_type
-        enabled = bool(self._config.enable_property_filter)
-        found = message_filter(expression, kind, enable_property_filter=enabled)
+        found = None
+        if expression != SUB_ALL or kind != TAG:
+            enabled = bool(self._config.enable_property_filter)
+            found = message_filter(expression, kind, enable_property_filter=enabled)
         if request.topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._config.filter_support_retry:
             from broker.filter.message_filter import RetryFilter
 

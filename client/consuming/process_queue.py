@@ -222,7 +222,7 @@ class ProcessQueue:
     def _last(self) -> int | None:
         if self._runs:
             return next(reversed(self._runs.values())).last
-        last: int | None = next(reversed(self._tree), None)
+        last: int | None = next(reversed(self._tree)) if self._tree else None
         return last
 
     def _sort_in(self, up_to: int | None = None) -> None:

@@ -32,7 +32,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final, Protocol
 
 logger = logging.getLogger("rmqctl.client.consume")
@@ -176,11 +175,13 @@ class WorkerPool:
             self._start_one()
 
     def _wake(self, sleepers: deque[threading.Lock]) -> bool:
-        while sleepers:
-            with suppress(IndexError):  # somebody else has woken it
-                sleepers.pop().release()
-                return True
-        return False
+        if not sleepers:
+            return False
+        try:
+            sleepers.pop().release()
+        except IndexError:  # somebody else has woken it
+            return False
+        return True
 
     def _start_one(self) -> None:
         with self._lock:
