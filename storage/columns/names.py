@@ -18,12 +18,9 @@ class TopicNames:
         self._numbers: dict[bytes, tuple[int, int]] = {}
         self.names: list[str] = []
 
-    def number(self, name: bytes) -> int:
-        """Give the topic's number, a new one for a new topic."""
-        return self.number_and_hash(name)[0]
-
     def number_and_hash(self, name: bytes) -> tuple[int, int]:
-        """The same with the hash of ``topic#`` (unsigned), where that of each key begins."""
+        """Give the topic's number, a new one for a new topic, and the hash of ``topic#``
+        (unsigned), where that of each key begins."""
         found = self._numbers.get(name)
         if found is None:
             text = name.decode("utf-8", "replace")

@@ -10,7 +10,7 @@ import numpy as np
 from storage.columns.block import RecordBlock, read_block
 from storage.columns.names import TopicNames
 from storage.format.layout import BLANK_SIZE, TWO_INTS
-from storage.format.names import COMMITLOG, file_name, parse_file_name
+from storage.format.names import COMMITLOG, file_name
 from storage.format.record import CheckKind, RecordError, check_record, decode_record, read_head
 from storage.reading.log_walk import LogWalk, Stretch, StretchKind
 
@@ -428,9 +428,3 @@ class LogCheck:
 
     def _path(self, first: int) -> str:
         return f"{COMMITLOG}/{file_name(first)}"
-
-
-def is_log_name(name: str, file_size: int) -> bool:
-    """Tell whether a name in the log's folder can be one of its files."""
-    offset = parse_file_name(name)
-    return offset is not None and offset % file_size == 0

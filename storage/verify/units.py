@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.columns.windows import Longs
-from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
+from storage.format.unit import CQ_STORE_UNIT_SIZE
 
 if TYPE_CHECKING:
     from storage.files.read_files import FileRow
@@ -65,33 +65,3 @@ def units_in_row(row: FileRow | None, queue_offsets: Longs) -> memoryview | None
     if file is None or end > min(file.length, row.file_size):
         return None
     return file.view[within:end]
-
-
-def find_unit(row: FileRow | None, end: int, commitlog_offset: int) -> int | None:
-    """Queue offset, below ``end``, of the unit that points at a log offset; None if none does.
-
-    Found by bisection, as units ascend in the log.
-    """
-    if row is None or not row.offsets():
-        return None
-    low, high = row.offsets()[0] // CQ_STORE_UNIT_SIZE, end
-    while low < high:
-        middle = (low + high) // 2
-        found = _place(row, middle)
-        if found is None:
-            return None
-        if found < commitlog_offset:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and _place(row, low) == commitlog_offset else None
-
-
-def _place(row: FileRow, queue_offset: int) -> int | None:
-    position = queue_offset * CQ_STORE_UNIT_SIZE
-    within = position % row.file_size
-    file = row.at(position - within)
-    if file is None or within + CQ_STORE_UNIT_SIZE > file.length:
-        return None
-    place: int = CQ_STORE_UNIT.unpack_from(file.view, within)[0]
-    return place
