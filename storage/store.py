@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .writing.retention import Cleaned
 
 
-_LARGE_BODY: Final = 16 << 10
+LARGE_BODY: Final = 16 << 10
 """Bytes from which a body's checksum takes longer than others should wait for the gate."""
 # Names of this module are found faster than attributes of a class.
 _FAILED: Final = Word.FAILED
@@ -229,7 +229,7 @@ class MessageStore(ForkAware):
 
         Raises InvalidMessageError for a topic or properties that their length fields can not hold.
         """
-        if self._closed or self._broken is not None or len(message.body) > _LARGE_BODY:
+        if self._closed or self._broken is not None or len(message.body) > LARGE_BODY:
             return self.put(prepare((message,)))
         if self._joint is not None:
             return self._joint.put(message)

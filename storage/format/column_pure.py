@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from storage.model import KEY_SEPARATOR, split_keys
 
-from .encode import cached_tags_code, prepare, properties_length, topic_field, topic_hash
-from .encode_column import joined_ids
+from .encode import cached_tags_code, properties_length, topic_field, topic_hash
+from .encode_column import ColumnParts
 from .hash_many import MAX_ROW, index_hashes_many, index_hashes_of_rows
 from .head_matrix import HEAD_TYPES, checksums_of, lengths_of, rows_of
 from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_V1
@@ -25,28 +25,26 @@ _KEYS_TEXT: Final = "KEYS\x01"
 _KEYS: Final = _KEYS_TEXT.encode()
 
 
-def prepare_column_pure(
-    topic: str,
-    queue_ids: int | Sequence[int],
-    bodies: Sequence[bytes],
-    *,
-    born_timestamp: int,
-    born_host: bytes,
-    store_host: bytes,
-    properties: bytes = b"",
-    tags: str | None = None,
-    unique_ids: Sequence[bytes] | None = None,
-    keys: Sequence[str] | None = None,
-    flag: int = 0,
-    sys_flag: int = 0,
-    delay_ms: int = -1,
-) -> PreparedRecords:
-    """See ``encode_column.prepare_column``."""
+def prepare_column_pure(column: ColumnParts) -> PreparedRecords:
+    """See ``encode_column.prepare_column``; there is at least one body."""
+    (
+        topic,
+        queue_ids,
+        bodies,
+        born_timestamp,
+        born_host,
+        store_host,
+        properties,
+        tags,
+        unique_ids,
+        keys,
+        flag,
+        sys_flag,
+        delay_ms,
+    ) = column
     count = len(bodies)
-    if not count:
-        return prepare(())
     field = topic_field(topic)
-    unique_rows = None if unique_ids is None else _rows(joined_ids(unique_ids), count)
+    unique_rows = None if unique_ids is None else _rows(unique_ids, count)
     key_rows = None if keys is None else _equal_keys(keys)
     pieces = [properties] if properties else []
     varying: list[tuple[int, NDArray[np.uint8]]] = []  # where in the properties, and what
@@ -88,9 +86,9 @@ def prepare_column_pure(
         queues, queue_index = [(topic, queue_ids)], None
         heads["queue_id"] = queue_ids
     else:
-        column = _whole_numbers(queue_ids, count)
-        queues, queue_index = _queues(topic, queue_ids, column)
-        heads["queue_id"] = column
+        numbers = _whole_numbers(queue_ids, count)
+        queues, queue_index = _queues(topic, queue_ids, numbers)
+        heads["queue_id"] = numbers
     heads["flag"] = flag
     heads["sys_flag"] = sys_flag & ~_V6_BITS | hosts << 4
     heads["born_timestamp"] = born_timestamp

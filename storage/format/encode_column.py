@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from storage import native
 
@@ -10,6 +11,23 @@ from .encode import prepare
 from .message_id import IdColumn
 from .prepared import PreparedRecords
 from .prepared_table import PreparedTable
+
+ColumnParts: TypeAlias = tuple[
+    str,
+    int | list[int],
+    list[bytes],
+    int,
+    bytes,
+    bytes,
+    bytes,
+    str | None,
+    bytes | None,
+    list[str] | None,
+    int,
+    int,
+    int,
+]
+"""What :func:`prepare_column` is given, in its order; the unique ids are joined."""
 
 
 def prepare_column(
@@ -37,41 +55,28 @@ def prepare_column(
     """
     if not bodies:
         return prepare(())
+    column = (
+        topic,
+        queue_ids if isinstance(queue_ids, int) else list(queue_ids),
+        bodies if type(bodies) is list else list(bodies),
+        born_timestamp,
+        born_host,
+        store_host,
+        properties,
+        tags,
+        None if unique_ids is None else joined_ids(unique_ids),
+        keys if keys is None or type(keys) is list else list(keys),
+        flag,
+        sys_flag,
+        delay_ms,
+    )
     if native.compiled is not None:
-        made = native.compiled.encode_column(
-            topic,
-            queue_ids if isinstance(queue_ids, int) else list(queue_ids),
-            bodies if type(bodies) is list else list(bodies),
-            born_timestamp,
-            born_host,
-            store_host,
-            properties,
-            tags,
-            None if unique_ids is None else joined_ids(unique_ids),
-            keys if keys is None or type(keys) is list else list(keys),
-            flag,
-            sys_flag,
-            delay_ms,
-        )
+        made = native.compiled.encode_column(*column)
         if made is not None:
             return PreparedTable(*made)
     from .column_pure import prepare_column_pure
 
-    return prepare_column_pure(
-        topic,
-        queue_ids,
-        bodies,
-        born_timestamp=born_timestamp,
-        born_host=born_host,
-        store_host=store_host,
-        properties=properties,
-        tags=tags,
-        unique_ids=unique_ids,
-        keys=keys,
-        flag=flag,
-        sys_flag=sys_flag,
-        delay_ms=delay_ms,
-    )
+    return prepare_column_pure(column)
 
 
 def joined_ids(unique_ids: Sequence[bytes]) -> bytes:

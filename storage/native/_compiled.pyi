@@ -228,6 +228,9 @@ class Appending:
 def appending(
     result_type: type, put_ok: Any, pending: Any, rows: list[Any], most_pending: int, /
 ) -> Appending: ...
+def appending_numbers() -> dict[str, int]:
+    """What is written down of storage.sharing.page and storage.store, by name."""
+
 def die_after(instants: int, /) -> None:
     """Have this process killed before so many more stores to maps; for tests."""
 

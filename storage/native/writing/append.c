@@ -426,8 +426,26 @@ static PyType_Slot tail_slots[] = {{Py_tp_dealloc, free_tail}, {0, NULL}};
 static PyType_Spec tail_spec = {"storage.native._compiled.Tail", sizeof(Tail), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tail_slots};
 
+#define NUMBER(name) #name, (int)name
+PyDoc_STRVAR(numbers_doc, "appending_numbers()\n\n"
+                          "What is written down here of the shared page and of the store, by name.");
+static PyObject *appending_numbers(PyObject *module, PyObject *nothing)
+{
+    (void)module;
+    (void)nothing;
+    return Py_BuildValue(
+        "{sisisisisisisisisisisisisisisisisisisisisisisisi}", NUMBER(WORD), NUMBER(STAGE_NONE),
+        NUMBER(STAGE_RECORDS), NUMBER(STAGE_DISPATCH), NUMBER(STAGE_KEYS), NUMBER(FROM), NUMBER(TO),
+        NUMBER(STAGE), NUMBER(LOG_END), NUMBER(FAILED), NUMBER(KEYS_FROM), NUMBER(KEYS_TO),
+        NUMBER(LAST_STORE_TIMESTAMP), NUMBER(INDEX_FILE), NUMBER(UNDO_INDEX_FILE),
+        NUMBER(UNDO_INDEX_HEADER), NUMBER(GATE_WANTED), NUMBER(WAITER_FLAGS), NUMBER(MAX_WAITERS),
+        NUMBER(SLOTS), NUMBER(LARGE_BODY), NUMBER(BATCH_NO_ROOM), NUMBER(BATCH_NO_QUEUE),
+        NUMBER(BATCH_NO_INDEX));
+}
+
 PyMethodDef append_functions[] = {
     {"appending", appending, METH_VARARGS, appending_doc},
+    {"appending_numbers", appending_numbers, METH_NOARGS, numbers_doc},
     {NULL, NULL, 0, NULL},
 };
 

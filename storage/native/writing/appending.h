@@ -3,6 +3,7 @@
 #define RMQCTL_APPENDING_H
 #include "record.h"
 
+/* A test holds these against page.py and store.py: appending_numbers of append.c. */
 enum { WORD = 8, STAGE_NONE = 0, STAGE_RECORDS = 1, STAGE_DISPATCH = 2, STAGE_KEYS = 3 };
 /* Words of the page, see storage/sharing/page.py. */
 enum {
@@ -11,7 +12,7 @@ enum {
     GATE_WANTED = 32
 };
 enum { WAITER_FLAGS = 4096, MAX_WAITERS = 256, SLOTS = 16384 }; /* places in the page, in bytes */
-enum { LARGE_BODY = 16 << 10 }; /* _LARGE_BODY of storage/store.py */
+enum { LARGE_BODY = 16 << 10 }; /* of storage/store.py */
 
 /* Where one queue's next unit goes. */
 typedef struct {

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given, strategies as st
 
+from storage import native
 from storage.errors import InvalidMessageError
-from storage.format.column_pure import prepare_column_pure
 from storage.format.encode import MessageInner, prepare, prepare_pure
 from storage.format.encode_column import prepare_column
 from storage.format.encode_many import encode_many, encode_many_pure
@@ -16,6 +16,7 @@ from storage.format.properties import encode_properties
 from storage.format.record import decode_record, encode_record
 from storage.format.sys_flag import gets_unit, is_indexed
 from storage.format.unit import StoreUnit, iter_units
+from tests.support.compiled import compiled
 from tests.support.inner_messages import inner_messages, ipv4_hosts, ipv6_hosts, names, topics
 
 Prepare = Callable[[Sequence[MessageInner]], PreparedRecords]
@@ -214,22 +215,23 @@ def columns(draw: st.DrawFn) -> tuple[PreparedRecords, list[MessageInner]]:
                 delay_ms=max(0, delay_ms),
             )
         )
-    prepare_it = draw(st.sampled_from([prepare_column, prepare_column_pure]))
-    column = prepare_it(
-        topic,
-        queue_ids,
-        bodies,
-        born_timestamp=STORED - 5,
-        born_host=born_host,
-        store_host=store_host,
-        properties=shared,
-        tags=tags,
-        unique_ids=unique_ids,
-        keys=keys,
-        flag=-7,
-        sys_flag=sys_flag,
-        delay_ms=delay_ms,
-    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(native, "compiled", draw(st.sampled_from([compiled, None])))
+        column = prepare_column(
+            topic,
+            queue_ids,
+            bodies,
+            born_timestamp=STORED - 5,
+            born_host=born_host,
+            store_host=store_host,
+            properties=shared,
+            tags=tags,
+            unique_ids=unique_ids,
+            keys=keys,
+            flag=-7,
+            sys_flag=sys_flag,
+            delay_ms=delay_ms,
+        )
     return column, messages
 
 
