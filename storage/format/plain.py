@@ -46,6 +46,8 @@ def _compiled(name: str) -> Any:
 
 if native.compiled is not None:
     native.compiled.bind_sent(Message, MessageInner)
+    # Programs that send make one for each message: half of that time was Python's.
+    Message.__init__ = native.compiled.message_init(Message.__init__)  # type: ignore[method-assign]
 
 look_at: Final[LookAt] = _compiled("look_at")
 """Tell whether a message is plain, with a body of 1 byte to so many."""

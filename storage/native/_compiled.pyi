@@ -94,6 +94,9 @@ def parse_properties(data: bytes, /) -> dict[str, str]:
 def bind_sent(message_class: type, inner_class: type, /) -> None:
     """Say what is sent, and what is made of it; before the following, see storage.format.plain."""
 
+def message_init(pure: Callable[..., None], /) -> Any:
+    """A method for Message, the same as ``pure``, its own ``__init__``; after ``bind_sent``."""
+
 def look_at(message: Any, largest_body: int, /) -> int:
     """See storage.format.plain, and the others too."""
 

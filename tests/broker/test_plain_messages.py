@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec, module_from_spec
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -190,3 +192,63 @@ def test_hosts_and_bits_of_a_plain_batch_are_those_of_the_general_way(
         "T", 2, b"WAIT\x01true\x02" + CLUSTER, LARGEST_BATCH, origin, messages, ids
     )
     assert short[:4] == compiled.encode_run(inners)
+
+
+def fresh_message_class() -> Any:
+    """The class as model.py has it, which no compiled code has touched."""
+    spec = find_spec("storage.model")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Message
+
+
+PURE = fresh_message_class()
+MADE: Any = Message.__init__
+if compiled is not None and isinstance(MADE, FunctionType):  # RMQCTL_PURE hides it
+    MADE = compiled.message_init(MADE)
+ANYTHING: st.SearchStrategy[Any] = st.sampled_from(
+    [None, "", "a", "a b", "\ud83d", 7, 0, b"x", ("a", "b"), [], True]
+)
+
+
+def outcome_of(make: Callable[..., None], message: Any, *args: Any, **by_name: Any) -> Any:
+    try:
+        make(message, *args, **by_name)
+    except (TypeError, ValueError) as error:
+        return type(error), str(error)
+    found = [getattr(message, name) for name in Message.__slots__]
+    return found, list(message.properties)
+
+
+@given(
+    st.lists(ANYTHING, max_size=3),
+    st.dictionaries(
+        st.sampled_from(["topic", "body", "tags", "keys", "flag", "delay_time_level", "other"]),
+        ANYTHING,
+        max_size=4,
+    ),
+    st.sampled_from([{}, {"properties": None}, {"properties": {"a": "b", "TAGS": "c"}}]),
+    st.booleans(),
+)
+def test_a_message_is_made_alike_of_anything(
+    args: list[Any], by_name: dict[str, Any], properties: dict[str, Any], usual: bool
+) -> None:
+    if usual:
+        args = ["T", b"body"]
+        by_name = {name: value for name, value in by_name.items() if name not in ("topic", "body")}
+    given_all = {**by_name, **properties}
+    found = outcome_of(MADE, Message.__new__(Message), *args, **given_all)
+    assert found == outcome_of(PURE.__init__, PURE.__new__(PURE), *args, **given_all)
+
+
+def test_a_kind_of_message_is_made_its_own_way() -> None:
+    class Shouting(Message):
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, value.upper() if name == "body" else value)
+
+    assert Shouting("T", b"quiet", tags="a").body == b"QUIET"
+    message = Shouting.__new__(Shouting)
+    MADE(message, "T", b"quiet", tags="a")
+    assert message.body == b"QUIET"

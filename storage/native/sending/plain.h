@@ -32,6 +32,11 @@ unsigned char *write_properties(PyObject *properties, unsigned char *at);
 /* Slots of a Message. */
 enum { SENT_TOPIC, SENT_BODY, SENT_FLAG, SENT_PROPERTIES, SENT_SLOTS };
 PyObject *slot_of(PyObject *message, int slot);
+PyObject **place_of_slot(PyObject *message, int slot);
+
+PyObject *message_init(PyObject *module, PyObject *function); /* message.c */
+extern const char message_init_doc[];
+int prepare_message(void);
 
 /* An item of a list or tuple, borrowed, and how many there are (-1: it is neither). */
 Py_ssize_t length_of(PyObject *messages);

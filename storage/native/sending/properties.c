@@ -40,9 +40,13 @@ static PyObject *bind_sent(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+PyObject **place_of_slot(PyObject *message, int slot)
+{
+    return (PyObject **)((char *)message + offsets[slot]);
+}
 PyObject *slot_of(PyObject *message, int slot)
 {
-    return *(PyObject **)((char *)message + offsets[slot]);
+    return *place_of_slot(message, slot);
 }
 
 const char *plain_text(PyObject *text, Py_ssize_t *size)
@@ -230,6 +234,7 @@ static PyObject *give_ids(PyObject *module, PyObject *arguments)
 
 PyMethodDef property_functions[] = {
     {"bind_sent", bind_sent, METH_VARARGS, bind_doc},
+    {"message_init", message_init, METH_O, message_init_doc},
     {"look_at", (PyCFunction)(void (*)(void))look_at, METH_FASTCALL, look_at_doc},
     {"look_over", look_over, METH_VARARGS, look_over_doc},
     {"give_ids", give_ids, METH_VARARGS, give_ids_doc},
@@ -239,5 +244,5 @@ PyMethodDef property_functions[] = {
 int prepare_properties(void)
 {
     unique_name = PyUnicode_InternFromString("UNIQ_KEY");
-    return unique_name && prepare_inner() == 0 ? 0 : -1;
+    return unique_name && prepare_inner() == 0 && prepare_message() == 0 ? 0 : -1;
 }
