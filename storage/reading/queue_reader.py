@@ -150,7 +150,7 @@ class QueueReader:
                 return (first, max_offset) if first < max_offset else None
         rebuilt = None if scan is None else scan.rebuilt.first_offset(key.topic, key.queue_id)
         if rebuilt is None:
-            return self._file_times.segment(timestamp, max_offset)
+            return self._file_times.segment(timestamp, max_offset, is_told=scan is None)
         files = [*self._file_times.now(), (rebuilt, _JUST_NOW)]
         begun = [(first, modified) for first, modified in files if first < max_offset]
         for (first, modified), (following, _) in pairwise(begun):
