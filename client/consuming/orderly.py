@@ -77,6 +77,11 @@ class _Task:
         self.process_queue = process_queue
         self.queue = queue
 
+    @property
+    def size(self) -> int:
+        """See Job: as many as one call of the listener gets."""
+        return 1
+
     def has_more(self) -> bool:
         """See Job.has_more."""
         return False

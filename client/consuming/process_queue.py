@@ -143,6 +143,11 @@ class ProcessQueue:
             first, last = self._first(), self._last()
             return 0 if first is None or last is None else last - first
 
+    def first_offset(self) -> int | None:
+        """The smallest offset to be consumed, None if there is none."""
+        with self._lock:
+            return self._first()
+
     def has_temp_message(self) -> bool:
         """Whether something waits to be consumed."""
         return bool(self._runs or self._tree)

@@ -52,6 +52,11 @@ class Pulled:
             self._left = self.requests = iter(cut)
             self.count = len(cut)
 
+    @property
+    def size(self) -> int:
+        """See Job."""
+        return len(self.messages)
+
     def has_more(self) -> bool:
         """See Job.has_more."""
         return length_hint(self._left) > 1

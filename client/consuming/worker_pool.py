@@ -15,10 +15,10 @@ only one thread does so at a time.
 
 A thread that pulls job after job should not be disturbed either: a thread that is awake and waits
 for the interpreter lock costs as much as a pull. So whoever says that more follows (``submit``)
-leaves jobs lying for who lingers, until there are 16 or it says ``hand_over``. With 16 it stands
-back until a thread has run out of work: the two take turns of half a thousand messages. If that
-takes 2 ms, listeners are not that quick: it wakes the next thread, goes on, and stands back no more
-until a thread runs out of work.
+leaves jobs lying for who lingers, until they are many or it says ``hand_over``. With 16 jobs, or
+512 messages, it stands back until a thread has run out of work: the two take turns. If that takes
+2 ms, listeners are not that quick: it wakes the next thread, goes on, and stands back no more until
+a thread runs out of work.
 
 An idle thread registers in ``_idle``, then looks for work once more, then sleeps. Whoever adds work
 does so before looking into ``_idle``: one of the two sees the other. ``_lingering`` goes likewise.
@@ -40,6 +40,7 @@ _BUSY_S: Final = 0.002
 _LINGER_S: Final = 0.0005
 _LINGER_IN_A_FLOW_S: Final = 0.002
 _CROWDED: Final = 16  # jobs
+_CROWDED_MESSAGES: Final = 512
 _GIVE_WAY_S: Final = 0.00003
 """How long whoever has nothing more to add leaves the interpreter to the thread that it woke. It
 would go on for longer than a wake-up takes, and the message would wait for that."""
@@ -48,6 +49,11 @@ _STAND_BACK_S: Final = 0.002
 
 class Job(Protocol):
     """Work for several threads at once."""
+
+    @property
+    def size(self) -> int:
+        """How many messages it is about."""
+        ...
 
     def work(self) -> None:
         """Do parts of the job until none is left to begin. Called by many threads."""
@@ -113,7 +119,7 @@ class WorkerPool:
         if self._closed:
             return False
         self._jobs.append(job)
-        crowded = len(self._jobs) >= _CROWDED
+        crowded = self._is_crowded()
         left_lying = self._more_follows and not more_follows
         self._more_follows = more_follows
         stands_back = crowded and more_follows and self._quick
@@ -125,6 +131,10 @@ class WorkerPool:
         if stands_back:
             self._stand_back()
         return True
+
+    def _is_crowded(self) -> bool:
+        jobs = tuple(self._jobs)
+        return len(jobs) >= _CROWDED or sum(job.size for job in jobs) >= _CROWDED_MESSAGES
 
     def _stand_back(self) -> None:
         """Wait until a thread has run out of work: pulling would run ahead, and pause for 50 ms."""

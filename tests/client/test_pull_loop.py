@@ -115,11 +115,11 @@ def test_the_same_request_goes_round_whatever_the_answer(broker, make_consumer, 
     requests: set[int] = set()
     answered = consumer.pull_loop._answered
 
-    def note(request, subscription, begin_ms, result):
+    def note(request, subscription, begin_ms, wire, result):
         if request.message_queue == QUEUE:
             statuses.append(result.pull_status)
             requests.add(id(request))
-        answered(request, subscription, begin_ms, result)
+        answered(request, subscription, begin_ms, wire, result)
 
     monkeypatch.setattr(consumer.pull_loop, "_answered", note)
     turn(consumer)

@@ -21,6 +21,7 @@ class Parts:
     def __init__(self, parts: list[int], do: Callable[[int], object]) -> None:
         self._parts: Iterator[int] = iter(parts)
         self._do = do
+        self.size = len(parts)
 
     def has_more(self) -> bool:
         return length_hint(self._parts) > 1
