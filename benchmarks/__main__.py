@@ -37,6 +37,7 @@ _NAMES = (
     "delay",
     "recovery",
     "rebuild",
+    "carve",
     "fsck",
     "start",
     "commands",
