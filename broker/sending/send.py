@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import (
@@ -22,6 +21,7 @@ from storage.errors import InvalidMessageError
 from storage.format.encode import prepare
 from storage.format.host import pack_host
 from storage.format.message_id import offset_msg_ids
+from storage.format.plain import have_topic
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_INNER_MULTI_DISPATCH,
@@ -52,7 +52,6 @@ _MULTI_TAG: Final = "MULTI_TAG"
 _BATCH_ITEM_HEAD: Final = 22
 """Bytes that a batch's encoding adds to each item (MessageDecoder.encodeMessage)."""
 
-_topic_of: Final = attrgetter("topic")
 _new_tuple: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
 _SEND_OK: Final = SendStatus.SEND_OK
 _PUT_OK: Final = PutMessageStatus.PUT_OK
@@ -263,7 +262,7 @@ class Sender:
         topic = messages[0].topic
         if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             raise MessageIllegalError(f"topic {topic} takes no batch; send its messages one by one")
-        for message in messages if len(set(map(_topic_of, messages))) > 1 else ():
+        for message in () if have_topic(messages, topic) else messages:
             if message.topic != topic:
                 raise MessageIllegalError(
                     f"the messages of a batch have one topic, not {topic} and {message.topic}"

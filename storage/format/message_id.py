@@ -135,7 +135,7 @@ class UniqueIds:
                     self._move(now_ms)
                 first = self._counter
                 block = min(count - made, self._left, _COUNTERS - first)
-                pieces += _numbered(self._prefix.encode(), first, first + block)
+                pieces.append(numbered(self._prefix.encode(), first, first + block))
                 made += block
                 self._left -= block
                 self._counter = first + block & 0xFFFF
@@ -153,6 +153,14 @@ class UniqueIds:
         if not self._month_start <= self._tick < self._month_end:
             self._month_start, self._month_end = month_bounds(self._tick, self._tz)
         self._prefix = f"{self._fixed}{self._tick - self._month_start & 0xFFFFFFFF:08X}"
+
+
+def numbered(prefix: bytes, first: int, end: int) -> bytes:
+    """Put counters below 65,536, of four digits, behind the prefix; joined."""
+    if native.compiled is not None:
+        found: bytes = native.compiled.numbered(prefix, first, end)
+        return found
+    return b"".join(_numbered(prefix, first, end))
 
 
 def _numbered(prefix: bytes, first: int, end: int) -> Iterator[bytes]:

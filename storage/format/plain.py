@@ -26,6 +26,7 @@ PLAIN_WITHOUT_ID: Final = 2
 
 LookAt = Callable[[Message, int], "int | None"]
 LookOver = Callable[[Sequence[Message], str, int], Seen | None]
+HaveTopic = Callable[[Sequence[Message], str], "bool | None"]
 GiveIds = Callable[[Sequence[Message], bytes, int], None]
 InnerMessage = Callable[
     [str, int, bytes, int, Any, Message, str], "tuple[MessageInner, str] | None"
@@ -53,6 +54,8 @@ look_at: Final[LookAt] = _compiled("look_at")
 """Tell whether a message is plain, with a body of 1 byte to so many."""
 look_over: Final[LookOver] = _compiled("look_over")
 """The same of messages of one topic in a list or tuple; None if one is not plain."""
+have_topic: Final[HaveTopic] = _compiled("have_topic")
+"""Tell whether all messages in a list or tuple have this very topic; they may have its like."""
 give_ids: Final[GiveIds] = _compiled("give_ids")
 """Put the next of joined ids of one width into each plain message that has no UNIQ_KEY."""
 inner_message: Final[InnerMessage] = _compiled("inner_message")

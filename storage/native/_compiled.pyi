@@ -100,6 +100,7 @@ def message_init(pure: Callable[..., None], /) -> Any:
 def look_at(message: Any, largest_body: int, /) -> int:
     """See storage.format.plain, and the others too."""
 
+def have_topic(messages: Any, topic: str, /) -> bool: ...
 def look_over(messages: Any, topic: str, largest_body: int, /) -> tuple[int, int] | None: ...
 def give_ids(messages: Any, ids: bytes, width: int, /) -> None: ...
 def inner_message(
@@ -122,6 +123,9 @@ def encode_sent(
     unique_ids: Any,
     /,
 ) -> tuple[bytearray, bytes, list[tuple[str, int]], bytes, str] | None: ...
+def numbered(prefix: bytes, first: int, end: int, /) -> bytes:
+    """See storage.format.message_id.numbered."""
+
 def offset_msg_ids(store_host: bytes, offsets: Any, /) -> str:
     """See storage.format.message_id.offset_msg_ids."""
 

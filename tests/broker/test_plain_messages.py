@@ -194,6 +194,16 @@ def test_hosts_and_bits_of_a_plain_batch_are_those_of_the_general_way(
     assert short[:4] == compiled.encode_run(inners)
 
 
+def test_messages_of_one_topic_are_told_from_others() -> None:
+    topic = "".join(["To", "pic"])
+    messages = [Message(topic, b""), Message(topic, b"")]
+    assert compiled.have_topic(messages, topic)
+    assert compiled.have_topic(tuple(messages), topic)
+    assert not compiled.have_topic([*messages, Message("other", b"")], topic)
+    assert not compiled.have_topic([*messages, "x"], topic)
+    assert not compiled.have_topic(iter(messages), topic)
+
+
 def fresh_message_class() -> Any:
     """The class as model.py has it, which no compiled code has touched."""
     spec = find_spec("storage.model")

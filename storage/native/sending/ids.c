@@ -1,11 +1,13 @@
-/* The broker's ids of many messages: offset_msg_ids_pure of storage/format/message_id.py. */
+/* Ids of many messages, the broker's and the producer's: the pure forms are offset_msg_ids_pure and
+ * _numbered of storage/format/message_id.py. */
 #include "native.h"
+
+static const char digits[] = "0123456789ABCDEF";
 
 PyDoc_STRVAR(ids_doc, "offset_msg_ids(store_host, offsets)\n\n"
                       "The ids of messages at offsets (a list or tuple of int), joined by commas.");
 static PyObject *offset_msg_ids(PyObject *module, PyObject *arguments)
 {
-    static const char digits[] = "0123456789ABCDEF";
     const unsigned char *host;
     Py_ssize_t host_size;
     PyObject *offsets;
@@ -41,7 +43,35 @@ static PyObject *offset_msg_ids(PyObject *module, PyObject *arguments)
     return joined;
 }
 
+PyDoc_STRVAR(numbered_doc, "numbered(prefix, first, end)\n\n"
+                           "The prefix with each counter of [first, end) behind it as four digits.");
+static PyObject *numbered(PyObject *module, PyObject *arguments)
+{
+    const char *prefix;
+    Py_ssize_t size;
+    unsigned int first, end;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "y#II", &prefix, &size, &first, &end))
+        return NULL;
+    if (first > end || end > 1 << 16) {
+        PyErr_SetString(PyExc_ValueError, "counters have four digits");
+        return NULL;
+    }
+    PyObject *joined = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(end - first) * (size + 4));
+    if (joined == NULL)
+        return NULL;
+    char *at = PyBytes_AsString(joined);
+    for (unsigned int number = first; number < end; number++) {
+        memcpy(at, prefix, (size_t)size);
+        at += size;
+        for (int shift = 12; shift >= 0; shift -= 4)
+            *at++ = digits[number >> shift & 15];
+    }
+    return joined;
+}
+
 PyMethodDef id_functions[] = {
+    {"numbered", numbered, METH_VARARGS, numbered_doc},
     {"offset_msg_ids", offset_msg_ids, METH_VARARGS, ids_doc},
     {NULL, NULL, 0, NULL},
 };

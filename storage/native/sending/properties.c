@@ -194,6 +194,24 @@ static PyObject *look_over(PyObject *module, PyObject *arguments)
     return Py_BuildValue("nL", missing, bytes);
 }
 
+PyDoc_STRVAR(have_topic_doc,
+             "have_topic(messages, topic)\n\n"
+             "Whether all messages of a list or tuple have this very topic; False for what is not"
+             " usual.");
+static PyObject *have_topic(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
+{
+    (void)module;
+    if (!are_arguments(given, 2))
+        return NULL;
+    Py_ssize_t count = length_of(arguments[0]);
+    int all = count >= 0;
+    for (Py_ssize_t number = 0; all && number < count; number++) {
+        PyObject *message = item_of(arguments[0], number);
+        all = Py_TYPE(message) == sent_type && slot_of(message, SENT_TOPIC) == arguments[1];
+    }
+    return PyBool_FromLong(all);
+}
+
 PyDoc_STRVAR(give_ids_doc,
              "give_ids(messages, ids, width)\n\n"
              "Put the next of the joined ids into each message that has none, as UNIQ_KEY.");
@@ -236,6 +254,7 @@ PyMethodDef property_functions[] = {
     {"bind_sent", bind_sent, METH_VARARGS, bind_doc},
     {"message_init", message_init, METH_O, message_init_doc},
     {"look_at", (PyCFunction)(void (*)(void))look_at, METH_FASTCALL, look_at_doc},
+    {"have_topic", (PyCFunction)(void (*)(void))have_topic, METH_FASTCALL, have_topic_doc},
     {"look_over", look_over, METH_VARARGS, look_over_doc},
     {"give_ids", give_ids, METH_VARARGS, give_ids_doc},
     {NULL, NULL, 0, NULL},

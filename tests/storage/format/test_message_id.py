@@ -7,11 +7,13 @@ from hypothesis import given, strategies as st
 
 from storage.format.message_id import (
     UniqueIds,
+    _numbered,
     decode_unique_id,
     month_bounds,
     offset_msg_id,
     parse_offset_msg_id,
 )
+from tests.support.compiled import compiled, needs_compiled
 from tests.support.inner_messages import int64s, ipv4_hosts, ipv6_hosts
 
 NOW = 1_700_000_000_000
@@ -101,3 +103,17 @@ def test_other_texts_are_no_unique_keys(unique_id: str) -> None:
 def test_an_address_has_four_or_sixteen_bytes() -> None:
     with pytest.raises(ValueError, match="not 5"):
         UniqueIds(bytes(5), 1, 1)
+
+
+@needs_compiled
+@given(st.binary(max_size=40), st.integers(0, (1 << 16) - 1), st.integers(1, 700))
+def test_compiled_numbers_are_those_of_the_pure_form(prefix: bytes, first: int, count: int) -> None:
+    end = min(first + count, 1 << 16)
+    assert compiled.numbered(prefix, first, end) == b"".join(_numbered(prefix, first, end))
+
+
+@needs_compiled
+def test_counters_have_four_digits() -> None:
+    for first, end in ((2, 1), (0, (1 << 16) + 1)):
+        with pytest.raises(ValueError, match="four digits"):
+            compiled.numbered(b"", first, end)
