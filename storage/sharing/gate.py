@@ -65,6 +65,8 @@ LONGEST_PAUSE: Final = 2e-3
 _QUICK_GAP: Final = 1e-3
 """Between two puts of a busy process lies at most this, and at most about twice the time of a put:
 otherwise others could use the time in between."""
+_MAKING_A_BATCH: Final = 200e-6
+"""... but for so much, which is not worth the two system calls of a put."""
 _QUICK_FOR_BIAS: Final = 16
 _SHORT_PUT: Final = 100e-6
 """The two system calls are next to nothing beside a longer one, and looking for idleness costs."""
@@ -201,7 +203,7 @@ class Gate:
     def _take(self, limit_ms: int) -> None:
         start = time.monotonic()
         gap = start - self._let_go_at
-        if gap > _QUICK_GAP or gap > 2 * self._held_for + _FIRST_PAUSE:
+        if gap > _QUICK_GAP or gap > 2 * self._held_for + _MAKING_A_BATCH:
             self._quick = 0
         else:
             self._quick += 1
