@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ResponseCode
 from broker.port.reading import PullRequest as PullMessage, PullResult, PullStatus
+from client.consuming.process_queue import run_of
 from client.errors import UNANSWERED, ClientError
 from client.runtime.service_state import ServiceState
 from client.subscribing.pull_result import messages_of
@@ -155,8 +156,14 @@ class PullLoop:
         self.flow_control_times += 1
         return FLOW_CONTROL_DELAY_MS
 
-    def _wire(self, request: PullRequest, subscription: SubscriptionData) -> PullMessage:
-        """Make the request to the broker (PullAPIWrapper.pullKernelImpl)."""
+    def _wire(
+        self, request: PullRequest, subscription: SubscriptionData, behind: int | None = None
+    ) -> PullMessage:
+        """Make the request to the broker (PullAPIWrapper.pullKernelImpl).
+
+        ``behind``: one more at once, from this offset on; it waits for nothing, and has no progress
+        to tell that the one before has not told.
+        """
         consumer, queue = self._consumer, request.message_queue
         config = consumer.config
         return _new(
@@ -165,12 +172,12 @@ class PullLoop:
                 consumer.group,
                 queue.topic,
                 queue.queue_id,
-                request.next_offset,
+                request.next_offset if behind is None else behind,
                 config.pull_batch_size,
                 subscription.sub_string if config.post_subscription_when_pull else None,
                 subscription.expression_type,
-                config.broker_suspend_max_time_ms,
-                consumer.offset_store.pull_commit(queue),
+                config.broker_suspend_max_time_ms if behind is None else 0,
+                consumer.offset_store.pull_commit(queue) if behind is None else None,
                 subscription.sub_version,
                 self._instance.client_id,
             ),
@@ -214,7 +221,14 @@ class PullLoop:
         first_offset = messages[0].queue_offset
         process_queue = request.process_queue
         pulls, is_pulling = 1, self._service.is_pulling
-        while is_pulling and pulls < _MOST_PULLS and self._may_go_on(process_queue, messages):
+        size, found = 0, messages
+        while is_pulling and pulls < _MOST_PULLS:
+            run = run_of(found, found[0].queue_offset - 1)
+            if run is None:
+                break  # a hook has put them in another order
+            size += run[1]
+            if not self._may_go_on(process_queue, messages, size):
+                break
             more = self._more(request, subscription, wire, result)
             if more is None:
                 break
@@ -242,8 +256,11 @@ class PullLoop:
                 first_offset,
             )
 
-    def _may_go_on(self, process_queue: ProcessQueue, messages: tuple[MessageExt, ...]) -> bool:
-        """Whether a queue with a backlog may be pulled once more before its messages are put.
+    def _may_go_on(
+        self, process_queue: ProcessQueue, messages: tuple[MessageExt, ...], size: int
+    ) -> bool:
+        """Whether a queue with a backlog may be pulled once more before its messages are put,
+        which have bodies of ``size`` bytes.
 
         That is where nobody sees a difference: ``_why_not_now`` would let it be pulled if they had
         been put, and requests to the listener end where a pull ends.
@@ -259,7 +276,7 @@ class PullLoop:
         ):
             return False
         count = process_queue.msg_count + len(messages)
-        size = process_queue.msg_size + sum(len(message.stored_body) for message in messages)
+        size += process_queue.msg_size
         if (
             count > self.pull_threshold_for_queue
             or size >> _MIB_SHIFT > self.pull_threshold_size_for_queue
@@ -287,9 +304,7 @@ class PullLoop:
         ):
             return None
         answers: list[PullResult | Exception] = []
-        wire = wire._replace(
-            queue_offset=result.next_begin_offset, commit=None, suspend_timeout_ms=0
-        )
+        wire = self._wire(request, subscription, result.next_begin_offset)
         consumer, queue = self._consumer, request.message_queue
         try:
             self._instance.routes.broker(queue.broker_name).pull_async(wire, answers.append)
