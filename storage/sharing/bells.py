@@ -4,7 +4,7 @@ A waiter owns one flag byte of the shared page, a word that says which topics it
 each, so that rings for others are rare), and a datagram socket ``rmqctl/bells/<slot>``. The order
 of steps is what keeps bells from being lost:
 
-    waiter:   flag = 1 -> a lock system call (barrier) -> look for data -> sleep on the socket
+    waiter:   drain -> flag = 1 -> a lock system call (barrier) -> look for data -> sleep on it
     appender: LOG_END -> gate released (barrier) -> for each flag set: flag = 0, then send
 
 A slot is owned through a lock on its byte that the kernel releases; slots of the dead are reused.

@@ -63,7 +63,6 @@ class Asked(FailingBroker):
         self.broker.pull_async(request, answer)
 
 
-@pytest.mark.conformance("D6", "D7", "D8")
 @pytest.mark.parametrize(
     "settings",
     [

@@ -148,13 +148,17 @@ def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path) -> None
         assert first is not None
         first.arm(None)
         ringer.ring(None)
+        read_end, write_end = os.pipe()
         child = os.fork()
         if child == 0:
+            os.write(write_end, b"!")
             signal.pause()
         try:
+            assert os.read(read_end, 1) == b"!"
             first.close()
             second = Bell.take(FileSystem(), page, root)
             assert second is not None
+            assert (root / "rmqctl" / "bells" / "0").exists(), "it has another slot"
             second.arm(None)
             ringer.ring(None)
             assert second.sleep(1000)
@@ -162,6 +166,8 @@ def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path) -> None
         finally:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+            os.close(read_end)
+            os.close(write_end)
         ringer.close()
 
 
