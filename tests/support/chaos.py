@@ -119,7 +119,10 @@ class Told:
     done: dict[str, set[str]] = field(default_factory=lambda: {group: set() for group in GROUPS})
     later: dict[str, set[str]] = field(default_factory=lambda: {group: set() for group in GROUPS})
     attempts: set[tuple[str, int]] = field(default_factory=set)
-    """Messages that came, with how often they had been sent back."""
+    """Messages that came to the concurrent group, with how often they had been sent back."""
+    ending: int = 0
+    """When consumers began to leave, one by one (ns): what comes twice by that, and fails, is
+    sent back, and nobody waits for it any more."""
 
     def add(self, actor_group: str, name: str, event: Event) -> None:
         self.events.setdefault(name, []).append(event)
@@ -127,7 +130,8 @@ class Told:
             self.sent += 1
         elif event.kind == "got":
             times, said, message = event.words[3:]
-            self.attempts.add((message, int(times)))
+            if actor_group == CONCURRENT:  # who keeps order counts attempts without sending back
+                self.attempts.add((message, int(times)))
             (self.done if said == DONE else self.later)[actor_group].add(message)
 
 
@@ -169,6 +173,7 @@ class Chaos:
                 stored = sum(view.max_offset_in_queue(TOPIC, q) for q in range(QUEUES))
             self._wait(lambda: self._all_done(stored), "consume everything")
             self._wait(self._retries_done, "consume every retry")
+            self.told.ending = time.monotonic_ns()
             for actor in self._consumers:
                 self._end(actor)
             self._look_on(0)

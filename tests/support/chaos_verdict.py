@@ -113,7 +113,7 @@ def judge(root: Path, told: Told, kills: Sequence[Kill]) -> Verdict:
             takings = _takings(verdict, told, group, killed)
             _judge_group(verdict, group, takings, set(stored.values()))
             _judge_repeats(verdict, group, takings)
-            _judge_retries(verdict, view, group, takings)
+            _judge_retries(verdict, view, group, takings, told.ending)
             if group == ORDERLY:
                 _judge_order(verdict, takings)
             _judge_owners(verdict, group, takings, [k.time for k in kills if k.group == group])
@@ -207,15 +207,23 @@ def _judge_repeats(verdict: Verdict, group: str, takings: dict[Queue, list[Takin
 
 
 def _judge_retries(
-    verdict: Verdict, view: StoreView, group: str, takings: dict[Queue, list[Taking]]
+    verdict: Verdict,
+    view: StoreView,
+    group: str,
+    takings: dict[Queue, list[Taking]],
+    ending: int,
 ) -> None:
-    """Each failure is sent back once, and delivered once; more only around kills."""
+    """Each failure is sent back once, and delivered once; more only around kills.
+
+    What failed when consumers were leaving only may still wait, or lie unconsumed.
+    """
     if group == ORDERLY:
         if view.max_offset_in_queue(retry_topic(group), 0):
             verdict.problems.append(f"{group}: retries of an orderly group")
         return
     everything = [got for of_queue in takings.values() for t in of_queue for got in t.got]
     failed = Counter((got.id, got.times + 1) for got in everything if got.said == LATER)
+    awaited = {(g.id, g.times + 1) for g in everything if g.said == LATER and g.time < ending}
     waited = Counter(  # all levels: what can not be sent back is sent, later than asked for
         attempt for level in range(DELAY_LEVELS) for attempt in attempts(view, level)
     )
@@ -227,12 +235,12 @@ def _judge_retries(
     for retry, times in waited.items():
         if times > failed[retry]:
             verdict.problems.append(f"{retry} failed {failed[retry]} times, sent back {times}")
-        if not delivered[retry]:
+        if retry in awaited and not delivered[retry]:
             verdict.problems.append(f"{retry} was sent back and never delivered")
     for retry, times in delivered.items():
         if not waited[retry]:
             verdict.problems.append(f"{retry} was delivered and never sent back")
-        if retry not in came:
+        if retry in awaited and retry not in came:
             verdict.problems.append(f"{retry} was delivered and not consumed")
         # Who delivers notes every 10 s how far he is: after his death some comes again.
         verdict.repeats[f"{group}: delivered again after a kill"] += max(0, times - waited[retry])
