@@ -54,27 +54,30 @@ class StoreView:
     operating system other than missing files come as OSError.
     """
 
-    def __init__(self, root: Path, config: StoreConfig, bounds: Bounds) -> None:
-        """Read with bounds of the caller's, which it closes itself (see :meth:`open`)."""
+    def __init__(self, root: Path, config: StoreConfig, bounds: Bounds | None) -> None:
+        """Read with bounds of the caller's, which it closes itself; None: see :meth:`open`."""
         self.root = root
         self.config = config
         self._files = StoreFiles(root, config)
         self._own_bounds = False
         self._set_bounds(bounds)
-        self._records = RecordReader(self._files.log)
-        self._messages = MessageReader(
-            self._files.log, self._records, ConsumeQueueExt(root), config
-        )
-        self._times = TimeSearch(self._records, self._files.log)
-        self._queues: dict[tuple[str, int], QueueReader] = {}
+        log = self._files.log
+        self._records = RecordReader(log)
+        self._messages = MessageReader(log, self._records, ConsumeQueueExt(root), config)
+        self._times = TimeSearch(self._records, log)
         self._generation = -1
         self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
         self._lock = threading.Lock()  # guards the change of bounds and of the generation
 
-    def _set_bounds(self, bounds: Bounds, scan: ScanBounds | None = None) -> None:
+    def _set_bounds(self, bounds: Bounds | None) -> None:
+        self._scan: ScanBounds | None = None
+        if bounds is None:  # what looks for them is loaded for stores that have no page, or no more
+            from .reading.scan_bounds import ScanBounds
+
+            bounds = self._scan = ScanBounds(StoreFiles(self.root, self.config), self.config)
         self._bounds = bounds
         self._page = bounds if isinstance(bounds, PageBounds) else None
-        self._scan = scan
+        self._queues: dict[tuple[str, int], QueueReader] = {}
         self._known_keys: KeyReader | None = None
 
     @classmethod
@@ -89,12 +92,7 @@ class StoreView:
         root = Path(root).absolute()
         found = detect_config(root, config)
         page = PageBounds.open(root, log_file_size=found.mapped_file_size_commit_log)
-        if page is not None:
-            view = cls(root, found, page)
-        else:
-            scan = _scan(root, found)
-            view = cls(root, found, scan)
-            view._scan = scan
+        view = cls(root, found, page)
         view._own_bounds = True
         return view
 
@@ -110,9 +108,7 @@ class StoreView:
         if page is not None and self._own_bounds and not page.valid():
             with self._lock:
                 if self._page is not None:
-                    scan = _scan(self.root, self.config)
-                    self._set_bounds(scan, scan)
-                    self._queues = {}
+                    self._set_bounds(None)
                     page.close()
         return self._bounds
 
@@ -127,7 +123,6 @@ class StoreView:
             if page is None:
                 return False
             self._set_bounds(page)
-            self._queues = {}
             return True
 
     @property
@@ -345,8 +340,7 @@ class StoreView:
         Hits of other keys with the same hash come too, as from RocketMQ's store.
         """
         self._note_generation(self.bounds)
-        keys = self._known_keys or self._keys()
-        return keys.messages(topic, key, max_num, begin, end)
+        return (self._known_keys or self._keys()).messages(topic, key, max_num, begin, end)
 
     def key_offsets(self, topic: str, key: str, begin: int = 0, end: int = FOREVER) -> list[int]:
         """Commit log offsets where messages of a topic with a key's hash may lie, ascending.
@@ -419,13 +413,10 @@ class StoreView:
         from .reading.query import KeyReader
 
         with self._lock:
-            keys = self._known_keys
-            if keys is None:
-                has_page = self._page is not None
-                keys = self._known_keys = KeyReader(
-                    self.root, self.config, self._bounds, self._records, follow_slots=has_page
-                )
-            return keys
+            if self._known_keys is None:
+                at = (self.root, self.config, self._bounds, self._records)
+                self._known_keys = KeyReader(*at, follow_slots=self._page is not None)
+            return self._known_keys
 
     def _queue(self, topic: str, queue_id: int) -> QueueReader | None:
         key = (topic, queue_id)
@@ -456,10 +447,3 @@ class StoreView:
                         self._known_keys.index.relist()
                     self._generation = generation
         return generation
-
-
-def _scan(root: Path, config: StoreConfig) -> ScanBounds:
-    """The ends as the files tell them; loaded for stores that have no page, or none any more."""
-    from .reading.scan_bounds import ScanBounds
-
-    return ScanBounds(StoreFiles(root, config), config)
