@@ -35,6 +35,8 @@ AFTER = [
     Put([Sample("six", "A", 0)]),
     Put([*batch("seven", 3, "A", (1,)), Sample("eight", "A", 0, keys=("k", "k"), tags="T")]),
     Put([Sample("nine", "A", 0), Sample("ten", "A", 1)]),
+    Put(batch("eleven", 12, "A", (0, 1), size=2000)),  # amid no run it is written, not copied
+    Put([Sample("twelve", "A", 0)]),
 ]
 PUTS = BEFORE + AFTER
 
