@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from .writing.light_queues import LightPut
     from .writing.retention import Cleaned
 
-
 LARGE_BODY: Final = 16 << 10
 """Bytes from which a body's checksum takes longer than others should wait for the gate."""
 # Names of this module are found faster than attributes of a class.
@@ -69,7 +68,6 @@ class MessageStore(ForkAware):
         "_joint",
         "_page",
         "_put_alone",
-        "_put_batch",
         "_ringer",
         "_session",
         "_turns",
@@ -132,7 +130,6 @@ class MessageStore(ForkAware):
         self._put_alone = self._appender.one.put_alone(
             gate, None if clock is now_ms else clock, self._after_put, exclusive=exclusive
         )
-        self._put_batch = self._appender.one.put_batch
         if exclusive:
             try:
                 gate.keep()
@@ -196,21 +193,20 @@ class MessageStore(ForkAware):
         """Append records in order; ``whole`` places them in one file, as RocketMQ a batch. A
         LightPut is one message that goes to light queues too.
 
-        When it returns PUT_OK they are readable at their offsets after any kill of any process,
-        and with SYNC_FLUSH also after a power loss. Statuses that mean "not stored" leave no
-        trace. Raises StoreBrokenError after a failed write or sync: then the store refuses
-        writes until it is opened anew. Blocks for the gate (GateTimeoutError).
+        When it returns PUT_OK they are readable at their offsets after any kill of any process, and
+        with SYNC_FLUSH also after a power loss. Statuses that mean "not stored" leave no trace.
+        Raises StoreBrokenError after a failed write or sync: then the store refuses writes until
+        it is opened anew. Blocks for the gate (GateTimeoutError).
         """
         self._check_usable()
-        now: int | PutMessageResult | None = None
-        if self._put_batch and type(records) is PreparedTable and self._flush_service.started:
-            now = self._put_batch(*records.parts)
+        now, put_batch = None, self._appender.one.put_batch
+        if put_batch and type(records) is PreparedTable and self._flush_service.started:
+            now = put_batch(*records.parts)
             if type(now) is PutMessageResult:
                 return now
         with self._gate.held():
             try:
-                now = now if type(now) is int else self._clock()
-                result = self._appender.append(records, now, whole=whole)
+                result = self._appender.append(records, now or self._clock(), whole=whole)
             except BaseException as error:
                 self._recover_from(error)
                 raise
@@ -314,13 +310,12 @@ class MessageStore(ForkAware):
             ) from error
 
     def _note_full_index(self) -> None:
-        index = self._appender.index
-        for path in index.full_files():
+        for path in self._appender.index.full_files():
             try:
                 self._flusher.note_full_index(path)
             except FileNotFoundError:  # a Java broker is starting beside us: at the next put
                 return
-            index.noted()
+            self._appender.index.noted()
 
     def flush(self) -> None:
         """Have the device hold everything that was put so far, queues and index too. Blocks."""
@@ -339,7 +334,7 @@ class MessageStore(ForkAware):
         except BaseException as error:
             self._recover_from(error)
             raise
-        if self._appender.index.full:
+        if self._full_index:
             self._note_full_index()
 
     def clean(self, *, manual: bool = False) -> Cleaned:
@@ -387,7 +382,7 @@ class MessageStore(ForkAware):
     def log_end(self) -> int:
         """Commit log offset behind the last whole record."""
         self._check_open()
-        return int(self._page.words[Word.LOG_END])
+        return int(self._page.words[_LOG_END])
 
     def wait(
         self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None = None

@@ -418,7 +418,7 @@ PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
     PyObject *given = NULL;
     if (found > 0) {
         PyErr_Clear();
-        given = PyLong_FromLongLong(now);
+        given = now < 0 ? owned(Py_None) : PyLong_FromLongLong(now);
     } else if (found == BATCH_DONE && (!is_anybody_waiting(a) || tell_waiting(a, args[2]) == 0)) {
         given = owned(lists.found);
     }

@@ -89,7 +89,7 @@ def test_it_puts_only_while_the_gate_is_held_on_to(tmp_path: Path) -> None:
     def put_alone(store: MessageStore, name: str) -> bool:
         records = column(name)
         assert type(records) is PreparedTable
-        return type(store._put_batch(*records.parts)) is PutMessageResult
+        return type(store._appender.one.put_batch(*records.parts)) is PutMessageResult
 
     with open_store(root, ROOMY, clock=Ticking(step=0), exclusive=True) as store:
         for number in range(4):
