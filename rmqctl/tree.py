@@ -112,7 +112,7 @@ TREE: Final[Mapping[str, Leaf | Noun]] = {
             "report": Leaf("lag_report", "report", "Report on many stores, counted by Spark"),
             "warmup": Leaf("lag_report", "warmup", "Make Spark start quicker"),
             "histogram": Leaf("lag_backlog", "histogram", "Show ages, sizes, tags of a backlog"),
-            "watch": Leaf("lag", "watch", "Watch how far groups are behind, live"),
+            "watch": Leaf("lag_watch", "watch", "Watch how far groups are behind, live"),
             "check": Leaf("lag_check", "check", "Say whether groups are fine, for monitoring"),
             "risk": Leaf("lag_backlog", "risk", "Show what will be deleted unread"),
         },
