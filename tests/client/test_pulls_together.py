@@ -166,7 +166,7 @@ def test_hooks_see_pull_after_pull_and_each_is_counted(
     assert stats.pull_tps.item(key).times == stats.pull_rt.item(key).times == 4
 
 
-def test_a_backlog_is_held_as_a_run_for_eight_pulls(
+def test_a_backlog_is_held_as_a_run_for_sixteen_pulls(
     broker: Any, make_consumer: Callable[..., Any]
 ) -> None:
     queue_of(broker, 600)
@@ -174,6 +174,6 @@ def test_a_backlog_is_held_as_a_run_for_eight_pulls(
     consumer = drain(make_consumer, Heard(door), together=True)
     try:
         runs = consumer.process_queues[QUEUE]._runs.values()
-        assert [len(run.messages) for run in runs] == [256, 256, 88]
+        assert [len(run.messages) for run in runs] == [512, 88]
     finally:
         door.opened.set()
