@@ -37,8 +37,9 @@ def take_turns(
     *,
     note: Callable[[str], None] = lambda _: None,
     warm: bool = True,
+    prepare: Callable[[], None] = lambda: None,
 ) -> Times:
-    """Run all contestants ``rounds`` times and once before to warm up."""
+    """Run all contestants ``rounds`` times and once before to warm up; ``prepare`` before each."""
     names = list(contestants)
     times = Times({name: [] for name in names})
     os.sync()  # nobody waits for what was written before
@@ -49,6 +50,7 @@ def take_turns(
         first = number % len(names)
         for name in names[first:] + names[:first]:
             gc.collect()
+            prepare()
             seconds = contestants[name]()
             if number >= 0:
                 times.of[name].append(seconds)

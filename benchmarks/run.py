@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from .contest import Contestant, Times, take_turns
@@ -39,11 +41,25 @@ class Run:
             shutil.rmtree(path)
 
     def take_turns(
-        self, title: str, contestants: dict[str, Contestant], *, rounds: int | None = None
+        self,
+        title: str,
+        contestants: dict[str, Contestant],
+        *,
+        rounds: int | None = None,
+        memory: int = 0,
     ) -> Times:
-        """See :func:`benchmarks.contest.take_turns`; tells a terminal how far it is."""
+        """See :func:`benchmarks.contest.take_turns`; tells a terminal how far it is.
+
+        ``memory``: bytes to touch before each contestant, because it fills that much of the page
+        cache anew.
+        """
         try:
-            return take_turns(contestants, rounds or self.rounds, note=progress(title))
+            return take_turns(
+                contestants,
+                rounds or self.rounds,
+                note=progress(title),
+                prepare=partial(touch_memory, memory),
+            )
         finally:
             clear_progress()
 
@@ -62,6 +78,18 @@ def clear_progress() -> None:
     """Take the line away again."""
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def touch_memory(size: int) -> None:
+    """Have the machine give us so many bytes, and free them.
+
+    A virtual machine may hand free memory back to its host after some seconds; then whoever comes
+    first pays several times more for each page.
+    """
+    if size:
+        with mmap.mmap(-1, size) as memory:
+            for place in range(0, size, mmap.PAGESIZE):
+                memory[place] = 1
 
 
 def warm_machine(directory: Path, size: int) -> None:

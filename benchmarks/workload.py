@@ -13,6 +13,8 @@ from storage.store import now_ms
 TOPIC = "benchmark"
 TAG = "TagA"
 QUEUES = 4
+BESIDES = 276
+"""About how many bytes of log, queues and index a message takes besides its body."""
 HOST = pack_host("127.0.0.1:10911")
 IDS = UniqueIds(bytes((127, 0, 0, 1)), 4711, 0x5A5A5A5A)
 

@@ -14,7 +14,7 @@ from benchmarks.ours import put_columns
 from benchmarks.peers.known import missing, open_peer
 from benchmarks.report import Missing, Row
 from benchmarks.run import Run
-from benchmarks.workload import Column, columns
+from benchmarks.workload import BESIDES, Column, columns
 
 NAME = "batch"
 _BATCH = 1_000
@@ -52,7 +52,9 @@ def _thousands(run: Run, peers: list[str]) -> Iterator[Row]:
     contestants = _contestants(run, batches, peers)
     contestants["memcpy"] = lambda: _memcpy(run, count)
     contestants["pwrite"] = lambda: pwrite_limit(run, count, _BATCH, 1024)
-    times = run.take_turns("batches of 1,000", contestants)
+    times = run.take_turns(
+        "batches of 1,000", contestants, memory=count * _BATCH * (1024 + BESIDES)
+    )
     ns = {name: f"{times.median(name) / count / _BATCH * 1e9:.0f} ns" for name in contestants}
     for peer in ("memcpy", *peers):
         unit = "of it" if peer == "memcpy" else "x"
@@ -73,6 +75,7 @@ def _others(run: Run, peers: list[str], body: int, size: int) -> Iterator[Row]:
     times = run.take_turns(
         f"batches of {size} x {body} B",
         _contestants(run, columns(count, size, body), peers),
+        memory=count * size * (body + BESIDES),
     )
     us = {name: f"{times.median(name) / count / size * 1e6:.2f} us" for name in times.of}
     for name in peers:

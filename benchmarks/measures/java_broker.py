@@ -15,6 +15,7 @@ from benchmarks.java_peer import NAMESRV, Bench, running_cluster
 from benchmarks.our_broker import QUEUES, drain, our_broker
 from benchmarks.report import Row
 from benchmarks.run import NotMeasurableError, Run
+from benchmarks.workload import BESIDES
 from broker.embedded import EmbeddedBroker
 from broker.port.sending import SendStatus
 from client.producing.producer import Producer
@@ -62,6 +63,7 @@ def _sends(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
             "ours": ours,
             "java": lambda: float(java.ask("send", topic=_TOPIC, count=few, size=_BODY)) / few,
         },
+        memory=many * (_BODY + BESIDES),
     )
     sides = (f"{times.median('ours') * 1e6:.1f} us", f"{times.median('java') * 1e6:.1f} us")
     yield row("broker/send", sides, times.ratios("java", "ours"), detail="1 KiB", samples=times.of)
@@ -89,7 +91,8 @@ def _batches(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
         )
         return seconds
 
-    times = run.take_turns("send of batches", {"ours": ours, "java": its})
+    memory = batches * _BATCH * (_BODY + BESIDES)
+    times = run.take_turns("send of batches", {"ours": ours, "java": its}, memory=memory)
     messages = batches * _BATCH
     ours_us, its_us = (times.median(name) / messages * 1e6 for name in ("ours", "java"))
     sides = (f"{ours_us:.1f} us", f"{its_us:.1f} us")

@@ -17,7 +17,7 @@ from benchmarks.java_peer import Bench, running_store
 from benchmarks.ours import new_store, put_columns
 from benchmarks.report import Row
 from benchmarks.run import NotMeasurableError, Run
-from benchmarks.workload import QUEUES, columns, messages
+from benchmarks.workload import BESIDES, QUEUES, columns, messages
 from storage.config import FlushDiskType, StoreConfig
 from storage.format.encode import MessageInner
 
@@ -52,6 +52,7 @@ def _singles(run: Run, java: Bench) -> Iterator[Row]:
             "shared": lambda: _put(run, sent, exclusive=False),
             "java": lambda: _java(run, java, "put", count=count, size=_BODY),
         },
+        memory=count * (_BODY + BESIDES),
     )
     us = {name: f"{times.median(name) / count * 1e6:.2f} us" for name in times.of}
     for mode in ("exclusive", "shared"):
@@ -73,6 +74,7 @@ def _batches(run: Run, java: Bench, batch: int) -> Iterator[Row]:
     times = run.take_turns(
         f"batches of {batch} beside Java",
         {"ours": lambda: put_columns(run, batches), "java": its},
+        memory=number * batch * (_BODY + BESIDES),
     )
     each = 1e6 / number / batch
     us = {name: f"{times.median(name) * each:.2f} us" for name in times.of}

@@ -14,7 +14,7 @@ from benchmarks.ours import new_store
 from benchmarks.peers.known import PEERS, missing, open_peer
 from benchmarks.report import Missing, Row
 from benchmarks.run import Run
-from benchmarks.workload import messages
+from benchmarks.workload import BESIDES, messages
 from storage.format.encode import MessageInner
 
 NAME = "single"
@@ -45,7 +45,7 @@ def measure(run: Run) -> Iterator[Row | Missing]:
         contestants[name] = _scaled(run, name, few, count / len(few))
     if "lmdb" in contestants:
         contestants["shared lmdb"] = lambda: _shared_lmdb(run, sent)
-    times = run.take_turns("single append", contestants)
+    times = run.take_turns("single append", contestants, memory=count * (_BODY + BESIDES))
     us = {name: f"{times.median(name) / count * 1e6:.2f} us" for name in contestants}
     for mode in ("exclusive", "shared"):
         for name in PEERS:
