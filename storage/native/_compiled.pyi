@@ -216,7 +216,7 @@ class Appending:
         now_ms: int,
         /,
     ) -> Any:
-        """See BatchAppender: what Appender.append gives, or a number that says what is not known."""
+        """See BatchAppender: what Appender.append gives, or a number: what is not known."""
     def guard(
         self,
         gate: Any,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -23,7 +25,7 @@ def filled(first: int, last: int) -> ProcessQueue:
     return process_queue
 
 
-def shares_of(messages: list[MessageExt], process_queue: ProcessQueue) -> Share:
+def shares_of(messages: Sequence[MessageExt], process_queue: ProcessQueue) -> Share:
     return Share(Pulled(tuple(messages), 1, process_queue, QUEUE, lambda pulled: None))
 
 
