@@ -24,6 +24,7 @@ from storage.model import (
     dlq_topic,
     retry_topic,
 )
+from storage.results import PutMessageResult, PutMessageStatus
 
 from .failure_reason import FAILURE_PROPERTIES
 
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
     from storage.configs.subscription_groups import SubscriptionGroupConfig
     from storage.configs.topics import TopicConfig
     from storage.format.encode import MessageInner
-    from storage.results import PutMessageResult
 
 FIRST_RETRY_LEVEL: Final = 3
 """Delay level of the first retry where the broker decides; each further one is a level higher."""
 BATCH_BYTES: Final = 1 << 20
 """Bytes of bodies after which a put ends, so that the gate is not held for long."""
+_ILLEGAL: Final = (PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED)
 
 
 class _Target(NamedTuple):
@@ -117,19 +118,30 @@ class SendBackHandler:
         numbers: Sequence[int],
         refusals: list[RocketMQError | None],
     ) -> None:
-        """Put records as one batch; what hinders that is noted for each of ``numbers``."""
+        """Put records as one batch; what hinders that is noted for each of ``numbers``.
+
+        If one of them is to blame, each is put alone.
+        """
         if not inners:
             return
-        refusal: RocketMQError | None = None
+        refusal, one_is_to_blame = self._refusal(inners)
+        for number, inner in zip(numbers, inners, strict=True):
+            alone = one_is_to_blame and len(inners) > 1
+            refusals[number] = self._refusal((inner,))[0] if alone else refusal
+
+    def _refusal(self, inners: Sequence[MessageInner]) -> tuple[RocketMQError | None, bool]:
+        """Put all of the records or none; says why none, and whether it is for what one is like."""
+        assert self._put is not None  # _target has asked
         try:
-            assert self._put is not None  # _target has asked
             result = self._put(prepared(inners))
-            if not result.status.stored:
-                refusal = BrokerSystemError(result.reason or f"the store answered {result.status}")
+        except MessageIllegalError as error:
+            return error, True
         except RocketMQError as error:
-            refusal = error
-        for number in numbers:
-            refusals[number] = refusal
+            return error, False
+        if result.status.stored:
+            return None, False
+        reason = result.reason or f"the store answered {result.status}"
+        return BrokerSystemError(reason), result.status in _ILLEGAL
 
     def _target(self, name: str) -> _Target:
         """Find a group and its retry topic, which are made where they are new."""
@@ -158,7 +170,11 @@ class SendBackHandler:
             return None
         queues = group.retry_queue_nums
         queue_id = self._choose(queues) if queues > 1 else 0
-        message = self._look(request.commitlog_offset)
+        try:
+            message = self._look(request.commitlog_offset)
+        except OSError as error:  # its neighbours go back all the same
+            what = f"the message at {request.commitlog_offset} of the commit log"
+            raise BrokerSystemError(f"{what} can not be read: {error}") from error
         if message is None:
             raise BrokerSystemError(
                 f"no message begins at {request.commitlog_offset} of the commit log; "

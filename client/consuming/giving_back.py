@@ -108,10 +108,12 @@ class GivingBack:
     def give_all_noted(self) -> None:
         """Give back what any thread has noted: they may be in listeners that take long."""
         self._armed = False
-        for owed in _taken(self._owing):
+        owing = _taken(self._owing)
+        for owed in owing:
             owed.registered = False
+        for owed in owing:
             for messages in self._give(_taken(owed.calls), owed):
-                self._remove(messages, owed.process_queue, owed.queue)
+                self._take_out(messages, owed)
 
     def give(
         self, failed: Failed, process_queue: ProcessQueue, queue: MessageQueue
@@ -156,8 +158,15 @@ class GivingBack:
                 continue
             self._keep(kept, process_queue, queue)
             gone = [message for message in call.messages if message not in kept]
-            self._remove(gone, process_queue, queue)
+            self._take_out(gone, owed)
         return whole
+
+    def _take_out(self, messages: Sequence[MessageExt], owed: Owed) -> None:
+        """Remove what the broker has; the others' messages do not wait for what fails in it."""
+        try:
+            self._remove(messages, owed.process_queue, owed.queue)
+        except Exception:
+            logger.exception("progress could not be noted: %s", owed.queue)
 
     def _refused(self, calls: Sequence[Failed], queue: MessageQueue) -> list[MessageExt]:
         """Give back what failed; gives the messages that nobody would take."""

@@ -133,7 +133,10 @@ class WorkerPool:
         return True
 
     def _is_crowded(self) -> bool:
-        jobs = tuple(self._jobs)
+        try:
+            jobs = tuple(self._jobs)
+        except RuntimeError:  # threads take them out at this moment
+            return True
         return len(jobs) >= _CROWDED or sum(job.size for job in jobs) >= _CROWDED_MESSAGES
 
     def _stand_back(self) -> None:

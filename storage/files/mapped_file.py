@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from .fs import FileSystem
 
-_LARGEST_STORE: Final = 64 << 10
-"""More bytes than any single store to a map has; more go through the descriptor."""
 _PIECE: Final = 256 << 10
 """Bytes of zeros that are written at once. The kernel makes pages of that size: larger ones are
 quicker to map, but taken from memory that was not used for long."""
@@ -51,7 +49,7 @@ class MappedFile:
         self.file_from_offset = file_from_offset
         self.writable = writable
         self.reserved_to = 0
-        """End of the bytes that are known to have blocks."""
+        """End of the bytes that are known to have blocks, from the first that was asked for."""
         self.ready_to = 0
         """End of the bytes that :meth:`get_ready` was asked for."""
         self.fd = fs.open(path, writable=writable)
@@ -70,17 +68,15 @@ class MappedFile:
         """Copy up to ``length`` bytes from ``position`` (shorter at the end of the file)."""
         return self.map[position : position + length]
 
-    def reserve(self, end: int, window: int) -> None:
-        """Have blocks for all bytes below ``end``, asked for in steps of ``window`` bytes.
+    def reserve(self, begin: int, end: int, window: int) -> None:
+        """Have blocks for all bytes in [begin, end), asked for in steps of ``window`` bytes; who
+        stores goes on where it ended.
 
         Raises OSError (ENOSPC) on a full disk; nothing is changed then.
         """
         if end > self.reserved_to:
-            start = self.reserved_to
-            if start == 0:
-                # What is about to be stored may begin before the window, in the hole of a copy.
-                start = max(0, end - _LARGEST_STORE)
-                start -= start % mmap.PAGESIZE
+            # What others have reserved may end anywhere, and a copy may have holes.
+            start = self.reserved_to or begin - begin % mmap.PAGESIZE
             target = min(self.size, end + window - end % window)
             self._fs.reserve(self.fd, start, target - start)
             self.reserved_to = target

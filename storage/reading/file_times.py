@@ -55,8 +55,11 @@ class FileTimes:
 
     def now(self) -> list[tuple[int, int]]:
         """First queue offset and time (ms) of each file as it is now, ascending."""
+        return self._times(self._row.relist())
+
+    def _times(self, listed: list[int]) -> list[tuple[int, int]]:
         times = []
-        for at in self._row.relist():
+        for at in listed:
             modified = self._row.modified_ms(at)
             if modified is not None:
                 times.append((at // CQ_STORE_UNIT_SIZE, modified))
@@ -74,12 +77,13 @@ class FileTimes:
         changed = _changed_ns(row.directory)
         if is_young and 0 <= folder == changed:
             return starts, latest
-        times = self.now()
+        listed = row.relist()
+        times = self._times(listed)
         starts = [first for first, _ in times]
         latest = list(accumulate((modified for _, modified in times), max))
         # A change in the same tick of the system's clock would not be told.
         folder = -1 if time_ns() - changed < _TICK_NS else changed
-        self._known = row.offsets(), folder, now + _LOOK_SECONDS, starts, latest
+        self._known = listed, folder, now + _LOOK_SECONDS, starts, latest
         return starts, latest
 
 

@@ -73,6 +73,7 @@ class KeyReader:
         and so are the log's; else None.
         """
         index, log, compiled = self.index, self._log, native.compiled
+        files = index.files  # before it is asked whether there are older ones
         if compiled is None or self._pending is None or index.older:
             return None
         keys_from = self._bounds.keys_from()  # first, as below
@@ -82,7 +83,7 @@ class KeyReader:
         most = index.max_hits
         try:
             found = compiled.query_key(
-                index.files,
+                files,
                 index.slots,
                 index.entries,
                 topic,

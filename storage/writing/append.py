@@ -178,7 +178,8 @@ class Appender:
             return False
         file = self._file_of(end)
         if file is not None:
-            file.reserve(end - file.file_from_offset + size, LOG_WINDOW)
+            position = end - file.file_from_offset
+            file.reserve(position, position + size, LOG_WINDOW)
         return file is not None
 
     def _append_part(
@@ -196,7 +197,7 @@ class Appender:
         position = end % self._file_size
         file = self._file_of(end)
         if file is not None:
-            file.reserve(position + size, LOG_WINDOW)
+            file.reserve(position, position + size, LOG_WINDOW)
         slots = [self._slot(topic, queue_id) for topic, queue_id in part.queues]
         light_slots = [self._slot(topic, queue_id) for topic, queue_id in light]
         following = [page.slot_word(slot) for slot in slots]
@@ -258,7 +259,7 @@ class Appender:
         file = self._file_of(end)
         assert file is not None  # a file that is still to be made has room
         position = end - file.file_from_offset
-        file.reserve(position + BLANK_SIZE, LOG_WINDOW)
+        file.reserve(position, position + BLANK_SIZE, LOG_WINDOW)
         words[Word.FROM] = end
         words[Word.TO] = end + BLANK_SIZE
         words[Word.STAGE] = STAGE_RECORDS

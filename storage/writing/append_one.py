@@ -346,7 +346,7 @@ class OneAppender:
         end = position + units * CQ_STORE_UNIT_SIZE
         if end > file.size:
             return False
-        file.reserve(end, QUEUE_WINDOW)
+        file.reserve(position, end, QUEUE_WINDOW)
         tails = self._topics.setdefault(topic, {})
         known = tails.get(queue_id)
         tail = tails[queue_id] = _Tail(word, topic, file)

@@ -84,7 +84,7 @@ class ConsumeQueueTable:
             if file is None:
                 self._create(files, offset, block, timestamp)
             else:
-                file.reserve(position + len(block), QUEUE_WINDOW)
+                file.reserve(position, position + len(block), QUEUE_WINDOW)
                 if len(block) <= _COPY_LIMIT:
                     file.map[position : position + len(block)] = block
                 else:

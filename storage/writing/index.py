@@ -113,7 +113,7 @@ class IndexWriter:
         if number + keys > self._entries:
             return None
         start, end = (entry_position(self._slots, n) for n in (number, number + keys))
-        file.reserve(end, _WINDOW)
+        file.reserve(start, end, _WINDOW)
         limit = file.reserved_to
         if in_run:
             if end > file.ready_to:
@@ -132,7 +132,9 @@ class IndexWriter:
         """Add keys to a file that has room for them: entries first, then slots, then the header."""
         mapped = file.map
         count = len(hashes)
-        file.reserve(entry_position(self._slots, header.next_entry + count), _WINDOW)
+        first = max(header.next_entry, 1)
+        start, end = (entry_position(self._slots, n) for n in (first, first + count))
+        file.reserve(start, end, _WINDOW)
         if self._put_compiled(file, header, hashes, offsets, timestamps):
             return
         # Some thousand keys in lists cost less than NumPy's import.

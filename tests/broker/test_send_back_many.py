@@ -123,6 +123,38 @@ def test_what_is_refused_hinders_no_other(broker):
     assert broker.send_messages_back([]) == []
 
 
+def test_one_that_is_too_long_with_what_a_retry_adds_hinders_no_other(open_broker):
+    broker = open_broker(store_config=SHORT_FILES)
+    longest = 32 << 10
+    while True:  # until the record just fits into a file of the log
+        longest -= 1
+        try:
+            broker.send(Message("T", bytes(longest), keys="long"), 0)
+        except RocketMQError:
+            continue
+        break
+    broker.send(Message("T", b"short"), 0)
+    requests = [
+        SendBackRequest("g", "T", message.commitlog_offset, "")
+        for message in all_messages(broker.view)
+    ]
+    refusals = broker.send_messages_back(requests)
+    assert [refusal is None for refusal in refusals] == [False, True]
+    assert broker.max_offset(SCHEDULE_TOPIC, 2) == 1
+
+
+def test_one_that_can_not_be_read_hinders_no_other(root):
+    def look(offset: int) -> MessageExt:
+        if offset == 1:
+            raise OSError(5, "Input/output error")
+        return MessageExt("T", b"x")
+
+    handler = handler_over(root, Refusing(), look)
+    refusals = handler.send_messages_back([SendBackRequest("g", "T", n, "") for n in range(3)])
+    assert [type(refusal) for refusal in refusals] == [type(None), BrokerSystemError, type(None)]
+    assert "the message at 1 of the commit log can not be read" in str(refusals[1])
+
+
 def test_a_broker_that_may_not_write_refuses_each(open_broker):
     open_broker().send(Message("T", b"body"), 0)
     reader = open_broker(read_only=True)

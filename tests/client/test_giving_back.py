@@ -9,8 +9,10 @@ import pytest
 
 from client.consuming.giving_back import LATEST_MS
 from client.consuming.listener import ConsumeConcurrentlyStatus
-from storage.model import MessageExt
-from tests.support.consumers import eventually
+from client.progress.local_offset_store import LocalFileOffsetStore
+from client.subscribing.consumer_config import ConsumerConfig
+from storage.model import MessageExt, MessageQueue
+from tests.support.consumers import Heard, eventually, turn
 from tests.support.consuming import (
     QUEUE,
     Door,
@@ -100,6 +102,39 @@ def test_failures_and_successes_of_a_pull_are_counted_apart(broker, make_consume
     assert sorted(message.body for message in sent_back(broker)) == [b"0", b"3", b"6", b"9"]
     assert rates(consumer) == (8, 4)
     assert calls_counted(consumer) == 12
+
+
+class Breaking(LocalFileOffsetStore):
+    """An offset store as a user may write one: it breaks, once."""
+
+    broke = False
+
+    def update_offset(self, queue: MessageQueue, offset: int, increase_only: bool) -> None:
+        if offset and not self.broke:
+            self.broke = True
+            raise LookupError("no such table")
+        super().update_offset(queue, offset, increase_only)
+
+
+def test_an_offset_store_that_breaks_keeps_no_other_message_in_work(
+    broker, make_consumer, scheduler, tmp_path
+):
+    queue_of(broker, 4)
+    door = Door(3)
+    heard = Heard(lambda messages, context: door(messages, context) and LATER)
+    store = Breaking("client", "g", tmp_path)
+    consumer = make_consumer(
+        listener=heard, config=ConsumerConfig(consume_thread_min=1), offset_store=store
+    )
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(4)
+    scheduler.advance(LATEST_MS)
+    assert store.broke
+    assert [message.body for message in sent_back(broker)] == [b"0", b"1", b"2"]
+    assert in_work(consumer) == 1
+    assert progress(consumer) == 3
+    door.opened.set()
 
 
 def test_what_failed_in_an_earlier_millisecond_does_not_wait_for_the_rest(

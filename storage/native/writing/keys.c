@@ -127,6 +127,8 @@ void end_changes(Changes *c)
 {
     PyMem_Free(c->changes);
     PyMem_Free(c->places);
+    c->changes = NULL; /* whoever could not begin ends, too */
+    c->places = NULL;
 }
 
 int can_put(const Header *h, const int64_t *hashes, Py_ssize_t count)
