@@ -123,24 +123,26 @@ def test_what_is_refused_hinders_no_other(broker):
     assert broker.send_messages_back([]) == []
 
 
-def test_one_that_is_too_long_with_what_a_retry_adds_hinders_no_other(open_broker):
-    broker = open_broker(store_config=SHORT_FILES)
-    longest = 32 << 10
-    while True:  # until the record just fits into a file of the log
-        longest -= 1
-        try:
-            broker.send(Message("T", bytes(longest), keys="long"), 0)
-        except RocketMQError:
-            continue
-        break
-    broker.send(Message("T", b"short"), 0)
-    requests = [
-        SendBackRequest("g", "T", message.commitlog_offset, "")
-        for message in all_messages(broker.view)
-    ]
-    refusals = broker.send_messages_back(requests)
-    assert [refusal is None for refusal in refusals] == [False, True]
-    assert broker.max_offset(SCHEDULE_TOPIC, 2) == 1
+def test_one_that_is_too_long_with_what_a_retry_adds_hinders_no_other(tmp_path):
+    root = tmp_path / "store"
+    MessageStore.create(root, SHORT_FILES)
+    with EmbeddedBroker.open(root) as broker:
+        longest = SHORT_FILES.mapped_file_size_commit_log
+        while True:  # until the record just fits into a file of the log
+            longest -= 1
+            try:
+                broker.send(Message("T", bytes(longest)), 0)
+            except RocketMQError:
+                continue
+            break
+        broker.send(Message("T", b"short"), 0)
+        requests = [
+            SendBackRequest("g", "T", message.commitlog_offset, "")
+            for message in all_messages(broker.view)
+        ]
+        refusals = broker.send_messages_back(requests)
+        assert [refusal is None for refusal in refusals] == [False, True]
+        assert broker.max_offset(SCHEDULE_TOPIC, 2) == 1
 
 
 def test_one_that_can_not_be_read_hinders_no_other(root):

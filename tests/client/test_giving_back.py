@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from broker.port.progress import ConsumeFromWhere
 from client.consuming.giving_back import LATEST_MS
 from client.consuming.listener import ConsumeConcurrentlyStatus
 from client.progress.local_offset_store import LocalFileOffsetStore
@@ -110,7 +111,7 @@ class Breaking(LocalFileOffsetStore):
     broke = False
 
     def update_offset(self, queue: MessageQueue, offset: int, increase_only: bool) -> None:
-        if offset and not self.broke:
+        if offset == 1 and not self.broke:
             self.broke = True
             raise LookupError("no such table")
         super().update_offset(queue, offset, increase_only)
@@ -123,9 +124,10 @@ def test_an_offset_store_that_breaks_keeps_no_other_message_in_work(
     door = Door(3)
     heard = Heard(lambda messages, context: door(messages, context) and LATER)
     store = Breaking("client", "g", tmp_path)
-    consumer = make_consumer(
-        listener=heard, config=ConsumerConfig(consume_thread_min=1), offset_store=store
+    config = ConsumerConfig(
+        consume_thread_min=1, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
     )
+    consumer = make_consumer(listener=heard, config=config, offset_store=store)
     consumer.start()
     turn(consumer)
     heard.wait_for(4)
