@@ -49,6 +49,20 @@ def sizes(failing: FailingBroker) -> list[int]:
     ]
 
 
+def refused_at(*offsets: int) -> Any:
+    """An answer that fails each message once; at these offsets its broker does not find it."""
+
+    def answer(messages: Sequence[MessageExt], context: Any) -> Any:
+        if messages[0].reconsume_times:
+            return SUCCESS
+        for message in messages:
+            if message.queue_offset in offsets:
+                message.commitlog_offset = 1
+        return LATER
+
+    return answer
+
+
 def rates(consumer: Any) -> tuple[int, int]:
     """Messages that were counted as consumed and as failed."""
     stats = consumer.stats
@@ -230,13 +244,7 @@ def test_what_neither_way_takes_comes_again_and_the_others_are_done(
     failing = FailingBroker(broker, clock)
     failing.always("send", DOWN)
 
-    def answer(messages: Sequence[MessageExt], context: Any) -> Any:
-        if messages[0].reconsume_times:
-            return SUCCESS
-        if messages[0].queue_offset == 2:
-            messages[0].commitlog_offset = 1  # where its broker finds no message
-        return LATER
-
+    answer = refused_at(2)
     consumer, heard = consume(make_consumer, answer, brokers=[failing], consume_thread_min=1)
     eventually(lambda: in_work(consumer) == 1)
     assert [m.body for m in sent_back(broker)] == [b"0", b"1", b"3", b"4", b"5"]
@@ -254,17 +262,9 @@ def test_of_a_request_of_several_only_the_refused_ones_stay(
     failing = FailingBroker(broker, clock)
     failing.always("send", DOWN)
 
-    def answer(messages: Sequence[MessageExt], context: Any) -> Any:
-        if messages[0].reconsume_times:
-            return SUCCESS
-        for message in messages:
-            if message.queue_offset in {1, 2}:
-                message.commitlog_offset = 1
-        return LATER
-
     consumer, heard = consume(
         make_consumer,
-        answer,
+        refused_at(1, 2),
         brokers=[failing],
         consume_thread_min=1,
         consume_message_batch_max_size=3,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from storage.verify import fsck
 from tests.support.compiled import compiled, needs_compiled
 from tests.support.crash import fast_folder
 from tests.support.inner_messages import inner_messages, ipv4_hosts, ipv6_hosts
+from tests.support.rung import is_rung_by
 from tests.support.samples import HOST, SMALL, START_MS, Ticking, new_store, open_store
 
 ROOMY = SMALL.with_(
@@ -109,21 +109,7 @@ def test_who_waits_is_rung(tmp_path: Path) -> None:
     with open_store(root, ROOMY, clock=Ticking(step=0), exclusive=True) as store:
         for number in range(4):
             store.put(column(f"{number}"))
-        end = store.log_end
-        woken = threading.Event()
-
-        def wait() -> None:
-            while store.wait(end, 10_000, {"T"}) <= end:
-                pass
-            woken.set()
-
-        waiting = threading.Thread(target=wait)
-        waiting.start()
-        while not store._anybody():
-            pass
-        assert store.put(column("a")).status is PutMessageStatus.PUT_OK
-        waiting.join(5)
-        assert woken.is_set()
+        assert is_rung_by(store, lambda: store.put(column("a")).status is PutMessageStatus.PUT_OK)
 
 
 def test_single_messages_before_it_have_their_keys(

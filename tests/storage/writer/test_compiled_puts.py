@@ -15,6 +15,7 @@ from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.verify import fsck
 from tests.support.compiled import compiled, needs_compiled
+from tests.support.rung import is_rung_by
 from tests.support.samples import SMALL, Sample, Ticking, new_store, open_store
 
 ROOMY = SMALL.with_(
@@ -86,21 +87,7 @@ def test_who_waits_is_rung(tmp_path: Path) -> None:
     with open_store(root, ROOMY, clock=Ticking(step=0), exclusive=True) as store:
         for number in range(4):
             store.put_message(Sample(f"{number}", "T").inner())
-        end = store.log_end
-        woken = threading.Event()
-
-        def wait() -> None:
-            while store.wait(end, 10_000, {"T"}) <= end:
-                pass
-            woken.set()
-
-        waiting = threading.Thread(target=wait)
-        waiting.start()
-        while not store._anybody():
-            pass
-        assert put_alone(store, "a")
-        waiting.join(5)
-        assert woken.is_set()
+        assert is_rung_by(store, lambda: put_alone(store, "a"))
 
 
 def test_a_store_that_nobody_has_any_more_is_let_go(tmp_path: Path) -> None:
