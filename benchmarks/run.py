@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import mmap
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from .contest import Contestant, Times, take_turns
+from .memory_stock import memory_stock
 
 
 class NotMeasurableError(Exception):
@@ -30,6 +29,11 @@ class Run:
     def sized(self, usual: int, quick: int) -> int:
         """How much work a round does."""
         return quick if self.quick else usual
+
+    @property
+    def more_rounds(self) -> int:
+        """Rounds of what is over in a second: each scatters more, and more of them cost little."""
+        return self.rounds if self.quick else 2 * self.rounds + 1
 
     @contextmanager
     def folder(self) -> Iterator[Path]:
@@ -50,18 +54,16 @@ class Run:
     ) -> Times:
         """See :func:`benchmarks.contest.take_turns`; tells a terminal how far it is.
 
-        ``memory``: bytes to touch before each contestant, because it fills that much of the page
-        cache anew.
+        ``memory``: bytes of the page cache that each contestant fills anew, which are made ready
+        for it (see :mod:`benchmarks.memory_stock`).
         """
-        try:
-            return take_turns(
-                contestants,
-                rounds or self.rounds,
-                note=progress(title),
-                prepare=partial(touch_memory, memory),
-            )
-        finally:
-            clear_progress()
+        with memory_stock(memory) as refill:
+            try:
+                return take_turns(
+                    contestants, rounds or self.rounds, note=progress(title), prepare=refill
+                )
+            finally:
+                clear_progress()
 
 
 def progress(title: str) -> Callable[[str], None]:
@@ -78,18 +80,6 @@ def clear_progress() -> None:
     """Take the line away again."""
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def touch_memory(size: int) -> None:
-    """Have the machine give us so many bytes, and free them.
-
-    A virtual machine may hand free memory back to its host after some seconds; then whoever comes
-    first pays several times more for each page.
-    """
-    if size:
-        with mmap.mmap(-1, size) as memory:
-            for place in range(0, size, mmap.PAGESIZE):
-                memory[place] = 1
 
 
 def warm_machine(directory: Path, size: int) -> None:

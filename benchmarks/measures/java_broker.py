@@ -92,7 +92,9 @@ def _batches(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
         return seconds
 
     memory = batches * _BATCH * (_BODY + BESIDES)
-    times = run.take_turns("send of batches", {"ours": ours, "java": its}, memory=memory)
+    times = run.take_turns(
+        "send of batches", {"ours": ours, "java": its}, rounds=run.more_rounds, memory=memory
+    )
     messages = batches * _BATCH
     ours_us, its_us = (times.median(name) / messages * 1e6 for name in ("ours", "java"))
     sides = (f"{ours_us:.1f} us", f"{its_us:.1f} us")

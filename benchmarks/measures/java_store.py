@@ -74,6 +74,7 @@ def _batches(run: Run, java: Bench, batch: int) -> Iterator[Row]:
     times = run.take_turns(
         f"batches of {batch} beside Java",
         {"ours": lambda: put_columns(run, batches), "java": its},
+        rounds=run.more_rounds,
         memory=number * batch * (_BODY + BESIDES),
     )
     each = 1e6 / number / batch
@@ -82,7 +83,7 @@ def _batches(run: Run, java: Bench, batch: int) -> Iterator[Row]:
     detail = f"{number * batch:,} x 1 KiB"
     key = f"java/batch-{batch}"
     yield row(key, (us["ours"], us["java"]), ratios, detail=detail, samples=times.of)
-    ours, put, packed = times.of["ours"], times.of["java"], packing[-run.rounds :]
+    ours, put, packed = times.of["ours"], times.of["java"], packing[-run.more_rounds :]
     both = [a + b for a, b in zip(put, packed, strict=True)]
     what = f"... and Java's packing, as we are timed with ours, batches of {batch:,}"
     ratios = [a / b for a, b in zip(both, ours, strict=True)]

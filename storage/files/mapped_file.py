@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from .fs import FileSystem
 
-_PIECE: Final = 256 << 10
-"""Bytes of zeros that are written at once. The kernel makes pages of that size: larger ones are
-quicker to map, but taken from memory that was not used for long."""
+_PIECE: Final = 2 << 20
+"""Bytes of zeros that are written at once. The kernel makes one page of them where it can, and maps
+it as one; a sync then protects that one again, and not 512 by interrupting every processor."""
 _ZEROS: Final = memoryview(bytes(_PIECE))
 
 

@@ -54,7 +54,7 @@ _V6_BITS: Final = 0x30
 _TRANSACTION: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 _TWO_IPV4: Final = 16
 """Bytes of two hosts if none is an IPv6 one."""
-_AHEAD: Final = 1 << 20
+_AHEAD: Final = 2 << 20
 """Bytes of the log file that are got ready at a time for a run of records."""
 _LARGEST_READY: Final = 512 << 10
 """Bytes up to which what is put at once is stored to pages that were got ready."""
