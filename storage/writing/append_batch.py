@@ -10,7 +10,6 @@ from __future__ import annotations
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.config import FlushDiskType
 from storage.results import PutMessageResult
 from storage.sharing.page import SharedPage, Word
 
@@ -53,9 +52,7 @@ class BatchAppender:
         self._one = one
         self._index = index
         self._keys = keys
-        # Where each put is synced, stores go through the descriptor.
-        synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        self._compiled: Any = None if synced else one.compiled
+        self._compiled: Any = one.compiled
         self._seen = 0  # records of batches so far
         if self._compiled is not None and not config.message_index_enable:
             self._compiled.use_index(None, 0, 0, 0, 0, 0)

@@ -322,8 +322,9 @@ class OneAppender:
                     file.get_ready(start - first, min(reserved, ahead))
                 limit = min(reserved, file.ready_to)
         self._limit = limit
-        if self.compiled is not None and type(self._map) is mmap:
-            self.compiled.use_log(self._map, file.fd, first, limit, reserved, now_ms, largest)
+        if self.compiled is not None and type(file.map) is mmap:
+            most = 0 if self._syncs_each else largest  # stored to the map
+            self.compiled.use_log(file.map, file.fd, first, limit, reserved, now_ms, most)
         return True
 
     def learn(self, topic: str, queue_id: int, units: int = 1) -> bool:

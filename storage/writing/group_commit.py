@@ -80,6 +80,9 @@ class GroupCommit:
 
     def _hand_on(self) -> None:
         with self._lock:
+            if not self._waiting:
+                self._is_led = False
+                return
             flushed_to = self._flushed_to()
             covered = [waiter for waiter in self._waiting if waiter.end <= flushed_to]
             self._waiting = [waiter for waiter in self._waiting if waiter.end > flushed_to]

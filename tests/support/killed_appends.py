@@ -22,6 +22,7 @@ from tests.support.samples import (
     new_store,
     open_store,
     prepared,
+    sync_flush,
 )
 
 BEFORE = [Put([Sample(f"before-{i}", "A", i % 2, keys=("k",))]) for i in range(6)]
@@ -42,20 +43,22 @@ PUTS = BEFORE + AFTER
 
 
 def killed_between_stores(
-    folder: str, shard: int, shards: int, exclusive: bool
+    folder: str, shard: int, shards: int, exclusive: bool, synced: bool
 ) -> dict[str, object]:
     """Die before store number shard + 1, shard + 1 + shards, ... until the writer survives.
 
-    An exclusive one is amid a run: pages are got ready for it.
+    An exclusive one is amid a run: pages are got ready for it. One that syncs each put writes
+    records through the descriptor.
     """
+    config = sync_flush(SMALL) if synced else SMALL
     native.compiled = compiled  # also where RMQCTL_PURE hides it
     failures: list[str] = []
     chance = random.Random(shard)
     for number in count(1 + shard, shards):
-        root = new_store(Path(folder) / f"killed-{number}", SMALL)
+        root = new_store(Path(folder) / f"killed-{number}", config)
 
         def run(acknowledge: Acknowledge, root: Path = root, number: int = number) -> None:
-            store = open_store(root, SMALL, clock=Ticking(step=0), exclusive=exclusive)
+            store = open_store(root, config, clock=Ticking(step=0), exclusive=exclusive)
             for place, put in enumerate(PUTS):
                 if place == len(BEFORE):
                     if exclusive:
@@ -71,7 +74,7 @@ def killed_between_stores(
         was_killed, answers = Child(run).wait()
         problems = judge(
             root,
-            SMALL,
+            config,
             acknowledged_of(PUTS, answers),
             begun(PUTS, answers),
             with_fsck=chance.random() < 0.3,

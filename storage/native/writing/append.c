@@ -4,6 +4,8 @@
  * writers between any two stores.
  */
 #include "appending.h"
+#include <errno.h>
+#include <unistd.h>
 
 /* -- what is known --------------------------------------------------------------------------- */
 
@@ -112,7 +114,8 @@ static PyObject *use_words(PyObject *self, PyObject *words)
 PyDoc_STRVAR(use_log_doc, "use_log(map, fd, first, limit, reserved, now_ms, largest)\n\n"
                           "The log file that begins at ``first``, where up to position ``limit``"
                           " nothing has to be asked while it is ``now_ms``; for batches of more than"
-                          " ``largest`` bytes, which go through the descriptor, to ``reserved``.");
+                          " ``largest`` bytes, which go through the descriptor, to ``reserved``. 0:"
+                          " everything does.");
 static PyObject *use_log(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
@@ -312,6 +315,35 @@ static int note_keys(Appending *a, PyObject *row, int64_t start, int64_t end)
     return done == NULL ? -1 : 0;
 }
 
+int write_to_log(Appending *a, const unsigned char *image, Py_ssize_t size, int64_t start)
+{
+    for (Py_ssize_t done = 0; done < size;) {
+        /* Whoever dies may have written a part of it. */
+        const size_t left = (size_t)(size - done);
+        const size_t piece = instants_left && left > 1 ? left / 2 : left;
+        INSTANT;
+        ssize_t wrote = pwrite(a->log_fd, image + done, piece, start - a->first + done);
+        if (wrote <= 0 && errno != EINTR) {
+            PyErr_SetFromErrno(PyExc_OSError);
+            return -1;
+        }
+        done += wrote > 0 ? wrote : 0;
+    }
+    return 0;
+}
+
+/* Puts one record where it belongs, or into a buffer of its own. */
+static void store_record(unsigned char *to, const unsigned char *head_bytes, Py_ssize_t head,
+                         const Fields *f, const Tail *tail)
+{
+    INSTANT;
+    to = put_bytes(to, head_bytes, head);
+    to = put_bytes(to, f->body, f->body_length);
+    INSTANT;
+    to = put_bytes(to, tail->topic, tail->topic_length);
+    put_bytes(put_length(to, f->properties_length), f->properties, f->properties_length);
+}
+
 int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *known_crc,
                          Shell *shell, int alone)
 {
@@ -336,7 +368,7 @@ int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *k
         || unit_position > tail->last)
         return 0;
     if (alone
-        && (f.body_length > LARGE_BODY || words[FAILED] || words[STAGE] || noted_end(a) != start
+        && (!a->largest || f.body_length > LARGE_BODY || words[FAILED] || words[STAGE] || noted_end(a) != start
             || PyList_Size(a->rows) + 1 >= a->most_pending))
         return 0;
     Py_buffer view;
@@ -353,16 +385,26 @@ int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *k
     unsigned char head_bytes[HEAD + 24], unit[UNIT];
     put_head(head_bytes, &f, (int32_t)size, crc, queue_offset, start, timestamp);
     put_long(put_int(put_long(unit, start), (int32_t)size), code);
+    unsigned char *image = NULL;
+    if (!a->largest) {
+        if ((image = PyMem_Malloc((size_t)size)) == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        store_record(image, head_bytes, head, &f, tail);
+    }
 
     store_word(a, FROM, start);
     store_word(a, TO, end);
     store_word(a, STAGE, STAGE_RECORDS);
-    INSTANT;
-    to = put_bytes(to + position, head_bytes, head);
-    to = put_bytes(to, f.body, f.body_length);
-    INSTANT;
-    to = put_bytes(to, tail->topic, tail->topic_length);
-    put_bytes(put_length(to, f.properties_length), f.properties, f.properties_length);
+    if (image == NULL) {
+        store_record(to + position, head_bytes, head, &f, tail);
+    } else {
+        int failed = write_to_log(a, image, size, start);
+        PyMem_Free(image);
+        if (failed)
+            return -1;
+    }
     store_word(a, STAGE, STAGE_DISPATCH);
     INSTANT;
     memcpy(unit_to + unit_position, unit, UNIT / 2);

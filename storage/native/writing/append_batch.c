@@ -6,8 +6,6 @@
 #include "appending.h"
 #include "keys.h"
 #include "rows.h"
-#include <errno.h>
-#include <unistd.h>
 
 const char use_index_doc[] =
     "use_index(map, name, slots, most_entries, first, end)\n\n"
@@ -261,25 +259,6 @@ static void store_keys(Appending *a, Batch *b, int64_t end)
     store_word(a, STAGE, STAGE_NONE);
 }
 
-/* Writes a large batch through the descriptor: the kernel makes pages for it at once, and nothing is
- * stored twice. -1 with an error set; then the stage is to be resolved. */
-static int write_records(Appending *a, const Batch *b)
-{
-    for (Py_ssize_t done = 0; done < b->size;) {
-        /* Whoever dies may have written a part of it. */
-        const size_t left = (size_t)(b->size - done);
-        const size_t piece = instants_left && left > 1 ? left / 2 : left;
-        INSTANT;
-        ssize_t wrote = pwrite(a->log_fd, b->image + done, piece, b->start - a->first + done);
-        if (wrote <= 0 && errno != EINTR) {
-            PyErr_SetFromErrno(PyExc_OSError);
-            return -1;
-        }
-        done += wrote > 0 ? wrote : 0;
-    }
-    return 0;
-}
-
 /* -1 with an error set. */
 static int store(Appending *a, Batch *b)
 {
@@ -291,7 +270,7 @@ static int store(Appending *a, Batch *b)
     store_word(a, TO, end);
     store_word(a, STAGE, STAGE_RECORDS);
     if (b->log_to == NULL) {
-        if (write_records(a, b) < 0)
+        if (write_to_log(a, b->image, b->size, b->start) < 0)
             return -1;
     } else {
         INSTANT;

@@ -68,6 +68,9 @@ PyObject *given(Shell *shell, int done);
 
 unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t needed);
 void store_word(Appending *a, int64_t number, int64_t value);
+/* Writes records through the descriptor: the kernel makes pages for them at once, and a sync writes
+ * the pages that they touch. -1 with an error set; then the stage is to be resolved. */
+int write_to_log(Appending *a, const unsigned char *image, Py_ssize_t size, int64_t start);
 Tail *tail_of(Appending *a, PyObject *topic, PyObject *queue_id);
 
 /* What keeps a batch from being appended in one step; positive numbers but BATCH_DONE are told. */

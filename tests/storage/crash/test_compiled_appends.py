@@ -13,8 +13,11 @@ PROCESSES = 2
 
 @needs_compiled
 @pytest.mark.crash
-@pytest.mark.parametrize("exclusive", [False, True])  # which is put in one step
-def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(exclusive):
+@pytest.mark.parametrize(
+    ("exclusive", "synced"),
+    [(False, False), (True, False), (False, True)],  # an exclusive one puts in one step
+)
+def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(exclusive, synced):
     with fast_folder() as folder:
         running = [
             Slim(
@@ -23,6 +26,7 @@ def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(exclus
                 shard=shard,
                 shards=PROCESSES,
                 exclusive=exclusive,
+                synced=synced,
             )
             for shard in range(PROCESSES)
         ]
