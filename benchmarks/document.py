@@ -81,9 +81,10 @@ of {seconds / 60:.1f} minutes that ended on {when} UTC, by
     {session.command}
 
 Contestants took turns in {session.rounds} rounds (more where one is over in a second), after
-one that was thrown away. A ratio is taken within a round; its median counts, the lowest and the highest stand beside it. Ratios of two
-tables, two machines or two days say nothing about each other. Who the peers are, what they keep,
-and where we were kind to them is in [benchmarks/README.md](../benchmarks/README.md)."""
+one that was thrown away. A ratio is taken within a round; its median counts, the lowest and the
+highest stand beside it. Ratios of two tables, two machines or two days say nothing about each
+other. Who the peers are, what they keep, and where we were kind to them is in
+[benchmarks/README.md](../benchmarks/README.md)."""
 
 
 def _goals(session: Session, by_key: Mapping[str, Row]) -> str:
