@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec, module_from_spec
 from types import FunctionType
@@ -161,7 +162,12 @@ def test_what_is_no_message_or_half_made_is_not_plain() -> None:
     st.lists(st.integers(-1, (1 << 63) - 1), max_size=5),
 )
 def test_the_ids_of_offsets_are_those_of_each(host: bytes, offsets: list[int]) -> None:
+    column = memoryview(array("q", offsets))
     assert compiled.offset_msg_ids(host, offsets) == offset_msg_ids_pure(host, offsets)
+    assert compiled.offset_msg_ids(host, column) == offset_msg_ids_pure(host, offsets)
+    assert compiled.offset_msg_ids(host, column[::2]) == offset_msg_ids_pure(host, offsets[::2])
+    few = [offset & 0x7F for offset in offsets]
+    assert compiled.offset_msg_ids(host, memoryview(bytes(few))) == offset_msg_ids_pure(host, few)
 
 
 def test_a_general_way_that_refuses_is_gone_where_the_short_one_ends() -> None:

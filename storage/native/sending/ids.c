@@ -4,42 +4,79 @@
 
 static const char digits[] = "0123456789ABCDEF";
 
+/* Each byte as two digits. */
+static char *put_hex(char *to, const unsigned char *at, Py_ssize_t size)
+{
+    for (Py_ssize_t place = 0; place < size; place++) {
+        *to++ = digits[at[place] >> 4];
+        *to++ = digits[at[place] & 15];
+    }
+    return to;
+}
+
+/* Offsets as a column of native longs, as put_batch gives them; 0 for whatever else there is. */
+static int column_of(PyObject *offsets, Py_buffer *view)
+{
+    if (!PyMemoryView_Check(offsets))
+        return 0;
+    if (PyObject_GetBuffer(offsets, view, PyBUF_ND | PyBUF_FORMAT) < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (view->ndim == 1 && view->itemsize == 8 && view->format && !strcmp(view->format, "q"))
+        return 1;
+    PyBuffer_Release(view);
+    return 0;
+}
+
 PyDoc_STRVAR(ids_doc, "offset_msg_ids(store_host, offsets)\n\n"
-                      "The ids of messages at offsets (a list or tuple of int), joined by commas.");
+                      "The ids of messages at offsets (a sequence of int), joined by commas.");
 static PyObject *offset_msg_ids(PyObject *module, PyObject *arguments)
 {
+    enum { DIGITS = 16 };
     const unsigned char *host;
     Py_ssize_t host_size;
-    PyObject *offsets;
+    PyObject *offsets, *fast = NULL;
+    Py_buffer view;
     (void)module;
     if (!PyArg_ParseTuple(arguments, "y#O", &host, &host_size, &offsets))
         return NULL;
-    PyObject *fast = PySequence_Tuple(offsets);
-    if (fast == NULL)
+    const int is_column = column_of(offsets, &view);
+    if (!is_column && (fast = PySequence_Tuple(offsets)) == NULL)
         return NULL;
-    Py_ssize_t count = PyTuple_Size(fast), width = 2 * host_size + 16;
+    Py_ssize_t count = is_column ? view.len / 8 : PyTuple_Size(fast);
+    const Py_ssize_t width = 2 * host_size + DIGITS;
     PyObject *joined = NULL;
     char *const text = PyMem_Malloc((size_t)(count * (width + 1) + 1));
     char *at = text;
     if (text == NULL)
         PyErr_NoMemory();
     for (Py_ssize_t number = 0; text != NULL && number < count; number++) {
-        unsigned long long offset = PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(fast, number));
-        if (offset == (unsigned long long)-1 && PyErr_Occurred())
+        uint64_t offset;
+        unsigned char turned[8];
+        if (is_column)
+            memcpy(&offset, (const char *)view.buf + number * 8, 8);
+        else
+            offset = PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(fast, number));
+        if (offset == (uint64_t)-1 && PyErr_Occurred())
             break;
-        if (number)
+        if (number) {
             *at++ = ',';
-        for (Py_ssize_t place = 0; place < host_size; place++) {
-            *at++ = digits[host[place] >> 4];
-            *at++ = digits[host[place] & 15];
+            memcpy(at, text, (size_t)(2 * host_size)); /* all have one host */
+            at += 2 * host_size;
+        } else {
+            at = put_hex(at, host, host_size);
         }
-        for (int shift = 60; shift >= 0; shift -= 4)
-            *at++ = digits[offset >> shift & 15];
+        offset = __builtin_bswap64(offset);
+        memcpy(turned, &offset, sizeof turned);
+        at = put_hex(at, turned, sizeof turned);
     }
     if (text != NULL && !PyErr_Occurred())
         joined = PyUnicode_FromStringAndSize(text, at - text);
     PyMem_Free(text);
-    Py_DECREF(fast);
+    if (is_column)
+        PyBuffer_Release(&view);
+    Py_XDECREF(fast);
     return joined;
 }
 

@@ -500,7 +500,7 @@ int prepare_append(void)
     put_name = PyUnicode_InternFromString("put");
     has_file_name = PyUnicode_InternFromString("has_file");
     return tail_type && appending_type && end_name && go_on_at_name && put_name && has_file_name
-                   && prepare_put() == 0
+                   && prepare_put() == 0 && prepare_append_batch() == 0
                ? 0
                : -1;
 }

@@ -7,6 +7,8 @@
 #include "keys.h"
 #include "rows.h"
 
+static PyObject *cast_name, *long_format;
+
 const char use_index_doc[] =
     "use_index(map, name, slots, most_entries, first, end)\n\n"
     "The index file whose bytes from ``first`` to ``end`` take the next keys; None: none are wanted.";
@@ -44,16 +46,31 @@ typedef struct {
     Changes changes;
 } Batch;
 
-/* What a put gives: allocated first, because the garbage collector may run code of others' then. */
+/* What a put gives: allocated first, because the garbage collector may run code of others' then. The
+ * numbers are columns of native longs: whoever looks at one makes an int of it, and nobody looks at
+ * all of them. */
 typedef struct {
     PyObject *found, *log, *queue;
+    int64_t *in_log, *in_queue;
 } Lists;
 
+static PyObject *column_of(Py_ssize_t count, int64_t **numbers)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)sizeof **numbers);
+    PyObject *view = bytes == NULL ? NULL : PyMemoryView_FromObject(bytes), *column = NULL;
+    if (view != NULL) {
+        *numbers = (int64_t *)PyBytes_AsString(bytes);
+        column = PyObject_CallMethodObjArgs(view, cast_name, long_format, NULL);
+    }
+    Py_XDECREF(view);
+    Py_XDECREF(bytes);
+    return column;
+}
 static int allocate_lists(Appending *a, Lists *lists, Py_ssize_t count)
 {
     lists->found = PyType_GenericAlloc((PyTypeObject *)a->result_type, 5);
-    lists->log = PyList_New(count);
-    lists->queue = PyList_New(count);
+    lists->log = column_of(count, &lists->in_log);
+    lists->queue = column_of(count, &lists->in_queue);
     return lists->found && lists->log && lists->queue ? 0 : -1;
 }
 static void drop_lists(Lists *lists)
@@ -61,6 +78,12 @@ static void drop_lists(Lists *lists)
     Py_XDECREF(lists->found);
     Py_XDECREF(lists->log);
     Py_XDECREF(lists->queue);
+}
+int prepare_append_batch(void)
+{
+    cast_name = PyUnicode_InternFromString("cast");
+    long_format = PyUnicode_InternFromString("q");
+    return cast_name && long_format ? 0 : -1;
 }
 
 /* -- looking --------------------------------------------------------------------------------- */
@@ -185,7 +208,7 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now, int alone
 
 /* -- storing --------------------------------------------------------------------------------- */
 
-/* Gives the image and the lists their last numbers; -1 with an error set. */
+/* Gives the image and the columns their last numbers; -1 with an error set. */
 static int place(Appending *a, Batch *b, Lists *lists)
 {
     for (Py_ssize_t i = 0; i < b->count; i++) {
@@ -193,14 +216,8 @@ static int place(Appending *a, Batch *b, Lists *lists)
         int64_t in_queue = row->has_unit ? b->following[row->queue]++ : 0;
         int64_t in_log = b->start + row->start;
         place_record(b->image + row->start, in_queue, in_log, b->timestamp);
-        PyObject *log = PyLong_FromLongLong(in_log), *queue = PyLong_FromLongLong(in_queue);
-        if (log == NULL || queue == NULL) {
-            Py_XDECREF(log);
-            Py_XDECREF(queue);
-            return -1;
-        }
-        PyList_SetItem(lists->log, i, log);
-        PyList_SetItem(lists->queue, i, queue);
+        lists->in_log[i] = in_log;
+        lists->in_queue[i] = in_queue;
     }
     PyObject *time = PyLong_FromLongLong(b->timestamp);
     if (time == NULL)

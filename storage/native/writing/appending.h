@@ -79,6 +79,7 @@ PyObject *use_index(PyObject *self, PyObject *args); /* append_batch.c */
 PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count);
 extern const char use_index_doc[], append_batch_doc[], put_batch_doc[];
+int prepare_append_batch(void);
 
 /* put.c */
 int time_of(Appending *a, int64_t *now); /* ms, by the clock; -1 with an error set */
