@@ -21,11 +21,10 @@ from storage.errors import InvalidMessageError
 from storage.format.encode import prepare
 from storage.format.host import pack_host
 from storage.format.message_id import offset_msg_ids
-from storage.format.plain import have_topic
+from storage.format.plain import has_id, have_topic
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_INNER_MULTI_DISPATCH,
-    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     RETRY_GROUP_TOPIC_PREFIX,
     Message,
     MessageQueue,
@@ -113,7 +112,7 @@ class Sender:
         if topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._is_dead(topic, options):
             config = self._topics.for_own_use(dlq_topic(group_of_retry(topic)), DLQ_NUMS_PER_GROUP)
             target, target_queue = config.topic_name, 0
-        if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX in message.properties:
+        if has_id(message):
             unique_id = ""
         else:
             unique_id = self._unique_ids.next(self._now())
@@ -158,7 +157,7 @@ class Sender:
     ) -> tuple[PreparedRecords, str]:
         """Encode a batch; gives its msg_ids, too. Raises MessageIllegalError."""
         unique_ids = None
-        if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in messages[0].properties:
+        if not has_id(messages[0]):
             unique_ids = self._unique_ids.take(len(messages), self._now()).texts()
         plain = self._builder.prepare_plain(messages, queue_id, unique_ids, origin)
         if plain is not None:

@@ -14,7 +14,7 @@ from broker.validation import check_message, check_messages, check_send_topic
 from client.errors import UNANSWERED, RemotingTimeoutError
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
-from storage.format.plain import PLAIN_WITHOUT_ID, give_ids, look_at, look_over
+from storage.format.plain import PLAIN_WITHOUT_ID, give_id, give_ids, look_at, look_over
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -104,8 +104,7 @@ class SendKernel:
             return self._prepare_any(message, now_ms)
         check_send_topic(topic)
         if plain == PLAIN_WITHOUT_ID:
-            unique_id = self._unique_ids.next(now_ms)
-            message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique_id
+            give_id(message, self._unique_ids.next(now_ms))
         size = len(message.body)
         if size >= config.compress_msg_body_over_howmuch:
             return self._prepare_any(message, now_ms)

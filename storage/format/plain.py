@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from storage import native
-from storage.model import Message
+from storage.model import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, Message
 
 from .encode import MessageInner, PreparedRecords
 from .prepared_table import PreparedTable
@@ -28,6 +28,8 @@ LookAt = Callable[[Message, int], "int | None"]
 LookOver = Callable[[Sequence[Message], str, int], Seen | None]
 HaveTopic = Callable[[Sequence[Message], str], "bool | None"]
 GiveIds = Callable[[Sequence[Message], bytes, int], None]
+GiveId = Callable[[Message, str], None]
+HasId = Callable[[Message], bool]
 InnerMessage = Callable[
     [str, int, bytes, int, Any, Message, str], "tuple[MessageInner, str] | None"
 ]
@@ -41,6 +43,14 @@ def _not_plain(*_: object) -> Any:
     return None
 
 
+def _give_id(message: Message, unique_id: str) -> None:
+    message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique_id
+
+
+def _has_id(message: Message) -> bool:
+    return PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX in message.properties
+
+
 def _compiled(name: str) -> Any:
     return _not_plain if native.compiled is None else getattr(native.compiled, name)
 
@@ -49,6 +59,8 @@ if native.compiled is not None:
     native.compiled.bind_sent(Message, MessageInner)
     # Programs that send make one for each message: half of that time was Python's.
     Message.__init__ = native.compiled.message_init(Message.__init__)  # type: ignore[method-assign]
+    # A dict for each message was half of what was left, and nobody looks into most of them.
+    Message.properties = native.compiled.message_properties()
 
 look_at: Final[LookAt] = _compiled("look_at")
 """Tell whether a message is plain, with a body of 1 byte to so many."""
@@ -58,6 +70,10 @@ have_topic: Final[HaveTopic] = _compiled("have_topic")
 """Tell whether all messages in a list or tuple have this very topic; they may have its like."""
 give_ids: Final[GiveIds] = _compiled("give_ids")
 """Put the next of joined ids of one width into each plain message that has no UNIQ_KEY."""
+give_id: Final[GiveId] = _give_id if native.compiled is None else native.compiled.give_id
+"""Put an id into any message, as its UNIQ_KEY."""
+has_id: Final[HasId] = _has_id if native.compiled is None else native.compiled.has_unique_id
+"""Tell whether any message has a UNIQ_KEY; its properties need not be made for that."""
 inner_message: Final[InnerMessage] = _compiled("inner_message")
 """Make what is stored of a plain message, and give its id; None for another.
 

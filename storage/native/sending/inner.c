@@ -60,7 +60,7 @@ static PyObject *stored_properties(const struct plain *found, PyObject *given_id
     if (encoded == NULL)
         return NULL;
     unsigned char *const first = (unsigned char *)PyBytes_AsString(encoded);
-    unsigned char *at = write_properties(found->properties, first);
+    unsigned char *at = write_properties(found, first);
     if (id != NULL) {
         if (at != first)
             *at++ = 2;
@@ -120,6 +120,9 @@ static PyObject *inner_of(PyObject *message, PyObject *given_id, const struct sh
 {
     struct plain found;
     if (!is_plain(message, &found) || found.body_size > shared->largest)
+        return NULL;
+    if (found.id != NULL && found.unique_id == NULL
+        && (found.unique_id = id_of((Late *)found.properties)) == NULL)
         return NULL;
     *id = found.unique_id != NULL ? found.unique_id : given_id;
     PyObject *properties = stored_properties(&found, found.unique_id != NULL ? NULL : given_id,

@@ -4,8 +4,10 @@
 #include "plain.h"
 
 enum { TAGS_NAME, KEYS_NAME, FLAG_NAME, NAMES };
-static PyObject *names[NAMES], *tags_key, *keys_key, *no_flag;
+static PyObject *names[NAMES], *tags_key, *keys_key, *id_key, *no_flag;
 static PyObject *pure; /* the function of model.py */
+PyTypeObject *late_type;
+static int may_be_late; /* whether the class knows how to make a dict of what is late */
 
 static void set_slot(PyObject *message, int slot, PyObject *value)
 {
@@ -14,6 +16,125 @@ static void set_slot(PyObject *message, int slot, PyObject *value)
     *at = value;
     Py_XDECREF(old);
 }
+
+/* -- properties that are made when somebody looks at them ------------------------------------- */
+
+static void free_late(PyObject *object)
+{
+    Late *late = (Late *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    Py_XDECREF(late->tags);
+    Py_XDECREF(late->keys);
+    Py_XDECREF(late->id);
+    PyObject_Free(object);
+    Py_DECREF(type);
+}
+static PyType_Slot late_slots[] = {{Py_tp_dealloc, free_late}, {0, NULL}};
+static PyType_Spec late_spec = {"storage.native._compiled.Late", sizeof(Late), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, late_slots};
+
+/* A text that is not empty, owned; NULL for None or "". 1 for no text. */
+static int take_text(PyObject *value, PyObject **to)
+{
+    if (value == NULL || value == Py_None)
+        return 0;
+    if (!PyUnicode_CheckExact(value))
+        return 1;
+    if (PyUnicode_GetLength(value)) {
+        Py_INCREF(value);
+        *to = value;
+    }
+    return 0;
+}
+
+/* NULL without an error if one is no text. */
+static PyObject *late_of(PyObject *tags, PyObject *keys)
+{
+    Late *late = PyObject_New(Late, late_type);
+    if (late == NULL)
+        return NULL;
+    late->tags = late->keys = late->id = NULL;
+    late->id_size = 0;
+    if (take_text(tags, &late->tags) || take_text(keys, &late->keys))
+        Py_CLEAR(late);
+    return (PyObject *)late;
+}
+
+PyObject *id_of(Late *late)
+{
+    if (late->id == NULL)
+        late->id = PyUnicode_DecodeASCII(late->id_text, late->id_size, "strict");
+    return late->id;
+}
+
+PyObject *dict_of(const Late *late)
+{
+    PyObject *made = PyDict_New(), *id = has_id(late) ? id_of((Late *)late) : NULL;
+    if (made == NULL || (has_id(late) && id == NULL)
+        || (late->tags != NULL && PyDict_SetItem(made, tags_key, late->tags) < 0)
+        || (late->keys != NULL && PyDict_SetItem(made, keys_key, late->keys) < 0)
+        || (id != NULL && PyDict_SetItem(made, id_key, id) < 0))
+        Py_CLEAR(made);
+    return made;
+}
+
+PyObject *own_dict(PyObject *message)
+{
+    PyObject *properties = slot_of(message, SENT_PROPERTIES);
+    if (properties == NULL || !is_late(properties))
+        return properties;
+    PyObject *made = dict_of((const Late *)properties);
+    if (made == NULL)
+        return NULL;
+    set_slot(message, SENT_PROPERTIES, made);
+    Py_DECREF(made);
+    return made;
+}
+
+static PyObject *get_properties(PyObject *self, void *nothing)
+{
+    (void)nothing;
+    PyObject *found = own_dict(self);
+    if (found != NULL)
+        Py_INCREF(found);
+    else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_AttributeError, "properties");
+    return found;
+}
+static int set_properties(PyObject *self, PyObject *value, void *nothing)
+{
+    PyObject **at = place_of_slot(self, SENT_PROPERTIES), *old = *at;
+    (void)nothing;
+    if (value == NULL && old == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "properties");
+        return -1;
+    }
+    Py_XINCREF(value);
+    *at = value;
+    Py_XDECREF(old);
+    return 0;
+}
+static PyGetSetDef properties_way = {"properties", get_properties, set_properties,
+                                     "All properties, reserved ones too.", NULL};
+
+const char message_properties_doc[] =
+    "message_properties()\n\n"
+    "What the class that bind_sent was told is to have as ``properties``: from now on"
+    " they are made when somebody asks for them.";
+PyObject *message_properties(PyObject *module, PyObject *nothing)
+{
+    (void)module;
+    (void)nothing;
+    if (sent_type == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "bind_sent comes first");
+        return NULL;
+    }
+    PyObject *way = PyDescr_NewGetSet(sent_type, &properties_way);
+    may_be_late = way != NULL;
+    return way;
+}
+
+/* -- making ----------------------------------------------------------------------------------- */
 
 /* Which name it is, by who it is: callers' names are interned. -1 for another. */
 static int name_of(PyObject *name)
@@ -43,14 +164,12 @@ static PyObject *make_purely(PyObject *self, PyObject *const *args, Py_ssize_t c
     return done;
 }
 
-/* Puts a text that is not empty; nothing for None or "". -1 with an error set, 1 for no text. */
-static int put_text(PyObject *properties, PyObject *key, PyObject *value)
+/* The same as late_of, of a class whose properties are never late. */
+static PyObject *dict_with(PyObject *tags, PyObject *keys)
 {
-    if (value == NULL || value == Py_None)
-        return 0;
-    if (!PyUnicode_CheckExact(value))
-        return 1;
-    return PyUnicode_GetLength(value) ? PyDict_SetItem(properties, key, value) : 0;
+    PyObject *late = late_of(tags, keys), *made = late == NULL ? NULL : dict_of((Late *)late);
+    Py_XDECREF(late);
+    return made;
 }
 
 PyDoc_STRVAR(init_doc,
@@ -67,22 +186,18 @@ static PyObject *init(PyObject *self, PyObject *const *args, Py_ssize_t count, P
             values[name] = args[count + i];
     }
     if (usual) {
-        PyObject *properties = PyDict_New();
-        if (properties == NULL)
+        PyObject *properties = may_be_late ? late_of(values[TAGS_NAME], values[KEYS_NAME])
+                                           : dict_with(values[TAGS_NAME], values[KEYS_NAME]);
+        if (properties == NULL && PyErr_Occurred())
             return NULL;
-        int failed = put_text(properties, tags_key, values[TAGS_NAME]);
-        if (!failed)
-            failed = put_text(properties, keys_key, values[KEYS_NAME]);
-        if (!failed) {
+        usual = properties != NULL;
+        if (usual) {
             set_slot(self, SENT_TOPIC, args[0]);
             set_slot(self, SENT_BODY, args[1]);
             set_slot(self, SENT_FLAG, values[FLAG_NAME]);
             set_slot(self, SENT_PROPERTIES, properties);
+            Py_DECREF(properties);
         }
-        Py_DECREF(properties);
-        if (failed < 0)
-            return NULL;
-        usual = !failed;
     }
     if (!usual)
         return make_purely(self, args, count, given);
@@ -116,6 +231,8 @@ int prepare_message(void)
             return -1;
     tags_key = PyUnicode_InternFromString("TAGS");
     keys_key = PyUnicode_InternFromString("KEYS");
+    id_key = PyUnicode_InternFromString("UNIQ_KEY");
     no_flag = PyLong_FromLong(0);
-    return tags_key && keys_key && no_flag ? 0 : -1;
+    late_type = (PyTypeObject *)PyType_FromSpec(&late_spec);
+    return tags_key && keys_key && id_key && no_flag && late_type ? 0 : -1;
 }

@@ -11,10 +11,33 @@ struct plain {
     Py_ssize_t body_size;
     PyObject *topic;
     int32_t flag;
-    PyObject *properties;
-    PyObject *unique_id, *keys, *tags; /* NULL where it has none */
-    Py_ssize_t size;                   /* bytes of the properties as text */
+    PyObject *properties;              /* a dict, or Late */
+    PyObject *unique_id, *keys, *tags; /* NULL where it has none; an id may be text only */
+    const char *id;                    /* NULL: it has no id */
+    Py_ssize_t id_size;
+    Py_ssize_t size; /* bytes of the properties as text */
 };
+
+/* Properties that nobody has looked at yet: what a message was made with, and the id that it was
+ * given. Whoever asks for them gets a dict, and from then on that is what the message has. All that
+ * stands here is str, so the garbage collector need not know of it. */
+enum { LATE_ID = 56 };
+typedef struct {
+    PyObject ob_base;
+    PyObject *tags, *keys, *id; /* NULL where there is none; each is owned and not empty */
+    Py_ssize_t id_size;
+    char id_text[LATE_ID]; /* of an id that is no object yet; ASCII */
+} Late;
+extern PyTypeObject *late_type;
+static inline int is_late(PyObject *properties) { return Py_TYPE(properties) == late_type; }
+static inline int has_id(const Late *late) { return late->id != NULL || late->id_size; }
+/* A new dict of them; NULL with an error set. */
+PyObject *dict_of(const Late *late);
+/* The id as an object, which stays the Late's; NULL with an error set. */
+PyObject *id_of(Late *late);
+/* The properties of a message of sent_type as a dict, which they are from now on (borrowed); NULL
+ * with or without an error set: they are none. */
+PyObject *own_dict(PyObject *message);
 
 /* What messages are of and what is made of them, once bind_sent was called; else NULL. */
 extern PyTypeObject *sent_type, *inner_type; /* Message, MessageInner */
@@ -27,7 +50,7 @@ int is_plain(PyObject *message, struct plain *found);
 /* The bytes of a text that may stand in properties; NULL without an error for another. */
 const char *plain_text(PyObject *text, Py_ssize_t *size);
 /* Writes properties that were looked at; gives where they end. */
-unsigned char *write_properties(PyObject *properties, unsigned char *at);
+unsigned char *write_properties(const struct plain *found, unsigned char *at);
 
 /* Slots of a Message. */
 enum { SENT_TOPIC, SENT_BODY, SENT_FLAG, SENT_PROPERTIES, SENT_SLOTS };
@@ -35,7 +58,8 @@ PyObject *slot_of(PyObject *message, int slot);
 PyObject **place_of_slot(PyObject *message, int slot);
 
 PyObject *message_init(PyObject *module, PyObject *function); /* message.c */
-extern const char message_init_doc[];
+PyObject *message_properties(PyObject *module, PyObject *nothing);
+extern const char message_init_doc[], message_properties_doc[];
 int prepare_message(void);
 
 /* An item of a list or tuple, borrowed, and how many there are (-1: it is neither). */

@@ -3,11 +3,16 @@
  */
 #include "plain.h"
 #include "structmember.h"
+#include "text.h"
+
+#define TAGS "TAGS\1"
+#define KEYS "KEYS\1"
+enum { TAGS_SIZE = sizeof TAGS - 1, KEYS_SIZE = sizeof KEYS - 1 };
 
 PyTypeObject *sent_type, *inner_type; /* owned */
 static const char *const NAMES[SENT_SLOTS] = {"topic", "body", "flag", "properties"};
 static Py_ssize_t offsets[SENT_SLOTS];
-static PyObject *unique_name;
+static PyObject *unique_name, *properties_name;
 
 PyDoc_STRVAR(bind_doc, "bind_sent(message_class, inner_class)\n\n"
                        "Say what is sent, and what is made of it; once, before all others.");
@@ -49,6 +54,23 @@ PyObject *slot_of(PyObject *message, int slot)
     return *place_of_slot(message, slot);
 }
 
+/* Whether U+0001 or U+0002 is in a text; texts are short, so eight bytes at once are enough. */
+static int has_separator(const char *at, Py_ssize_t size)
+{
+    const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+    for (; size >= 8; at += 8, size -= 8) {
+        uint64_t eight;
+        memcpy(&eight, at, 8);
+        const uint64_t first = eight ^ ones, second = eight ^ (2 * ones);
+        if ((((first - ones) & ~first) | ((second - ones) & ~second)) & tops)
+            return 1;
+    }
+    for (; size; at++, size--)
+        if (*at == 1 || *at == 2)
+            return 1;
+    return 0;
+}
+
 const char *plain_text(PyObject *text, Py_ssize_t *size)
 {
     if (!PyUnicode_CheckExact(text))
@@ -56,24 +78,56 @@ const char *plain_text(PyObject *text, Py_ssize_t *size)
     const char *at = PyUnicode_AsUTF8AndSize(text, size);
     if (at == NULL)
         PyErr_Clear(); /* half a pair */
-    else if (!*size || memchr(at, 1, *size) || memchr(at, 2, *size))
+    else if (!*size || has_separator(at, *size))
         return NULL;
     return at;
 }
 
 /* Takes down what a property of a name is for; 0 if the message is not plain with it. */
-static int note(const char *name, Py_ssize_t size, PyObject *value, struct plain *found)
+static int note(const char *name, Py_ssize_t size, PyObject *value, const char *text,
+                Py_ssize_t text_size, struct plain *found)
 {
     if (size == 4 && !memcmp(name, "KEYS", 4))
         found->keys = value;
     else if (size == 4 && !memcmp(name, "TAGS", 4))
         found->tags = value;
-    else if (size == 8 && !memcmp(name, "UNIQ_KEY", 8))
+    else if (size == 8 && !memcmp(name, "UNIQ_KEY", 8)) {
         found->unique_id = value;
-    else
+        found->id = text;
+        found->id_size = text_size;
+    } else
         return !(size == 4 && !memcmp(name, "WAIT", 4)) && !(size == 5 && !memcmp(name, "DELAY", 5))
                && !(size == 8 && !memcmp(name, "TRAN_MSG", 8))
                && !(size == 7 && !memcmp(name, "CLUSTER", 7));
+    return 1;
+}
+
+static int look_at_text(PyObject *text, Py_ssize_t name_size, struct plain *found)
+{
+    Py_ssize_t size;
+    if (text == NULL)
+        return 1;
+    if (plain_text(text, &size) == NULL)
+        return 0;
+    found->size += (found->size > 0) + name_size + size;
+    return 1;
+}
+
+static int look_at_late(const Late *late, struct plain *found)
+{
+    if (!look_at_text(found->tags = late->tags, TAGS_SIZE, found)
+        || !look_at_text(found->keys = late->keys, KEYS_SIZE, found))
+        return 0;
+    found->unique_id = late->id;
+    if (late->id != NULL) {
+        if ((found->id = plain_text(late->id, &found->id_size)) == NULL)
+            return 0;
+    } else if (late->id_size) {
+        found->id = late->id_text;
+        found->id_size = late->id_size;
+    }
+    if (found->id != NULL)
+        found->size += (found->size > 0) + UNIQ_KEY_SIZE + found->id_size;
     return 1;
 }
 
@@ -83,13 +137,16 @@ static int look_at_properties(PyObject *properties, struct plain *found)
     Py_ssize_t place = 0, name_size, value_size;
     found->properties = properties;
     found->unique_id = found->keys = found->tags = NULL;
+    found->id = NULL;
     found->size = 0;
+    if (is_late(properties))
+        return look_at_late((const Late *)properties, found);
     while (PyDict_Next(properties, &place, &name, &value)) {
-        const char *at = plain_text(name, &name_size);
-        if (at == NULL || plain_text(value, &value_size) == NULL)
+        const char *at = plain_text(name, &name_size), *text;
+        if (at == NULL || (text = plain_text(value, &value_size)) == NULL)
             return 0;
         found->size += (found->size > 0) + name_size + 1 + value_size;
-        if (!note(at, name_size, value, found))
+        if (!note(at, name_size, value, text, value_size, found))
             return 0;
     }
     return 1;
@@ -103,7 +160,8 @@ int is_plain(PyObject *message, struct plain *found)
     PyObject *properties = slot_of(message, SENT_PROPERTIES);
     found->topic = slot_of(message, SENT_TOPIC);
     if (body == NULL || flag == NULL || properties == NULL || found->topic == NULL
-        || !PyBytes_CheckExact(body) || !PyLong_CheckExact(flag) || !PyDict_CheckExact(properties)
+        || !PyBytes_CheckExact(body) || !PyLong_CheckExact(flag)
+        || !(is_late(properties) || PyDict_CheckExact(properties))
         || !PyUnicode_CheckExact(found->topic))
         return 0;
     int overflow;
@@ -116,12 +174,44 @@ int is_plain(PyObject *message, struct plain *found)
     return look_at_properties(properties, found);
 }
 
-unsigned char *write_properties(PyObject *properties, unsigned char *at)
+static unsigned char *write_one(const char *name, Py_ssize_t name_size, const char *text,
+                                Py_ssize_t size, int follows, unsigned char *at)
+{
+    if (follows)
+        *at++ = 2;
+    memcpy(at, name, (size_t)name_size);
+    at += name_size;
+    memcpy(at, text, (size_t)size);
+    return at + size;
+}
+
+/* In the order in which a dict would have them. */
+static unsigned char *write_late(const struct plain *found, unsigned char *at)
+{
+    const unsigned char *const first = at;
+    const char *text;
+    Py_ssize_t size;
+    if (found->tags != NULL) {
+        text = PyUnicode_AsUTF8AndSize(found->tags, &size);
+        at = write_one(TAGS, TAGS_SIZE, text, size, 0, at);
+    }
+    if (found->keys != NULL) {
+        text = PyUnicode_AsUTF8AndSize(found->keys, &size);
+        at = write_one(KEYS, KEYS_SIZE, text, size, at != first, at);
+    }
+    if (found->id != NULL)
+        at = write_one(UNIQ_KEY, UNIQ_KEY_SIZE, found->id, found->id_size, at != first, at);
+    return at;
+}
+
+unsigned char *write_properties(const struct plain *found, unsigned char *at)
 {
     PyObject *name, *value;
     Py_ssize_t place = 0, size;
     const unsigned char *const first = at;
-    while (PyDict_Next(properties, &place, &name, &value)) {
+    if (is_late(found->properties))
+        return write_late(found, at);
+    while (PyDict_Next(found->properties, &place, &name, &value)) {
         if (at != first)
             *at++ = 2;
         const char *text = PyUnicode_AsUTF8AndSize(name, &size);
@@ -164,7 +254,7 @@ static PyObject *look_at(PyObject *module, PyObject *const *arguments, Py_ssize_
         return NULL;
     if (!is_plain(arguments[0], &found) || !found.body_size || found.body_size > largest)
         return PyLong_FromLong(0);
-    return PyLong_FromLong(found.unique_id == NULL ? 2 : 1);
+    return PyLong_FromLong(found.id == NULL ? 2 : 1);
 }
 
 PyDoc_STRVAR(look_over_doc,
@@ -186,7 +276,7 @@ static PyObject *look_over(PyObject *module, PyObject *arguments)
             || found.body_size > largest
             || (found.topic != topic && PyUnicode_Compare(found.topic, topic)))
             Py_RETURN_NONE;
-        missing += found.unique_id == NULL;
+        missing += found.id == NULL;
         bytes += found.body_size + found.size;
     }
     if (count < 0)
@@ -212,6 +302,62 @@ static PyObject *have_topic(PyObject *module, PyObject *const *arguments, Py_ssi
     return PyBool_FromLong(all);
 }
 
+/* Whether a message has an id; -1 with an error set. */
+static int has_unique_id(PyObject *message)
+{
+    PyObject *properties = Py_TYPE(message) == sent_type ? slot_of(message, SENT_PROPERTIES) : NULL;
+    if (properties != NULL && is_late(properties))
+        return has_id((const Late *)properties);
+    if (properties == NULL || !PyDict_CheckExact(properties)) {
+        PyErr_SetString(PyExc_TypeError, "only plain messages are given ids");
+        return -1;
+    }
+    if (PyDict_GetItemWithError(properties, unique_name) != NULL)
+        return 1;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+PyDoc_STRVAR(has_id_doc, "has_unique_id(message)\n\nWhether a message has a UNIQ_KEY.");
+static PyObject *has_unique_id_of(PyObject *module, PyObject *message)
+{
+    (void)module;
+    PyObject *properties = Py_TYPE(message) == sent_type ? slot_of(message, SENT_PROPERTIES) : NULL;
+    if (properties != NULL && is_late(properties))
+        return PyBool_FromLong(has_id((const Late *)properties));
+    if ((properties = PyObject_GetAttr(message, properties_name)) == NULL)
+        return NULL;
+    int has = PySequence_Contains(properties, unique_name);
+    Py_DECREF(properties);
+    return has < 0 ? NULL : PyBool_FromLong(has);
+}
+
+PyDoc_STRVAR(give_id_doc, "give_id(message, unique_id)\n\n"
+                          "Put an id into a message, as UNIQ_KEY, in place of any that it has.");
+static PyObject *give_id(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    if (!are_arguments(count, 2))
+        return NULL;
+    PyObject *message = arguments[0], *id = arguments[1];
+    PyObject *properties = Py_TYPE(message) == sent_type ? slot_of(message, SENT_PROPERTIES) : NULL;
+    if (properties != NULL && is_late(properties) && PyUnicode_CheckExact(id)
+        && PyUnicode_GetLength(id)) {
+        Late *late = (Late *)properties;
+        PyObject *old = late->id;
+        Py_INCREF(id);
+        late->id = id;
+        Py_XDECREF(old);
+        Py_RETURN_NONE;
+    }
+    if ((properties = PyObject_GetAttr(message, properties_name)) == NULL)
+        return NULL;
+    int failed = PyObject_SetItem(properties, unique_name, id);
+    Py_DECREF(properties);
+    if (failed)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(give_ids_doc,
              "give_ids(messages, ids, width)\n\n"
              "Put the next of the joined ids into each message that has none, as UNIQ_KEY.");
@@ -224,27 +370,32 @@ static PyObject *give_ids(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "Oy#n", &messages, &ids, &size, &width))
         return NULL;
     const char *const end = ids + size;
+    const int are_short = width <= LATE_ID && is_ascii((const unsigned char *)ids, size)
+                          && !has_separator(ids, size);
     Py_ssize_t count = length_of(messages);
     for (Py_ssize_t number = 0; number < count; number++) {
         PyObject *message = item_of(messages, number);
-        PyObject *properties = Py_TYPE(message) == sent_type ? slot_of(message, SENT_PROPERTIES) : NULL;
-        if (properties == NULL || !PyDict_CheckExact(properties)) {
-            PyErr_SetString(PyExc_TypeError, "only plain messages are given ids");
+        int has = has_unique_id(message);
+        if (has < 0)
             return NULL;
-        }
-        if (PyDict_GetItemWithError(properties, unique_name) != NULL)
+        if (has)
             continue;
-        if (PyErr_Occurred())
-            return NULL;
         if (width < 1 || end - ids < width) {
             PyErr_SetString(PyExc_ValueError, "there are too few ids");
             return NULL;
         }
-        PyObject *id = PyUnicode_DecodeASCII(ids, width, "strict");
-        int failed = id == NULL || PyDict_SetItem(properties, unique_name, id);
-        Py_XDECREF(id);
-        if (failed)
-            return NULL;
+        Late *late = (Late *)slot_of(message, SENT_PROPERTIES);
+        if (are_short && is_late((PyObject *)late)) {
+            memcpy(late->id_text, ids, (size_t)width);
+            late->id_size = width;
+        } else {
+            PyObject *id = PyUnicode_DecodeASCII(ids, width, "strict");
+            PyObject *properties = id == NULL ? NULL : own_dict(message);
+            int failed = properties == NULL || PyDict_SetItem(properties, unique_name, id);
+            Py_XDECREF(id);
+            if (failed)
+                return NULL;
+        }
         ids += width;
     }
     Py_RETURN_NONE;
@@ -253,15 +404,19 @@ static PyObject *give_ids(PyObject *module, PyObject *arguments)
 PyMethodDef property_functions[] = {
     {"bind_sent", bind_sent, METH_VARARGS, bind_doc},
     {"message_init", message_init, METH_O, message_init_doc},
+    {"message_properties", message_properties, METH_NOARGS, message_properties_doc},
     {"look_at", (PyCFunction)(void (*)(void))look_at, METH_FASTCALL, look_at_doc},
     {"have_topic", (PyCFunction)(void (*)(void))have_topic, METH_FASTCALL, have_topic_doc},
     {"look_over", look_over, METH_VARARGS, look_over_doc},
     {"give_ids", give_ids, METH_VARARGS, give_ids_doc},
+    {"give_id", (PyCFunction)(void (*)(void))give_id, METH_FASTCALL, give_id_doc},
+    {"has_unique_id", has_unique_id_of, METH_O, has_id_doc},
     {NULL, NULL, 0, NULL},
 };
 
 int prepare_properties(void)
 {
     unique_name = PyUnicode_InternFromString("UNIQ_KEY");
-    return unique_name && prepare_inner() == 0 && prepare_message() == 0 ? 0 : -1;
+    properties_name = PyUnicode_InternFromString("properties");
+    return unique_name && properties_name && prepare_inner() == 0 && prepare_message() == 0 ? 0 : -1;
 }

@@ -55,9 +55,10 @@ static int measure(struct batch *b, struct item *item, PyObject *message, PyObje
         || (plain->topic != topic && PyUnicode_Compare(plain->topic, topic)))
         return -1;
     item->properties = plain->size;
-    if (plain->unique_id != NULL)
-        item->id = text_of(plain->unique_id, &item->id_size);
-    else if ((item->id = plain_text(given_id, &item->id_size)) != NULL)
+    if (plain->id != NULL) {
+        item->id = plain->id;
+        item->id_size = plain->id_size;
+    } else if ((item->id = plain_text(given_id, &item->id_size)) != NULL)
         item->properties += (plain->size > 0) + UNIQ_KEY_SIZE + item->id_size;
     if (b->after_size)
         item->properties += (item->properties > 0) + b->after_size;
@@ -86,8 +87,8 @@ static unsigned char *put_record(const struct batch *b, const struct item *item,
     to = put_bytes(to, b->topic, b->topic_size);
     to = put_length(to, item->properties);
     unsigned char *const first = to;
-    to = write_properties(plain->properties, to);
-    if (plain->unique_id == NULL) {
+    to = write_properties(plain, to);
+    if (plain->id == NULL) {
         if (to != first)
             *to++ = 2;
         to = put_bytes(to, UNIQ_KEY, UNIQ_KEY_SIZE);

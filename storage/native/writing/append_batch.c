@@ -52,7 +52,7 @@ typedef struct {
 typedef struct {
     PyObject *found, *log, *queue;
     int64_t *in_log, *in_queue;
-} Lists;
+} Columns;
 
 static PyObject *column_of(Py_ssize_t count, int64_t **numbers)
 {
@@ -66,18 +66,18 @@ static PyObject *column_of(Py_ssize_t count, int64_t **numbers)
     Py_XDECREF(bytes);
     return column;
 }
-static int allocate_lists(Appending *a, Lists *lists, Py_ssize_t count)
+static int allocate_columns(Appending *a, Columns *columns, Py_ssize_t count)
 {
-    lists->found = PyType_GenericAlloc((PyTypeObject *)a->result_type, 5);
-    lists->log = column_of(count, &lists->in_log);
-    lists->queue = column_of(count, &lists->in_queue);
-    return lists->found && lists->log && lists->queue ? 0 : -1;
+    columns->found = PyType_GenericAlloc((PyTypeObject *)a->result_type, 5);
+    columns->log = column_of(count, &columns->in_log);
+    columns->queue = column_of(count, &columns->in_queue);
+    return columns->found && columns->log && columns->queue ? 0 : -1;
 }
-static void drop_lists(Lists *lists)
+static void drop_columns(Columns *columns)
 {
-    Py_XDECREF(lists->found);
-    Py_XDECREF(lists->log);
-    Py_XDECREF(lists->queue);
+    Py_XDECREF(columns->found);
+    Py_XDECREF(columns->log);
+    Py_XDECREF(columns->queue);
 }
 int prepare_append_batch(void)
 {
@@ -209,24 +209,24 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now, int alone
 /* -- storing --------------------------------------------------------------------------------- */
 
 /* Gives the image and the columns their last numbers; -1 with an error set. */
-static int place(Appending *a, Batch *b, Lists *lists)
+static int place(Appending *a, Batch *b, Columns *columns)
 {
     for (Py_ssize_t i = 0; i < b->count; i++) {
         const Row *row = b->rows + i;
         int64_t in_queue = row->has_unit ? b->following[row->queue]++ : 0;
         int64_t in_log = b->start + row->start;
         place_record(b->image + row->start, in_queue, in_log, b->timestamp);
-        lists->in_log[i] = in_log;
-        lists->in_queue[i] = in_queue;
+        columns->in_log[i] = in_log;
+        columns->in_queue[i] = in_queue;
     }
     PyObject *time = PyLong_FromLongLong(b->timestamp);
     if (time == NULL)
         return -1;
-    PyTuple_SetItem(lists->found, 0, owned(a->put_ok));
-    PyTuple_SetItem(lists->found, 1, owned(lists->log));
-    PyTuple_SetItem(lists->found, 2, owned(lists->queue));
-    PyTuple_SetItem(lists->found, 3, time);
-    PyTuple_SetItem(lists->found, 4, owned(a->no_reason));
+    PyTuple_SetItem(columns->found, 0, owned(a->put_ok));
+    PyTuple_SetItem(columns->found, 1, owned(columns->log));
+    PyTuple_SetItem(columns->found, 2, owned(columns->queue));
+    PyTuple_SetItem(columns->found, 3, time);
+    PyTuple_SetItem(columns->found, 4, owned(a->no_reason));
     return 0;
 }
 
@@ -338,11 +338,11 @@ static int take(Batch *b, PyObject *const *args, Py_buffer *hashes)
 }
 
 /* Looks and stores; gives whether that is done, or what is not known, -1 with an error set. */
-static int append_all(Appending *a, Batch *b, Lists *lists, PyObject *queues, int64_t now,
+static int append_all(Appending *a, Batch *b, Columns *columns, PyObject *queues, int64_t now,
                       int alone)
 {
     int found = look(a, b, queues, now, alone);
-    if (found == BATCH_DONE && (place(a, b, lists) < 0 || store(a, b) < 0))
+    if (found == BATCH_DONE && (place(a, b, columns) < 0 || store(a, b) < 0))
         found = -1;
     end_changes(&b->changes);
     PyMem_Free(b->memory);
@@ -357,22 +357,22 @@ PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Appending *a = (Appending *)self;
     Batch b = {0};
-    Lists lists = {NULL, NULL, NULL};
+    Columns columns = {0};
     Py_buffer hashes;
     int64_t now;
     if (!are_arguments(count, 5) || take(&b, args, &hashes) < 0)
         return NULL;
-    int found = number_of(args[4], &now) < 0 ? BATCH_UNUSUAL : allocate_lists(a, &lists, b.count);
+    int found = number_of(args[4], &now) < 0 ? BATCH_UNUSUAL : allocate_columns(a, &columns, b.count);
     if (found == 0)
-        found = append_all(a, &b, &lists, args[2], now, 0);
+        found = append_all(a, &b, &columns, args[2], now, 0);
     PyObject *given = NULL;
     if (found == BATCH_DONE)
-        given = owned(lists.found);
+        given = owned(columns.found);
     else if (found > 0) {
         PyErr_Clear();
         given = PyLong_FromLong(found);
     }
-    drop_lists(&lists);
+    drop_columns(&columns);
     PyBuffer_Release(&hashes);
     return given;
 }
@@ -399,7 +399,7 @@ PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Appending *a = (Appending *)self;
     Batch b = {0};
-    Lists lists = {NULL, NULL, NULL};
+    Columns columns = {0};
     Py_buffer hashes;
     int64_t now = -1;
     if (!are_arguments(count, 4))
@@ -408,17 +408,17 @@ PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
         Py_RETURN_NONE;
     if (time_of(a, &now) < 0 || take(&b, args, &hashes) < 0)
         return NULL;
-    int found = allocate_lists(a, &lists, b.count);
+    int found = allocate_columns(a, &columns, b.count);
     if (found == 0) /* others' code may have run since */
-        found = gate_is_ours(a) ? append_all(a, &b, &lists, args[2], now, 1) : BATCH_UNUSUAL;
+        found = gate_is_ours(a) ? append_all(a, &b, &columns, args[2], now, 1) : BATCH_UNUSUAL;
     PyObject *given = NULL;
     if (found > 0) {
         PyErr_Clear();
         given = now < 0 ? owned(Py_None) : PyLong_FromLongLong(now);
     } else if (found == BATCH_DONE && (!is_anybody_waiting(a) || tell_waiting(a, args[2]) == 0)) {
-        given = owned(lists.found);
+        given = owned(columns.found);
     }
-    drop_lists(&lists);
+    drop_columns(&columns);
     PyBuffer_Release(&hashes);
     return given;
 }
