@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from . import native
 from .format.compress import MAX_INFLATED_BODY_SIZE, decompress
 from .format.host import unpack_host
 from .format.message_id import offset_msg_id
@@ -121,7 +122,13 @@ class MessageQueue(NamedTuple):
 _COMPRESSED: Final = MessageSysFlag.COMPRESSED_FLAG
 
 
-class Message:
+if TYPE_CHECKING:
+    _Made = object
+else:  # compiled code that makes messages has to be what their class comes from: format/plain.py
+    _Made = object if native.compiled is None else native.compiled.Made
+
+
+class Message(_Made):
     """A message to send. Limits are the broker's to check, when it is sent.
 
     ``tags``, ``keys`` and ``delay_time_level`` live in ``properties`` under TAGS, KEYS and DELAY;

@@ -58,7 +58,8 @@ def _compiled(name: str) -> Any:
 if native.compiled is not None:
     native.compiled.bind_sent(Message, MessageInner)
     # Programs that send make one for each message: half of that time was Python's.
-    Message.__init__ = native.compiled.message_init(Message.__init__)  # type: ignore[method-assign]
+    native.compiled.message_init(Message.__init__)
+    Message.__init__ = native.compiled.Made.__init__  # type: ignore[method-assign]
     # A dict for each message was half of what was left, and nobody looks into most of them.
     Message.properties = native.compiled.message_properties()
 

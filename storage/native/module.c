@@ -24,5 +24,7 @@ PyMODINIT_FUNC PyInit__compiled(void)
     for (size_t i = 0; module != NULL && i < sizeof tables / sizeof tables[0]; i++)
         if (PyModule_AddFunctions(module, tables[i]) < 0)
             Py_CLEAR(module);
+    if (module != NULL && add_made(module) < 0)
+        Py_CLEAR(module);
     return module;
 }

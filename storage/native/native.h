@@ -76,6 +76,7 @@ extern PyMethodDef instant_functions[];
 /* sending/ */
 extern PyMethodDef property_functions[];
 int prepare_properties(void);
+int add_made(PyObject *module); /* the class that messages to send come from */
 extern PyMethodDef inner_functions[];
 int prepare_inner(void);
 extern PyMethodDef sent_functions[];

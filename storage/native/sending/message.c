@@ -146,21 +146,18 @@ static int name_of(PyObject *name)
 }
 
 static PyObject *make_purely(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                             PyObject *given)
+                             PyObject *by_name)
 {
-    PyObject *all = PyTuple_New(count + 1), *by_name = PyDict_New(), *done = NULL;
-    int good = all != NULL && by_name != NULL;
+    PyObject *all = PyTuple_New(count + 1), *done = NULL;
+    int good = all != NULL;
     for (Py_ssize_t i = 0; good && i <= count; i++) {
         PyObject *value = i ? args[i - 1] : self;
         Py_INCREF(value);
         good = PyTuple_SetItem(all, i, value) == 0;
     }
-    for (Py_ssize_t i = 0; good && given != NULL && i < PyTuple_Size(given); i++)
-        good = PyDict_SetItem(by_name, PyTuple_GetItem(given, i), args[count + i]) == 0;
     if (good)
         done = PyObject_Call(pure, all, by_name);
     Py_XDECREF(all);
-    Py_XDECREF(by_name);
     return done;
 }
 
@@ -172,36 +169,96 @@ static PyObject *dict_with(PyObject *tags, PyObject *keys)
     return made;
 }
 
-PyDoc_STRVAR(init_doc,
-             "__init__($self, /, topic, body, *, tags=None, keys=None, flag=0, delay_time_level=0,"
-             " properties=None)\n--\n\n");
+/* 1 if it is done, 0 if something is unusual, -1 with an error set. */
+static int make(PyObject *self, PyObject *topic, PyObject *body, PyObject *const *values)
+{
+    PyObject *properties = may_be_late ? late_of(values[TAGS_NAME], values[KEYS_NAME])
+                                       : dict_with(values[TAGS_NAME], values[KEYS_NAME]);
+    if (properties == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    set_slot(self, SENT_TOPIC, topic);
+    set_slot(self, SENT_BODY, body);
+    set_slot(self, SENT_FLAG, values[FLAG_NAME]);
+    set_slot(self, SENT_PROPERTIES, properties);
+    Py_DECREF(properties);
+    return 1;
+}
+
+#define SIGNATURE                                                                              \
+    "topic, body, *, tags=None, keys=None, flag=0, delay_time_level=0,"             \
+    " properties=None)\n--\n\n"
+PyDoc_STRVAR(init_doc, "__init__($self, /, " SIGNATURE);
 static PyObject *init(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *given)
 {
-    PyObject *values[NAMES] = {NULL, NULL, no_flag};
+    PyObject *values[NAMES] = {NULL, NULL, no_flag}, *by_name, *done;
+    const Py_ssize_t named = given == NULL ? 0 : PyTuple_Size(given);
     int usual = count == 2 && Py_TYPE(self) == sent_type;
-    for (Py_ssize_t i = 0; usual && given != NULL && i < PyTuple_Size(given); i++) {
+    for (Py_ssize_t i = 0; usual && i < named; i++) {
         int name = name_of(PyTuple_GetItem(given, i));
         usual = name >= 0;
         if (usual)
             values[name] = args[count + i];
     }
-    if (usual) {
-        PyObject *properties = may_be_late ? late_of(values[TAGS_NAME], values[KEYS_NAME])
-                                           : dict_with(values[TAGS_NAME], values[KEYS_NAME]);
-        if (properties == NULL && PyErr_Occurred())
-            return NULL;
-        usual = properties != NULL;
-        if (usual) {
-            set_slot(self, SENT_TOPIC, args[0]);
-            set_slot(self, SENT_BODY, args[1]);
-            set_slot(self, SENT_FLAG, values[FLAG_NAME]);
-            set_slot(self, SENT_PROPERTIES, properties);
-            Py_DECREF(properties);
-        }
+    if (usual)
+        usual = make(self, args[0], args[1], values);
+    if (usual < 0)
+        return NULL;
+    if (usual)
+        Py_RETURN_NONE;
+    if ((by_name = PyDict_New()) == NULL)
+        return NULL;
+    int failed = 0;
+    for (Py_ssize_t i = 0; !failed && i < named; i++)
+        failed = PyDict_SetItem(by_name, PyTuple_GetItem(given, i), args[count + i]);
+    done = failed ? NULL : make_purely(self, args, count, by_name);
+    Py_DECREF(by_name);
+    return done;
+}
+
+/* The same as a class has it: Python comes here at once, without looking for a method and without
+ * taking apart what it has put together. */
+static int made_init(PyObject *self, PyObject *args, PyObject *by_name)
+{
+    PyObject *values[NAMES] = {NULL, NULL, no_flag}, *name, *value;
+    Py_ssize_t place = 0;
+    const Py_ssize_t count = PyTuple_Size(args);
+    if (sent_type == NULL || pure == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "message_init comes first");
+        return -1;
     }
-    if (!usual)
-        return make_purely(self, args, count, given);
-    Py_RETURN_NONE;
+    int usual = count == 2 && Py_TYPE(self) == sent_type;
+    while (usual && by_name != NULL && PyDict_Next(by_name, &place, &name, &value)) {
+        int number = name_of(name);
+        usual = number >= 0;
+        if (usual)
+            values[number] = value;
+    }
+    if (usual)
+        usual = make(self, PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1), values);
+    if (usual)
+        return usual < 0 ? -1 : 0;
+    PyObject *all = PyTuple_New(count + 1);
+    for (Py_ssize_t i = 0; all != NULL && i <= count; i++) {
+        value = i ? PyTuple_GetItem(args, i - 1) : self;
+        Py_INCREF(value);
+        PyTuple_SetItem(all, i, value);
+    }
+    PyObject *done = all == NULL ? NULL : PyObject_Call(pure, all, by_name);
+    Py_XDECREF(all);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+static PyType_Slot made_slots[] = {
+    {Py_tp_init, made_init}, {Py_tp_doc, "Made(" SIGNATURE}, {0, NULL}};
+static PyType_Spec made_spec = {"storage.native._compiled.Made", 0, 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, made_slots};
+
+int add_made(PyObject *module)
+{
+    PyObject *made = PyType_FromSpec(&made_spec);
+    int failed = made == NULL ? -1 : PyModule_AddObjectRef(module, "Made", made);
+    Py_XDECREF(made);
+    return failed;
 }
 
 static PyMethodDef init_method = {"__init__", (PyCFunction)(void (*)(void))init,
