@@ -59,9 +59,23 @@ int is_ascii(const unsigned char *at, Py_ssize_t length)
     return !(seen & 0x8080808080808080u);
 }
 
+int32_t hash_id(IdHash *last, uint32_t begun, const char *id, Py_ssize_t size)
+{
+    enum { DIFFERENT = 4 };
+    const Py_ssize_t same = size - DIFFERENT;
+    if (same <= 0 || id[same] & 0x80) /* a character may begin before that */
+        return absolute_hash(java_hash_on(begun, id, size));
+    if (last->at == NULL || last->size != same || last->begun != begun
+        || memcmp(last->at, id, (size_t)same))
+        *last = (IdHash){id, same, begun, java_hash_on(begun, id, same)};
+    return absolute_hash(java_hash_on(last->hash, id + same, DIFFERENT));
+}
+
 Py_ssize_t key_count(const char *at, Py_ssize_t length)
 {
     Py_ssize_t parts = 0;
+    if (length && memchr(at, ' ', (size_t)length) == NULL)
+        return 1;
     for (Py_ssize_t i = 0; i < length; i++)
         parts += at[i] != ' ' && (i == 0 || at[i - 1] == ' ');
     return parts;

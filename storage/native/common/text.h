@@ -10,6 +10,14 @@ uint32_t java_hash_on(uint32_t hash, const char *text, Py_ssize_t length);
 int32_t absolute_hash(uint32_t hash);
 
 Py_ssize_t key_count(const char *at, Py_ssize_t length);
+/* The hash of an id for the index. Ids that were made together differ in their last characters only,
+ * so what is before them is remembered. */
+typedef struct {
+    const char *at; /* NULL at first; else it has to hold */
+    Py_ssize_t size;
+    uint32_t begun, hash;
+} IdHash;
+int32_t hash_id(IdHash *last, uint32_t begun, const char *id, Py_ssize_t size);
 /* Hashes for the index, which go on from that of ``topic#``; gives where the next one goes. */
 int64_t *hash_parts(const char *at, Py_ssize_t length, uint32_t begun, int64_t *to);
 

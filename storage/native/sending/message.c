@@ -55,6 +55,7 @@ static PyObject *late_of(PyObject *tags, PyObject *keys)
         return NULL;
     late->tags = late->keys = late->id = NULL;
     late->id_size = 0;
+    late->size = -1;
     if (take_text(tags, &late->tags) || take_text(keys, &late->keys))
         Py_CLEAR(late);
     return (PyObject *)late;
@@ -67,9 +68,9 @@ PyObject *id_of(Late *late)
     return late->id;
 }
 
-PyObject *dict_of(const Late *late)
+PyObject *dict_of(Late *late)
 {
-    PyObject *made = PyDict_New(), *id = has_id(late) ? id_of((Late *)late) : NULL;
+    PyObject *made = PyDict_New(), *id = has_id(late) ? id_of(late) : NULL;
     if (made == NULL || (has_id(late) && id == NULL)
         || (late->tags != NULL && PyDict_SetItem(made, tags_key, late->tags) < 0)
         || (late->keys != NULL && PyDict_SetItem(made, keys_key, late->keys) < 0)
@@ -80,15 +81,19 @@ PyObject *dict_of(const Late *late)
 
 PyObject *own_dict(PyObject *message)
 {
-    PyObject *properties = slot_of(message, SENT_PROPERTIES);
-    if (properties == NULL || !is_late(properties))
-        return properties;
-    PyObject *made = dict_of((const Late *)properties);
-    if (made == NULL)
-        return NULL;
-    set_slot(message, SENT_PROPERTIES, made);
-    Py_DECREF(made);
-    return made;
+    PyObject *properties;
+    /* Where a dict is made the garbage collector may run code of others', which may look at them. */
+    while ((properties = slot_of(message, SENT_PROPERTIES)) != NULL && is_late(properties)) {
+        Py_INCREF(properties);
+        PyObject *made = dict_of((Late *)properties);
+        if (made != NULL && slot_of(message, SENT_PROPERTIES) == properties)
+            set_slot(message, SENT_PROPERTIES, made);
+        Py_XDECREF(made);
+        Py_DECREF(properties);
+        if (made == NULL)
+            return NULL;
+    }
+    return properties;
 }
 
 static PyObject *get_properties(PyObject *self, void *nothing)
@@ -184,9 +189,8 @@ static int make(PyObject *self, PyObject *topic, PyObject *body, PyObject *const
     return 1;
 }
 
-#define SIGNATURE                                                                              \
-    "topic, body, *, tags=None, keys=None, flag=0, delay_time_level=0,"             \
-    " properties=None)\n--\n\n"
+#define SIGNATURE                                                                                  \
+    "topic, body, *, tags=None, keys=None, flag=0, delay_time_level=0, properties=None)\n--\n\n"
 PyDoc_STRVAR(init_doc, "__init__($self, /, " SIGNATURE);
 static PyObject *init(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *given)
 {

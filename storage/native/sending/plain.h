@@ -25,6 +25,7 @@ enum { LATE_ID = 56 };
 typedef struct {
     PyObject ob_base;
     PyObject *tags, *keys, *id; /* NULL where there is none; each is owned and not empty */
+    Py_ssize_t size;            /* of tags and keys as text; -1: nobody has looked at them */
     Py_ssize_t id_size;
     char id_text[LATE_ID]; /* of an id that is no object yet; ASCII */
 } Late;
@@ -32,7 +33,7 @@ extern PyTypeObject *late_type;
 static inline int is_late(PyObject *properties) { return Py_TYPE(properties) == late_type; }
 static inline int has_id(const Late *late) { return late->id != NULL || late->id_size; }
 /* A new dict of them; NULL with an error set. */
-PyObject *dict_of(const Late *late);
+PyObject *dict_of(Late *late);
 /* The id as an object, which stays the Late's; NULL with an error set. */
 PyObject *id_of(Late *late);
 /* The properties of a message of sent_type as a dict, which they are from now on (borrowed); NULL
@@ -54,8 +55,15 @@ unsigned char *write_properties(const struct plain *found, unsigned char *at);
 
 /* Slots of a Message. */
 enum { SENT_TOPIC, SENT_BODY, SENT_FLAG, SENT_PROPERTIES, SENT_SLOTS };
-PyObject *slot_of(PyObject *message, int slot);
-PyObject **place_of_slot(PyObject *message, int slot);
+extern Py_ssize_t sent_slots[SENT_SLOTS]; /* their places in it, in bytes */
+static inline PyObject **place_of_slot(PyObject *message, int slot)
+{
+    return (PyObject **)((char *)message + sent_slots[slot]);
+}
+static inline PyObject *slot_of(PyObject *message, int slot)
+{
+    return *place_of_slot(message, slot);
+}
 
 PyObject *message_init(PyObject *module, PyObject *function); /* message.c */
 PyObject *message_properties(PyObject *module, PyObject *nothing);

@@ -11,7 +11,7 @@ enum { TAGS_SIZE = sizeof TAGS - 1, KEYS_SIZE = sizeof KEYS - 1 };
 
 PyTypeObject *sent_type, *inner_type; /* owned */
 static const char *const NAMES[SENT_SLOTS] = {"topic", "body", "flag", "properties"};
-static Py_ssize_t offsets[SENT_SLOTS];
+Py_ssize_t sent_slots[SENT_SLOTS];
 static PyObject *unique_name, *properties_name;
 
 PyDoc_STRVAR(bind_doc, "bind_sent(message_class, inner_class)\n\n"
@@ -35,7 +35,7 @@ static PyObject *bind_sent(PyObject *module, PyObject *args)
             return PyErr_Format(PyExc_TypeError, "the class has no slot %s", NAMES[slot]);
     if (!PyType_IsSubtype(inner, &PyTuple_Type))
         return PyErr_Format(PyExc_TypeError, "the second class is no tuple");
-    memcpy(offsets, found, sizeof offsets);
+    memcpy(sent_slots, found, sizeof sent_slots);
     Py_INCREF((PyObject *)type);
     Py_XDECREF((PyObject *)sent_type);
     sent_type = type;
@@ -43,15 +43,6 @@ static PyObject *bind_sent(PyObject *module, PyObject *args)
     Py_XDECREF((PyObject *)inner_type);
     inner_type = inner;
     Py_RETURN_NONE;
-}
-
-PyObject **place_of_slot(PyObject *message, int slot)
-{
-    return (PyObject **)((char *)message + offsets[slot]);
-}
-PyObject *slot_of(PyObject *message, int slot)
-{
-    return *place_of_slot(message, slot);
 }
 
 /* Whether U+0001 or U+0002 is in a text; texts are short, so eight bytes at once are enough. */
@@ -102,22 +93,29 @@ static int note(const char *name, Py_ssize_t size, PyObject *value, const char *
     return 1;
 }
 
-static int look_at_text(PyObject *text, Py_ssize_t name_size, struct plain *found)
+static int look_at_text(PyObject *text, Py_ssize_t name_size, Py_ssize_t *all)
 {
     Py_ssize_t size;
     if (text == NULL)
         return 1;
     if (plain_text(text, &size) == NULL)
         return 0;
-    found->size += (found->size > 0) + name_size + size;
+    *all += (*all > 0) + name_size + size;
     return 1;
 }
 
-static int look_at_late(const Late *late, struct plain *found)
+static int look_at_late(Late *late, struct plain *found)
 {
-    if (!look_at_text(found->tags = late->tags, TAGS_SIZE, found)
-        || !look_at_text(found->keys = late->keys, KEYS_SIZE, found))
-        return 0;
+    found->tags = late->tags;
+    found->keys = late->keys;
+    if (late->size < 0) { /* they never change, so this is done once */
+        Py_ssize_t size = 0;
+        if (!look_at_text(late->tags, TAGS_SIZE, &size)
+            || !look_at_text(late->keys, KEYS_SIZE, &size))
+            return 0;
+        late->size = size;
+    }
+    found->size = late->size;
     found->unique_id = late->id;
     if (late->id != NULL) {
         if ((found->id = plain_text(late->id, &found->id_size)) == NULL)
@@ -140,7 +138,7 @@ static int look_at_properties(PyObject *properties, struct plain *found)
     found->id = NULL;
     found->size = 0;
     if (is_late(properties))
-        return look_at_late((const Late *)properties, found);
+        return look_at_late((Late *)properties, found);
     while (PyDict_Next(properties, &place, &name, &value)) {
         const char *at = plain_text(name, &name_size), *text;
         if (at == NULL || (text = plain_text(value, &value_size)) == NULL)
@@ -358,6 +356,16 @@ static PyObject *give_id(PyObject *module, PyObject *const *arguments, Py_ssize_
     Py_RETURN_NONE;
 }
 
+/* Puts an id into the dict of a message; -1 with an error set. */
+static int put_id(PyObject *message, PyObject *id)
+{
+    Py_INCREF(message);
+    PyObject *properties = own_dict(message);
+    int failed = properties == NULL ? -1 : PyDict_SetItem(properties, unique_name, id);
+    Py_DECREF(message);
+    return failed;
+}
+
 PyDoc_STRVAR(give_ids_doc,
              "give_ids(messages, ids, width)\n\n"
              "Put the next of the joined ids into each message that has none, as UNIQ_KEY.");
@@ -390,8 +398,7 @@ static PyObject *give_ids(PyObject *module, PyObject *arguments)
             late->id_size = width;
         } else {
             PyObject *id = PyUnicode_DecodeASCII(ids, width, "strict");
-            PyObject *properties = id == NULL ? NULL : own_dict(message);
-            int failed = properties == NULL || PyDict_SetItem(properties, unique_name, id);
+            int failed = id == NULL || put_id(message, id) < 0;
             Py_XDECREF(id);
             if (failed)
                 return NULL;

@@ -119,6 +119,7 @@ static PyObject *write_all(const struct batch *b, PyObject *topic, PyObject *que
         int64_t *hash = (int64_t *)PyBytes_AsString(hashes);
         char *id = PyBytes_AsString(ids);
         uint32_t begun = java_hash_on(java_hash_on(0, b->topic, b->topic_size), "#", 1);
+        IdHash last = {0};
         for (const struct item *item = b->items; item < b->items + b->count; item++, row++) {
             int64_t *const own = hash;
             row->start = to - first;
@@ -129,7 +130,7 @@ static PyObject *write_all(const struct batch *b, PyObject *topic, PyObject *que
             row->has_unit = !(sys_flag & NO_UNIT);
             to = put_record(b, item, (int32_t)row->size, to);
             if (indexed) {
-                *hash++ = absolute_hash(java_hash_on(begun, item->id, item->id_size));
+                *hash++ = hash_id(&last, begun, item->id, item->id_size);
                 hash = hash_parts(item->keys, item->keys_size, begun, hash);
             }
             row->keys = hash - own;

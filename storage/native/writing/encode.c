@@ -226,66 +226,88 @@ typedef struct {
     const char *topic_text, *unique_ids;
     Py_ssize_t topic_length, id_length;
     int64_t code, delay;
+    struct item *items;
 } Column;
+
+/* What differs, as it was measured. */
+struct item {
+    const unsigned char *body;
+    const char *key;
+    Py_ssize_t body_length, key_length;
+    int32_t queue_id;
+};
+
+/* Numbers of queues; all that is allocated for them may have the garbage collector run code of
+ * others', so nothing of the lists is held meanwhile. */
+static int number_queues(const Column *c, Py_ssize_t count, Made *made)
+{
+    Queues queues = {PyDict_New(), made->queues, {{0}}};
+    const int several = PyList_Check(c->queue_ids);
+    int good = queues.numbers != NULL;
+    for (Py_ssize_t i = 0; good && i < count; i++) {
+        c->items[i].queue_id = c->fields.queue_id;
+        good = !several
+               || (PyList_Size(c->queue_ids) == count
+                   && int32_of(PyList_GetItem(c->queue_ids, i), &c->items[i].queue_id) == 0);
+        if (good)
+            made->rows[i].queue = queue_number(&queues, c->topic, c->items[i].queue_id);
+        good = good && made->rows[i].queue >= 0;
+    }
+    Py_XDECREF(queues.numbers);
+    return good ? 0 : -1;
+}
 
 static int measure_column(const Column *c, Py_ssize_t count, Made *made)
 {
-    Queues queues = {PyDict_New(), made->queues, {{0}}};
     const Fields *f = &c->fields;
     int64_t bytes = 0, keys = 0;
-    int several = PyList_Check(c->queue_ids);
     int indexed = (f->sys_flag & ROLLBACK) != ROLLBACK;
     int64_t fixed = head_size(f) + 1 + c->topic_length + 2, shared = f->properties_length;
     if (c->unique_ids != NULL)
         shared += (shared > 0) + UNIQ_KEY_SIZE + c->id_length;
-    int good = queues.numbers != NULL;
-    for (Py_ssize_t i = 0; good && i < count; i++) {
+    if (number_queues(c, count, made) < 0 || PyList_Size(c->bodies) != count
+        || (c->keys != NULL && PyList_Size(c->keys) != count))
+        return -1;
+    for (Py_ssize_t i = 0; i < count; i++) {
         Row *row = made->rows + i;
-        const unsigned char *body;
-        Py_ssize_t body_length, key_length = 0;
-        const char *key = "";
-        int32_t queue_id = f->queue_id;
-        good = bytes_of(PyList_GetItem(c->bodies, i), &body, &body_length) == 0
-               && body_length <= INT32_MAX / 2 && (!several || int32_of(PyList_GetItem(c->queue_ids, i), &queue_id) == 0)
-               && (c->keys == NULL
-                   || (key = text_of(PyList_GetItem(c->keys, i), &key_length)) != NULL);
+        struct item *item = c->items + i;
+        item->key = "";
+        item->key_length = 0;
+        if (bytes_of(PyList_GetItem(c->bodies, i), &item->body, &item->body_length) < 0
+            || item->body_length > INT32_MAX / 2
+            || (c->keys != NULL
+                && (item->key = text_of(PyList_GetItem(c->keys, i), &item->key_length)) == NULL))
+            return -1;
         int64_t properties = shared;
-        if (key_length)
-            properties += (shared > 0) + KEYS_NAME_SIZE + key_length;
-        if (!good || properties > LONGEST_PROPERTIES)
-            break;
+        if (item->key_length)
+            properties += (shared > 0) + KEYS_NAME_SIZE + item->key_length;
+        if (properties > LONGEST_PROPERTIES)
+            return -1;
         row->start = bytes;
-        row->size = fixed + body_length + properties;
+        row->size = fixed + item->body_length + properties;
         row->code = c->code;
         row->delay = c->delay;
         row->has_unit = !(f->sys_flag & NO_UNIT);
-        row->keys = indexed ? (c->unique_ids != NULL) + key_count(key, key_length) : 0;
-        row->queue = queue_number(&queues, c->topic, queue_id);
-        good = row->queue >= 0;
+        row->keys = indexed ? (c->unique_ids != NULL) + key_count(item->key, item->key_length) : 0;
         bytes += row->size;
         keys += row->keys;
-        if (i == count - 1) {
-            Py_DECREF(queues.numbers);
-            return good ? make_room(made, bytes, keys) : -1;
-        }
     }
-    Py_XDECREF(queues.numbers);
-    return -1;
+    return make_room(made, bytes, keys);
 }
 
-static int write_column(Column *c, Py_ssize_t count, Made *made)
+static void write_column(Column *c, Py_ssize_t count, Made *made)
 {
     Fields *f = &c->fields;
     uint32_t begun = java_hash_on(java_hash_on(0, c->topic_text, c->topic_length), "#", 1);
-    int several = PyList_Check(c->queue_ids);
+    IdHash last = {0};
     for (Py_ssize_t i = 0; i < count; i++) {
         const Row *row = made->rows + i;
-        Py_ssize_t key_length = 0;
-        const char *key = "", *id = c->unique_ids ? c->unique_ids + i * c->id_length : "";
-        if (bytes_of(PyList_GetItem(c->bodies, i), &f->body, &f->body_length) < 0
-            || (several && int32_of(PyList_GetItem(c->queue_ids, i), &f->queue_id) < 0)
-            || (c->keys && (key = text_of(PyList_GetItem(c->keys, i), &key_length)) == NULL))
-            return -1;
+        const Py_ssize_t key_length = c->items[i].key_length;
+        const char *key = c->items[i].key;
+        const char *id = c->unique_ids ? c->unique_ids + i * c->id_length : "";
+        f->body = c->items[i].body;
+        f->body_length = c->items[i].body_length;
+        f->queue_id = c->items[i].queue_id;
         unsigned char *to = put_head(made->to, f, (int32_t)row->size,
                                      (int32_t)(crc32_of(f->body, (size_t)f->body_length) & CRC_MASK),
                                      0, 0, 0);
@@ -311,10 +333,9 @@ static int write_column(Column *c, Py_ssize_t count, Made *made)
         if (!row->keys)
             continue;
         if (c->unique_ids != NULL)
-            *made->hash++ = absolute_hash(java_hash_on(begun, id, c->id_length));
+            *made->hash++ = hash_id(&last, begun, id, c->id_length);
         made->hash = hash_parts(key, key_length, begun, made->hash);
     }
-    return 0;
 }
 
 PyDoc_STRVAR(column_doc,
@@ -362,7 +383,14 @@ static PyObject *encode_column(PyObject *module, PyObject *args)
         c.unique_ids = (const char *)ids;
         c.id_length = ids_length / count;
     }
-    good = good && measure_column(&c, count, &made) == 0 && write_column(&c, count, &made) == 0;
+    if (good && (c.items = PyMem_Malloc((size_t)count * sizeof *c.items)) == NULL) {
+        PyErr_NoMemory();
+        good = 0;
+    }
+    good = good && measure_column(&c, count, &made) == 0;
+    if (good)
+        write_column(&c, count, &made);
+    PyMem_Free(c.items);
     return finish(&made, good);
 }
 
