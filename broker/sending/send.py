@@ -142,14 +142,17 @@ class Sender:
         queue_id = self._queue(config, queue_id)
         records, msg_ids = self._prepare(messages, queue_id, self._origin(options, config))
         result = self._store_batch(records, whole=True)
-        status = put_outcome(result)
-        return SendResult(
-            status,
-            MessageQueue(topic, self._broker_name, queue_id),
-            int(result.queue_offsets[0]),  # NumPy's, in a large batch
-            msg_ids,
-            offset_msg_ids(self._store_host, result.commitlog_offsets),
-            result.store_timestamp,
+        status, offsets, queue_offsets, store_timestamp, _ = result
+        return _new_tuple(
+            SendResult,
+            (
+                _SEND_OK if status is _PUT_OK else put_outcome(result),
+                _new_tuple(MessageQueue, (topic, self._broker_name, queue_id)),
+                int(queue_offsets[0]),  # NumPy's, in a large batch
+                msg_ids,
+                offset_msg_ids(self._store_host, offsets),
+                store_timestamp,
+            ),
         )
 
     def _prepare(

@@ -250,7 +250,7 @@ class SendKernel:
                     f"the batch has {encoded_size(batch)} bytes, allowed are {limit}; "
                     "cut it with split_batch"
                 )
-        return Outgoing(batch[0], batch, 0, 0, MessageType.Normal_Msg)
+        return _new_tuple(Outgoing, (batch[0], batch, 0, 0, _NORMAL, 0, None))
 
     def _prepare_plain(self, batch: tuple[Message, ...], limit: int, now_ms: int) -> bool:
         """Do all that ``prepare`` does if all are plain and small; False leaves the rest to it."""
