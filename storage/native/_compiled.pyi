@@ -97,12 +97,22 @@ def bind_sent(message_class: type, inner_class: type, /) -> None:
 def message_init(pure: Callable[..., None], /) -> Any:
     """A method for Message, the same as ``pure``, its own ``__init__``; after ``bind_sent``."""
 
+def message_properties() -> Any:
+    """What Message is to have as ``properties``, which are made late from then on."""
+
+class Made:
+    """What Message comes from: its ``__init__`` is that of ``message_init``."""
+
+    def __init__(self, *args: Any, **by_name: Any) -> None: ...
+
 def look_at(message: Any, largest_body: int, /) -> int:
     """See storage.format.plain, and the others too."""
 
 def have_topic(messages: Any, topic: str, /) -> bool: ...
 def look_over(messages: Any, topic: str, largest_body: int, /) -> tuple[int, int] | None: ...
 def give_ids(messages: Any, ids: bytes, width: int, /) -> None: ...
+def give_id(message: Any, unique_id: str, /) -> None: ...
+def has_unique_id(message: Any, /) -> bool: ...
 def inner_message(
     topic: str,
     queue_id: int,
@@ -190,6 +200,7 @@ class Appending:
         reserved: int,
         now_ms: int,
         largest: int,
+        in_run: bool,
         /,
     ) -> None: ...
     def learn(

@@ -286,16 +286,17 @@ class OneAppender:
         self.in_run = True
         self._limit = -1
         if self.compiled is not None:
-            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0)
+            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0, False)
 
     def have_room(self, start: int, end: int, now_ms: int) -> bool:
         """Whether [start, end) lies in a log file that is open, still there and has room for it.
 
-        From then on up to ``_limit`` nothing more has to be asked within this millisecond.
+        From then on up to ``_limit`` nothing more has to be asked within this millisecond; in a
+        run the compiled form looks by itself whether the file is still there in the next ones.
         """
         self._limit = -1
         if self.compiled is not None:
-            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0)
+            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0, False)
         file = self._log_files.get(start - start % self._log_size)
         if file is None or end > self.checked_space_to:
             return False
@@ -324,7 +325,9 @@ class OneAppender:
         self._limit = limit
         if self.compiled is not None and type(file.map) is mmap:
             most = 0 if self._syncs_each else largest  # stored to the map
-            self.compiled.use_log(file.map, file.fd, first, limit, reserved, now_ms, most)
+            self.compiled.use_log(
+                file.map, file.fd, first, limit, reserved, now_ms, most, self.in_run
+            )
         return True
 
     def learn(self, topic: str, queue_id: int, units: int = 1) -> bool:

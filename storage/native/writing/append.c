@@ -111,18 +111,19 @@ static PyObject *use_words(PyObject *self, PyObject *words)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(use_log_doc, "use_log(map, fd, first, limit, reserved, now_ms, largest)\n\n"
+PyDoc_STRVAR(use_log_doc, "use_log(map, fd, first, limit, reserved, now_ms, largest, in_run)\n\n"
                           "The log file that begins at ``first``, where up to position ``limit``"
                           " nothing has to be asked while it is ``now_ms``; for batches of more than"
                           " ``largest`` bytes, which go through the descriptor, to ``reserved``. 0:"
-                          " everything does.");
+                          " everything does. ``in_run``: later it is enough to see that it is there.");
 static PyObject *use_log(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
     PyObject *map;
     int fd;
     long long first, limit, reserved, now, largest;
-    if (!PyArg_ParseTuple(args, "OiLLLLL", &map, &fd, &first, &limit, &reserved, &now, &largest))
+    if (!PyArg_ParseTuple(args, "OiLLLLLp", &map, &fd, &first, &limit, &reserved, &now, &largest,
+                          &a->in_run))
         return NULL;
     Py_INCREF(map);
     Py_XDECREF(a->log_map);
@@ -350,7 +351,7 @@ int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *k
     Fields f;
     int32_t level;
     int64_t code;
-    if (!a->has_words || a->limit < 0 || now != a->now || !has_index_file(a)
+    if (!a->has_words || a->limit < 0 || !is_log_there(a, now) || !has_index_file(a)
         || fields_of(message, &f) < 0
         || int32_of(PyTuple_GetItem(message, DELAY_TIME_LEVEL), &level) < 0 || level > 0
         || f.sys_flag & ROLLBACK || code_of(PyTuple_GetItem(message, TAGS), &code) < 0)

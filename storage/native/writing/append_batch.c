@@ -183,7 +183,7 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now, int alone
     if (words[KEYS_FROM] != b->start || PyList_Size(a->rows))
         return BATCH_UNUSUAL;
     const int is_large = b->size > a->largest;
-    if (now != a->now || position < 0
+    if (position < 0 || !is_log_there(a, now)
         || position > (is_large ? a->reserved : a->limit) - b->size)
         return BATCH_NO_ROOM;
     unsigned char *log = bytes_of_map(a->log_map, &view, position + b->size);

@@ -39,7 +39,7 @@ typedef struct {
     PyObject *log_map;
     PyObject *gate, *locked, *clock, *afterwards; /* what put asks and calls, see guard */
     Py_buffer words;
-    int has_words, has_file, exclusive, log_fd;
+    int has_words, has_file, exclusive, log_fd, in_run;
     int64_t first, limit, reserved, now, heard, largest;
     Py_ssize_t most_pending;
     Index index;
@@ -83,6 +83,9 @@ int prepare_append_batch(void);
 
 /* put.c */
 int time_of(Appending *a, int64_t *now); /* ms, by the clock; -1 with an error set */
+/* Whether the log file has a name still: that is asked once a millisecond, in a run, as
+ * OneAppender.have_room does, which knows nothing else that changes by itself. */
+int is_log_there(Appending *a, int64_t now);
 /* Whether the gate is held on to and nobody asked for it since that was last heard. */
 int gate_is_ours(Appending *a);
 /* Whether somebody asks for the gate, or waits for a message: they say so and then look. */

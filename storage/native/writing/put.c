@@ -3,6 +3,7 @@
  * gate's turn is taken nor a signal comes between.
  */
 #include "appending.h"
+#include <sys/stat.h>
 #include <time.h>
 
 static PyObject *holding_name, *heard_name;
@@ -81,6 +82,17 @@ int time_of(Appending *a, int64_t *now)
     return 0;
 }
 
+int is_log_there(Appending *a, int64_t now)
+{
+    struct stat found;
+    if (now == a->now)
+        return 1;
+    if (!a->in_run || fstat(a->log_fd, &found) < 0 || !found.st_nlink)
+        return 0;
+    a->now = now;
+    return 1;
+}
+
 const char put_doc[] = "put(message)\n\n"
                       "What MessageStore.put_message does while this process holds on to the gate"
                       " and nothing has to be learned; None: nothing is done.";
@@ -93,7 +105,7 @@ PyObject *put(PyObject *self, PyObject *message)
         Py_RETURN_NONE;
     if (time_of(a, &now) < 0)
         return NULL;
-    if (now != a->now)
+    if (!is_log_there(a, now))
         Py_RETURN_NONE;
     if (allocate(a, &shell) < 0)
         return NULL;

@@ -6,12 +6,16 @@ import gc
 import sys
 import threading
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from storage import native
+from storage.errors import StoreBrokenError
+from storage.format.encode import prepare
 from storage.readonly import StoreView
+from storage.results import PutMessageResult, PutMessageStatus
 from storage.store import MessageStore
 from storage.verify import fsck
 from tests.support.compiled import compiled, needs_compiled
@@ -100,3 +104,29 @@ def test_a_store_that_nobody_has_any_more_is_let_go(tmp_path: Path) -> None:
     del store
     gc.collect()
     assert known() is None
+
+
+@pytest.mark.parametrize("at_once", [1, 50])
+def test_a_log_file_that_is_gone_in_a_run_is_missed_in_the_next_millisecond(
+    tmp_path: Path, at_once: int
+) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    clock = Ticking(step=0)
+
+    def put(store: MessageStore, first: int) -> PutMessageResult:
+        messages = [Sample(f"m{first + i}", "T").inner() for i in range(at_once)]
+        return store.put(prepare(messages)) if at_once > 1 else store.put_message(messages[0])
+
+    store = open_store(root, ROOMY, clock=clock, exclusive=True)
+    for first in range(0, 1500, at_once):
+        clock.now += 1
+        assert put(store, first).status is PutMessageStatus.PUT_OK
+    assert store._appender.one.in_run
+    clock.now += 1
+    assert put(store, 1500).store_timestamp == clock.now  # it is looked at, and there
+    max((root / "commitlog").iterdir()).unlink()
+    clock.now += 1
+    with pytest.raises(StoreBrokenError, match="was deleted while it was being written"):
+        put(store, 1600)
+    with suppress(StoreBrokenError):
+        store.close()
