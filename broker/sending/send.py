@@ -112,10 +112,7 @@ class Sender:
         if topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._is_dead(topic, options):
             config = self._topics.for_own_use(dlq_topic(group_of_retry(topic)), DLQ_NUMS_PER_GROUP)
             target, target_queue = config.topic_name, 0
-        if has_id(message):
-            unique_id = ""
-        else:
-            unique_id = self._unique_ids.next(self._now())
+        unique_id = "" if has_id(message) else self._unique_ids.next(self._now())
         origin = self._origin(options, config)
         inner, msg_id = self._builder.build(message, target, target_queue, unique_id, origin)
         status, offsets, queue_offsets, store_timestamp, _ = result = self._store_one(

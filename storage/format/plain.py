@@ -5,6 +5,9 @@ names and values, without separators in them and without DELAY, WAIT, TRAN_MSG a
 loops see to such messages at once. Whatever else there is, and everything where nothing is
 compiled, goes the general way, which knows the rules and the errors: the client's checks, and
 MessageBuilder of broker.sending. Both ways end with the same.
+
+A message made of tags and keys alone keeps them, and the id that it gets, beside each other: its
+``properties`` become a dict when somebody looks at them, and are that dict from then on.
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ if native.compiled is not None:
     native.compiled.message_init(Message.__init__)
     Message.__init__ = native.compiled.Made.__init__  # type: ignore[method-assign]
     # A dict for each message was half of what was left, and nobody looks into most of them.
-    Message.properties = native.compiled.message_properties()
+    Message.properties = native.compiled.message_properties()  # type: ignore[misc]
 
 look_at: Final[LookAt] = _compiled("look_at")
 """Tell whether a message is plain, with a body of 1 byte to so many."""
