@@ -139,7 +139,7 @@ class Appender:
 
     def append_message(self, message: MessageInner, now_ms: int) -> PutMessageResult:
         """What ``append(prepare((message,)), now_ms)`` does; nothing is half done (get_ready)."""
-        return self.one.append(message, now_ms) or self.append(prepare((message,)), now_ms)
+        return self.one.look_and_append(message, now_ms) or self.append(prepare((message,)), now_ms)
 
     def _append_light(self, put: LightPut, now_ms: int) -> PutMessageResult:
         """Append one record to its queue and to light queues, whose offsets it names."""

@@ -254,6 +254,21 @@ class OneAppender:
             pending.put_first()
         return _new_tuple(PutMessageResult, (_PUT_OK, (start,), (queue_offset,), timestamp, ""))
 
+    def look_and_append(self, message: MessageInner, now_ms: int) -> PutMessageResult | None:
+        """Append the record where :attr:`quick` did nothing.
+
+        Next to always it has only not been looked at the log file in this millisecond: then the
+        quick form is asked once more. A message after a while finds all caches cold: the form here
+        takes 25 us longer then.
+        """
+        if self.compiled is not None and now_ms != self._looked_ms:
+            end = self._words[_LOG_END]
+            if self.have_room(end, end, now_ms):
+                done = self.quick(message, now_ms)
+                if done is not None:
+                    return done
+        return self.append(message, now_ms)
+
     def put_alone(
         self,
         gate: Gate,

@@ -8,6 +8,7 @@ import threading
 import weakref
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -18,6 +19,8 @@ from storage.readonly import StoreView
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.store import MessageStore
 from storage.verify import fsck
+from storage.writing.append import Appender
+from storage.writing.append_one import OneAppender
 from tests.support.compiled import compiled, needs_compiled
 from tests.support.rung import is_rung_by
 from tests.support.samples import SMALL, Sample, Ticking, new_store, open_store
@@ -27,6 +30,7 @@ ROOMY = SMALL.with_(
     mapped_file_size_consume_queue=20 * 4000,
     max_index_num=100_000,
 )
+PURE = (OneAppender.append.__code__, Appender.append.__code__)
 pytestmark = needs_compiled
 
 
@@ -39,6 +43,26 @@ def put_alone(store: MessageStore, name: str) -> bool:
     """Whether the compiled form alone puts it."""
     assert store._put_alone is not None
     return store._put_alone(Sample(name, "T").inner()) is not None
+
+
+def test_it_puts_the_first_message_of_a_millisecond_too(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    appended: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code in PURE:
+            appended.append(frame.f_code.co_name)
+
+    with open_store(root, ROOMY, clock=Ticking(step=1)) as store:
+        for number in range(4):  # what they make and learn is the pure form's affair
+            store.put_message(Sample(f"{number}", "T").inner())
+        sys.setprofile(note)
+        try:
+            results = [store.put_message(Sample(f"{n}", "T").inner()) for n in range(4, 8)]
+        finally:
+            sys.setprofile(None)
+    assert [result.queue_offsets[0] for result in results] == [4, 5, 6, 7]
+    assert appended == []
 
 
 @pytest.mark.parametrize("exclusive", [True, False])

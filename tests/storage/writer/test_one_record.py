@@ -18,6 +18,7 @@ from storage.results import PutMessageStatus
 from storage.store import MessageStore
 from storage.verify import fsck
 from tests.support.compiled import compiled, needs_compiled
+from tests.support.samples import Ticking
 
 CONFIG = StoreConfig(
     mapped_file_size_commit_log=16 << 10,
@@ -53,16 +54,21 @@ def messages(count: int) -> list[MessageInner]:
     return made
 
 
-def store_with(folder: Path, *, together: int, exclusive: bool) -> dict[str, bytes]:
+def store_with(
+    folder: Path, *, together: int, exclusive: bool, step_ms: int = 0
+) -> dict[str, bytes]:
     MessageStore.create(folder, CONFIG)
     given = messages(200)
     encode = encode_many if together > 1 else prepare
-    with MessageStore.open(folder, exclusive=exclusive, clock=lambda: 1_700_000_000_999) as store:
+    clock = Ticking(1_700_000_000_999, 0)
+    with MessageStore.open(folder, exclusive=exclusive, clock=clock) as store:
         if together == 0:
             for message in given:
+                clock.now += step_ms
                 store.put_message(message)
         else:
             for first in range(0, len(given), together):
+                clock.now += step_ms
                 store.put(encode(given[first : first + together]))
     found = {}
     for name in ("commitlog", "consumequeue"):
@@ -86,15 +92,16 @@ def test_one_by_one_and_together_leave_the_same_bytes(tmp_path: Path) -> None:
 
 
 @needs_compiled
+@pytest.mark.parametrize("step_ms", [0, 1])
 @pytest.mark.parametrize("together", [0, 1, 2, 60])
 def test_the_compiled_forms_leave_the_bytes_of_the_pure_ones(
-    tmp_path: Path, together: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, together: int, step_ms: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
     for form in (compiled, None):
         monkeypatch.setattr(native, "compiled", form)
         path = tmp_path / str(form is None)
-        found.append(store_with(path, together=together, exclusive=False))
+        found.append(store_with(path, together=together, exclusive=False, step_ms=step_ms))
     assert sorted(found[0]) == sorted(found[1])
     assert [name for name in found[0] if found[0][name] != found[1][name]] == []
 
