@@ -69,8 +69,8 @@ extern PyMethodDef file_change_functions[];
 extern PyMethodDef encode_functions[];
 extern PyMethodDef table_functions[];
 extern PyMethodDef key_functions[];
-extern PyMethodDef append_functions[]; /* append.c, and put.c */
-int prepare_append(void);
+extern PyMethodDef appending_functions[];
+int prepare_appending(void);
 extern PyMethodDef instant_functions[];
 
 /* sending/ */

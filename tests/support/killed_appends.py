@@ -1,6 +1,6 @@
 """A writer that dies between any two stores of the compiled forms. Runs in a slim interpreter.
 
-WatchedFileSystem sees no store of theirs; they count themselves (``die_after`` of append.c).
+WatchedFileSystem sees no store of theirs; they count themselves (``die_after`` of instants.c).
 """
 
 from __future__ import annotations

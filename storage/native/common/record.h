@@ -56,7 +56,7 @@ static inline Py_ssize_t head_size(const Fields *f)
 {
     return HEAD - 16 + f->born_length + f->store_length;
 }
-/* Tests have a writer die between two stores, see die_after of append.c; elsewhere this is 0. */
+/* Tests have a writer die between two stores, see die_after of instants.c; elsewhere this is 0. */
 extern long long instants_left;
 void count_instant(void);
 #define INSTANT do { if (instants_left) count_instant(); } while (0)

@@ -7,179 +7,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* -- what is known --------------------------------------------------------------------------- */
-
-static PyTypeObject *tail_type, *appending_type;
 static PyObject *end_name, *go_on_at_name, *put_name, *has_file_name;
-
-static void free_tail(PyObject *object)
-{
-    Py_XDECREF(((Tail *)object)->map);
-    PyTypeObject *type = Py_TYPE(object);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(object);
-    Py_DECREF(type);
-}
-
-/* A store and this one know each other, so the garbage collector has to see what it holds. */
-static int visit_appending(PyObject *object, visitproc visit, void *arg)
-{
-    Appending *a = (Appending *)object;
-    PyObject *const held[] = {a->result_type, a->put_ok, a->no_reason, a->pending,
-                              a->rows,        a->topics, a->log_map,   a->index.map,
-                              a->gate,        a->locked, a->clock,     a->afterwards};
-    Py_VISIT(Py_TYPE(object));
-    for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
-        Py_VISIT(held[i]);
-    return 0;
-}
-static int clear_appending(PyObject *object)
-{
-    Appending *a = (Appending *)object;
-    PyObject **const held[] = {
-        &a->result_type, &a->put_ok, &a->no_reason, &a->pending, &a->rows,  &a->topics,
-        &a->log_map,     &a->index.map, &a->gate,   &a->locked,  &a->clock, &a->afterwards};
-    a->limit = -1; /* nothing is appended any more */
-    for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
-        Py_CLEAR(*held[i]);
-    if (a->has_words)
-        PyBuffer_Release(&a->words);
-    a->has_words = 0;
-    return 0;
-}
-static void free_appending(PyObject *object)
-{
-    PyTypeObject *type = Py_TYPE(object);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    PyObject_GC_UnTrack(object);
-    clear_appending(object);
-    release(object);
-    Py_DECREF(type);
-}
-
-PyDoc_STRVAR(appending_doc, "appending(result_type, put_ok, pending, rows, most_pending)\n\n"
-                            "What appends records; see Appending of _compiled.pyi.");
-static PyObject *appending(PyObject *module, PyObject *args)
-{
-    PyObject *result_type, *put_ok, *pending, *rows;
-    Py_ssize_t most;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "OOOO!n", &result_type, &put_ok, &pending, &PyList_Type, &rows,
-                          &most))
-        return NULL;
-    if (!PyType_Check(result_type)
-        || !PyType_IsSubtype((PyTypeObject *)result_type, &PyTuple_Type)) {
-        PyErr_SetString(PyExc_TypeError, "a class of tuples is wanted");
-        return NULL;
-    }
-    Appending *a = (Appending *)PyType_GenericAlloc(appending_type, 0);
-    if (a == NULL)
-        return NULL;
-    Py_INCREF(result_type);
-    Py_INCREF(put_ok);
-    Py_INCREF(pending);
-    Py_INCREF(rows);
-    a->result_type = result_type;
-    a->put_ok = put_ok;
-    a->pending = pending;
-    a->rows = rows;
-    a->most_pending = most;
-    a->limit = a->now = -1;
-    a->no_reason = PyUnicode_FromString("");
-    a->topics = PyDict_New();
-    if (a->no_reason == NULL || a->topics == NULL)
-        Py_CLEAR(a);
-    return (PyObject *)a;
-}
-
-PyDoc_STRVAR(use_words_doc, "use_words(words)\n\nThe page's words, which are mapped writable.");
-static PyObject *use_words(PyObject *self, PyObject *words)
-{
-    Appending *a = (Appending *)self;
-    Py_buffer found;
-    if (PyObject_GetBuffer(words, &found, PyBUF_WRITABLE) < 0)
-        return NULL;
-    if (found.len < SLOTS || (uintptr_t)found.buf % WORD) {
-        PyBuffer_Release(&found);
-        PyErr_SetString(PyExc_ValueError, "no words of a page");
-        return NULL;
-    }
-    if (a->has_words)
-        PyBuffer_Release(&a->words);
-    a->words = found;
-    a->has_words = 1;
-    Py_RETURN_NONE;
-}
-
-PyDoc_STRVAR(use_log_doc, "use_log(map, fd, first, limit, reserved, now_ms, largest, in_run)\n\n"
-                          "The log file that begins at ``first``, where up to position ``limit``"
-                          " nothing has to be asked while it is ``now_ms``; for batches of more than"
-                          " ``largest`` bytes, which go through the descriptor, to ``reserved``. 0:"
-                          " everything does. ``in_run``: later it is enough to see that it is there.");
-static PyObject *use_log(PyObject *self, PyObject *args)
-{
-    Appending *a = (Appending *)self;
-    PyObject *map;
-    int fd;
-    long long first, limit, reserved, now, largest;
-    if (!PyArg_ParseTuple(args, "OiLLLLLp", &map, &fd, &first, &limit, &reserved, &now, &largest,
-                          &a->in_run))
-        return NULL;
-    Py_INCREF(map);
-    Py_XDECREF(a->log_map);
-    a->log_map = map;
-    a->log_fd = fd;
-    a->first = first;
-    a->limit = limit;
-    a->reserved = reserved;
-    a->now = now;
-    a->largest = largest;
-    Py_RETURN_NONE;
-}
-
-PyDoc_STRVAR(learn_doc, "learn(topic, queue_id, topic_field, word, map, first, last)\n\n"
-                        "A queue: the page's word of its next offset, its newest file, where that"
-                        " begins, and the place of the last unit that has blocks.");
-static PyObject *learn(PyObject *self, PyObject *args)
-{
-    Appending *a = (Appending *)self;
-    PyObject *topic, *queue_id, *field, *map;
-    long long word, first, last;
-    const unsigned char *text;
-    Py_ssize_t length;
-    if (!PyArg_ParseTuple(args, "UOOLOLL", &topic, &queue_id, &field, &word, &map, &first, &last))
-        return NULL;
-    if (bytes_of(field, &text, &length) < 0 || length < 2 || length > 1 + LONGEST_TOPIC) {
-        PyErr_SetString(PyExc_ValueError, "no field of a topic");
-        return NULL;
-    }
-    PyObject *queues = PyDict_GetItemWithError(a->topics, topic);
-    if (queues == NULL) {
-        if (PyErr_Occurred() || (queues = PyDict_New()) == NULL)
-            return NULL;
-        int failed = PyDict_SetItem(a->topics, topic, queues);
-        Py_DECREF(queues); /* the dict has it */
-        if (failed)
-            return NULL;
-    }
-    Tail *tail = (Tail *)PyType_GenericAlloc(tail_type, 0);
-    if (tail == NULL)
-        return NULL;
-    Py_INCREF(map);
-    tail->map = map;
-    tail->word = word;
-    tail->first = first;
-    tail->last = last;
-    tail->topic_length = length;
-    memcpy(tail->topic, text, (size_t)length);
-    int failed = PyDict_SetItem(queues, queue_id, (PyObject *)tail);
-    Py_DECREF(tail);
-    if (failed)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-/* -- appending ------------------------------------------------------------------------------- */
 
 /* The code of a message's tags; -1 without an error for what is no text. */
 static int code_of(PyObject *tags, int64_t *code)
@@ -428,9 +256,9 @@ PyObject *given(Shell *shell, int done)
     return found;
 }
 
-PyDoc_STRVAR(append_doc, "append(message, now_ms, body_crc=None)\n\n"
-                         "As OneAppender.append does if nothing new has to be learned for it.");
-static PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t count)
+const char append_doc[] = "append(message, now_ms, body_crc=None)\n\n"
+                          "As OneAppender.append does if nothing new has to be learned for it.";
+PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     int64_t now, crc;
     Shell shell;
@@ -447,61 +275,11 @@ static PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t count)
                                        &shell, 0));
 }
 
-static PyMethodDef methods[] = {
-    {"use_words", use_words, METH_O, use_words_doc},
-    {"use_log", use_log, METH_VARARGS, use_log_doc},
-    {"use_index", use_index, METH_VARARGS, use_index_doc},
-    {"learn", learn, METH_VARARGS, learn_doc},
-    {"append", (PyCFunction)(void (*)(void))append, METH_FASTCALL, append_doc},
-    {"append_batch", (PyCFunction)(void (*)(void))append_batch, METH_FASTCALL, append_batch_doc},
-    {"guard", guard, METH_VARARGS, guard_doc},
-    {"put", put, METH_O, put_doc},
-    {"put_batch", (PyCFunction)(void (*)(void))put_batch, METH_FASTCALL, put_batch_doc},
-    {NULL, NULL, 0, NULL},
-};
-static PyType_Slot appending_slots[] = {
-    {Py_tp_dealloc, free_appending}, {Py_tp_traverse, visit_appending},
-    {Py_tp_clear, clear_appending},  {Py_tp_methods, methods}, {0, NULL}};
-static PyType_Spec appending_spec = {
-    "storage.native._compiled.Appending", sizeof(Appending), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC, appending_slots};
-static PyType_Slot tail_slots[] = {{Py_tp_dealloc, free_tail}, {0, NULL}};
-static PyType_Spec tail_spec = {"storage.native._compiled.Tail", sizeof(Tail), 0,
-                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tail_slots};
-
-#define NUMBER(name) #name, (int)name
-PyDoc_STRVAR(numbers_doc, "appending_numbers()\n\n"
-                          "What is written down here of the shared page and of the store, by name.");
-static PyObject *appending_numbers(PyObject *module, PyObject *nothing)
-{
-    (void)module;
-    (void)nothing;
-    return Py_BuildValue(
-        "{sisisisisisisisisisisisisisisisisisisisisisisisi}", NUMBER(WORD), NUMBER(STAGE_NONE),
-        NUMBER(STAGE_RECORDS), NUMBER(STAGE_DISPATCH), NUMBER(STAGE_KEYS), NUMBER(FROM), NUMBER(TO),
-        NUMBER(STAGE), NUMBER(LOG_END), NUMBER(FAILED), NUMBER(KEYS_FROM), NUMBER(KEYS_TO),
-        NUMBER(LAST_STORE_TIMESTAMP), NUMBER(INDEX_FILE), NUMBER(UNDO_INDEX_FILE),
-        NUMBER(UNDO_INDEX_HEADER), NUMBER(GATE_WANTED), NUMBER(WAITER_FLAGS), NUMBER(MAX_WAITERS),
-        NUMBER(SLOTS), NUMBER(LARGE_BODY), NUMBER(BATCH_NO_ROOM), NUMBER(BATCH_NO_QUEUE),
-        NUMBER(BATCH_NO_INDEX));
-}
-
-PyMethodDef append_functions[] = {
-    {"appending", appending, METH_VARARGS, appending_doc},
-    {"appending_numbers", appending_numbers, METH_NOARGS, numbers_doc},
-    {NULL, NULL, 0, NULL},
-};
-
 int prepare_append(void)
 {
-    tail_type = (PyTypeObject *)PyType_FromSpec(&tail_spec);
-    appending_type = (PyTypeObject *)PyType_FromSpec(&appending_spec);
     end_name = PyUnicode_InternFromString("end");
     go_on_at_name = PyUnicode_InternFromString("go_on_at");
     put_name = PyUnicode_InternFromString("put");
     has_file_name = PyUnicode_InternFromString("has_file");
-    return tail_type && appending_type && end_name && go_on_at_name && put_name && has_file_name
-                   && prepare_put() == 0 && prepare_append_batch() == 0
-               ? 0
-               : -1;
+    return end_name && go_on_at_name && put_name && has_file_name ? 0 : -1;
 }

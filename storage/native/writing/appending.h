@@ -3,7 +3,7 @@
 #define RMQCTL_APPENDING_H
 #include "record.h"
 
-/* A test holds these against page.py and store.py: appending_numbers of append.c. */
+/* A test holds these against page.py and store.py: appending_numbers of appending.c. */
 enum { WORD = 8, STAGE_NONE = 0, STAGE_RECORDS = 1, STAGE_DISPATCH = 2, STAGE_KEYS = 3 };
 /* Words of the page, see storage/sharing/page.py. */
 enum {
@@ -57,6 +57,7 @@ static inline PyObject *owned(PyObject *object)
     return object;
 }
 
+/* append.c */
 int allocate(Appending *a, Shell *shell);
 /* Gives 1 if it is done, 0 if something is unusual, -1 with an error set; then it may be half done.
  * With ``alone`` nothing of Python's runs between the first look at the page and the last store: no
@@ -72,6 +73,9 @@ void store_word(Appending *a, int64_t number, int64_t value);
  * the pages that they touch. -1 with an error set; then the stage is to be resolved. */
 int write_to_log(Appending *a, const unsigned char *image, Py_ssize_t size, int64_t start);
 Tail *tail_of(Appending *a, PyObject *topic, PyObject *queue_id);
+PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t count);
+extern const char append_doc[];
+int prepare_append(void);
 
 /* What keeps a batch from being appended in one step; positive numbers but BATCH_DONE are told. */
 enum { BATCH_DONE, BATCH_UNUSUAL, BATCH_NO_ROOM, BATCH_NO_QUEUE, BATCH_NO_INDEX };
