@@ -25,15 +25,16 @@ def _touched(size: int, *, huge: bool) -> mmap.mmap:
 
 
 def _bytes_in_scraps() -> int:
-    """Free memory in blocks below the size of a huge page."""
+    """Free memory in blocks below the size of a huge page; half of what is free at most."""
     lines = Path("/proc/buddyinfo").read_text().splitlines()
     counts = [[int(count) for count in line.split("zone")[1].split()[1:]] for line in lines]
-    return sum(
+    scraps = sum(
         count * (mmap.PAGESIZE << order)
         for zone in counts
         for order, count in enumerate(zone)
         if mmap.PAGESIZE << order < 2 << 20
     )
+    return min(scraps, _free_bytes() // 2)
 
 
 def _free_bytes() -> int:
@@ -44,7 +45,7 @@ def _free_bytes() -> int:
 def main(size: int) -> None:
     held: list[mmap.mmap] = []
     floor = 0
-    _touched(_bytes_in_scraps(), huge=False).close()
+    _touched(max(mmap.PAGESIZE, _bytes_in_scraps()), huge=False).close()
     while True:
         if select.select([sys.stdin], [], [], _LOOK_EVERY_S if held else None)[0]:
             if not sys.stdin.readline():

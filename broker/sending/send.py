@@ -115,20 +115,7 @@ class Sender:
         unique_id = "" if has_id(message) else self._unique_ids.next(self._now())
         origin = self._origin(options, config)
         inner, msg_id = self._builder.build(message, target, target_queue, unique_id, origin)
-        status, offsets, queue_offsets, store_timestamp, _ = result = self._store_one(
-            message, inner
-        )
-        return _new_tuple(
-            SendResult,
-            (
-                _SEND_OK if status is _PUT_OK else put_outcome(result),
-                _new_tuple(MessageQueue, (topic, self._broker_name, queue_id)),
-                queue_offsets[0],
-                msg_id,
-                offset_msg_ids(self._store_host, offsets),
-                store_timestamp,
-            ),
-        )
+        return self._sent(self._store_one(message, inner), topic, queue_id, msg_id)
 
     def send_batch(
         self, messages: Sequence[Message], queue_id: int | None, options: SendOptions
@@ -138,7 +125,12 @@ class Sender:
         config = self._topic(topic, options)
         queue_id = self._queue(config, queue_id)
         records, msg_ids = self._prepare(messages, queue_id, self._origin(options, config))
-        result = self._store_batch(records, whole=True)
+        return self._sent(self._store_batch(records, whole=True), topic, queue_id, msg_ids)
+
+    def _sent(
+        self, result: PutMessageResult, topic: str, queue_id: int, msg_ids: str
+    ) -> SendResult:
+        """Say where a message or a batch went; raises what a put that stored nothing is."""
         status, offsets, queue_offsets, store_timestamp, _ = result
         return _new_tuple(
             SendResult,

@@ -258,8 +258,8 @@ class OneAppender:
         """Append the record where :attr:`quick` did nothing.
 
         Next to always it has only not been looked at the log file in this millisecond: then the
-        quick form is asked once more. A message after a while finds all caches cold: the form here
-        takes 25 us longer then.
+        quick form is asked once more. A message after a while finds all caches cold, and the form
+        here is what needs most of them.
         """
         if self.compiled is not None and now_ms != self._looked_ms:
             end = self._words[_LOG_END]

@@ -80,7 +80,7 @@ class GroupCommit:
 
     def _hand_on(self) -> None:
         with self._lock:
-            if not self._waiting:
+            if not self._waiting:  # nearly always
                 self._is_led = False
                 return
             flushed_to = self._flushed_to()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import InvalidMessageError, StoreBrokenError
@@ -170,29 +171,19 @@ class JointPuts:
             with self._lock:
                 group += self._left[: _MOST_TOGETHER - 1]
                 del self._left[: _MOST_TOGETHER - 1]
-            self._acknowledge(group, self._sync(self._append_all(group)))
+            end = self._gate.while_held(partial(self._append_all, group))
+            self._acknowledge(group, self._sync(end))
         finally:
             self._hand_on(group)
         return own.answer()
 
     def _append_all(self, group: list[_Put]) -> int:
         """Append under the gate; gives the end of the log."""
-        gate = self._gate
-        gate.wait_turn()
-        with gate.turns:  # held() does the same in 2 us
-            try:
-                gate.take()
-                for put in group:
-                    self._append(put)
-                if self._appender.index.full:
-                    self._note_full_index()
-                end: int = self._words[_LOG_END]
-            finally:
-                try:
-                    gate.give_back()
-                except BaseException:  # a signal's, that came just now
-                    gate.give_back()
-                    raise
+        for put in group:
+            self._append(put)
+        if self._appender.index.full:
+            self._note_full_index()
+        end: int = self._words[_LOG_END]
         return end
 
     def _append(self, put: _Put) -> None:

@@ -68,14 +68,10 @@ static PyObject *appending(PyObject *module, PyObject *args)
     Appending *a = (Appending *)PyType_GenericAlloc(appending_type, 0);
     if (a == NULL)
         return NULL;
-    Py_INCREF(result_type);
-    Py_INCREF(put_ok);
-    Py_INCREF(pending);
-    Py_INCREF(rows);
-    a->result_type = result_type;
-    a->put_ok = put_ok;
-    a->pending = pending;
-    a->rows = rows;
+    a->result_type = owned(result_type);
+    a->put_ok = owned(put_ok);
+    a->pending = owned(pending);
+    a->rows = owned(rows);
     a->most_pending = most;
     a->limit = a->now = -1;
     a->no_reason = PyUnicode_FromString("");
@@ -118,9 +114,8 @@ static PyObject *use_log(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "OiLLLLLp", &map, &fd, &first, &limit, &reserved, &now, &largest,
                           &a->in_run))
         return NULL;
-    Py_INCREF(map);
     Py_XDECREF(a->log_map);
-    a->log_map = map;
+    a->log_map = owned(map);
     a->log_fd = fd;
     a->first = first;
     a->limit = limit;
@@ -158,8 +153,7 @@ static PyObject *learn(PyObject *self, PyObject *args)
     Tail *tail = (Tail *)PyType_GenericAlloc(tail_type, 0);
     if (tail == NULL)
         return NULL;
-    Py_INCREF(map);
-    tail->map = map;
+    tail->map = owned(map);
     tail->word = word;
     tail->first = first;
     tail->last = last;
