@@ -11,11 +11,12 @@ from benchmarks.contest import Contestant
 from benchmarks.ours import put_columns
 from benchmarks.report import Goal, Row
 from benchmarks.run import Run
-from benchmarks.workload import columns
+from benchmarks.workload import BESIDES, columns
 from storage.store import MessageStore
 
 NAME = "sharing"
 _BATCH = 100
+_BODY = 1024
 _JUDGED = 4
 
 
@@ -25,14 +26,15 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 def _gate(run: Run) -> Row:
-    batches = columns(run.sized(400, 100), _BATCH, 1024)
+    batches = columns(run.sized(400, 100), _BATCH, _BODY)
     times = run.take_turns(
         "batches of 100",
         {
             "exclusive": lambda: put_columns(run, batches, exclusive=True),
             "shared": lambda: put_columns(run, batches),
         },
-        rounds=run.rounds * 2,  # a small difference needs more rounds
+        rounds=run.more_rounds,  # a small difference needs them
+        memory=len(batches) * _BATCH * (_BODY + BESIDES),
     )
     return Row(
         "what the gate adds to a batch of 100 x 1 KiB",
@@ -47,7 +49,12 @@ def _gate(run: Run) -> Row:
 def _writers(run: Run) -> Iterator[Row]:
     batches = run.sized(4_000, 400)
     counts = (1, 4) if run.quick else (1, 2, 4, 8)
-    times = run.take_turns("writing processes", {str(n): _group(run, n, batches) for n in counts})
+    times = run.take_turns(
+        "writing processes",
+        {str(n): _group(run, n, batches) for n in counts},
+        rounds=run.more_rounds,
+        memory=batches * _BATCH * (_BODY + BESIDES),
+    )
     rates = {name: f"{batches * _BATCH / times.median(name) / 1e3:.0f} k/s" for name in times.of}
     for number in counts[1:]:
         name = str(number)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from .fs import FileSystem
 
-_PIECE: Final = 2 << 20
-"""Bytes of zeros that are written at once. The kernel makes one page of them where it can, and maps
-it as one; a sync then protects that one again, and not 512 by interrupting every processor."""
+_PIECE: Final = 32 << 10
+"""Bytes of zeros that are written at once. The kernel makes one page of them, and has blocks of
+this size at hand. Those of 2 MiB are quicker where there are any; a virtual machine that has given
+them back to its host has to ask for each, and whoever puts waits for that."""
 _ZEROS: Final = memoryview(bytes(_PIECE))
 
 

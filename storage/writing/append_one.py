@@ -54,13 +54,11 @@ _V6_BITS: Final = 0x30
 _TRANSACTION: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 _TWO_IPV4: Final = 16
 """Bytes of two hosts if none is an IPv6 one."""
-_AHEAD: Final = 2 << 20
+_AHEAD: Final = 256 << 10
 """Bytes of the log file that are got ready at a time for a run of records."""
-_LARGEST_READY: Final = 512 << 10
-"""Bytes up to which what is put at once is stored to pages that were got ready."""
-LARGEST_NOT_READY: Final = 16 << 10
-"""Bytes up to which a batch is stored to pages that were not got ready. Larger ones go through the
-descriptor, where pages cost less."""
+LARGEST_STORED: Final = 16 << 10
+"""Bytes up to which a batch is stored to the map. Larger ones go through the descriptor, where
+pages cost less."""
 _MOST_CODES: Final = 4096
 # Names of this module are found faster than attributes of a class.
 _FROM: Final = Word.FROM
@@ -329,17 +327,15 @@ class OneAppender:
         reserved = min(file.reserved_to, self._log_size - BLANK_SIZE, self.checked_space_to - first)
         if end - first > reserved:
             return False
-        limit, largest = reserved, LARGEST_NOT_READY
+        limit = reserved
         if self.in_run:
-            largest = _LARGEST_READY
-            if end - start <= largest:
-                if end - first > file.ready_to:
-                    ahead = (end - first) // _AHEAD * _AHEAD + _AHEAD
-                    file.get_ready(start - first, min(reserved, ahead))
-                limit = min(reserved, file.ready_to)
+            if end - start <= LARGEST_STORED and end - first > file.ready_to:
+                ahead = (end - first) // _AHEAD * _AHEAD + _AHEAD
+                file.get_ready(start - first, min(reserved, ahead))
+            limit = min(reserved, file.ready_to)
         self._limit = limit
         if self.compiled is not None and type(file.map) is mmap:
-            most = 0 if self._syncs_each else largest  # stored to the map
+            most = 0 if self._syncs_each else LARGEST_STORED
             self.compiled.use_log(
                 file.map, file.fd, first, limit, reserved, now_ms, most, self.in_run
             )

@@ -144,11 +144,14 @@ static int note_keys(Appending *a, PyObject *row, int64_t start, int64_t end)
     return done == NULL ? -1 : 0;
 }
 
+/* Bytes that are written at once: the kernel makes one page of what it can, up to 2 MiB, and has to
+ * look for blocks of that size; small ones it has at hand. */
+enum { AT_ONCE = 128 << 10 };
 int write_to_log(Appending *a, const unsigned char *image, Py_ssize_t size, int64_t start)
 {
     for (Py_ssize_t done = 0; done < size;) {
         /* Whoever dies may have written a part of it. */
-        const size_t left = (size_t)(size - done);
+        const size_t left = (size_t)(size - done < AT_ONCE ? size - done : AT_ONCE);
         const size_t piece = instants_left && left > 1 ? left / 2 : left;
         INSTANT;
         ssize_t wrote = pwrite(a->log_fd, image + done, piece, start - a->first + done);

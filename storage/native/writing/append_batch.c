@@ -171,7 +171,7 @@ static int look_at_index(Appending *a, Batch *b)
 }
 
 /* Finds out where everything goes; nothing is stored. -1 with an error set. */
-static int look(Appending *a, Batch *b, PyObject *queues, int64_t now, int alone)
+static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
 {
     volatile int64_t *words = a->words.buf;
     Py_buffer view;
@@ -187,7 +187,7 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now, int alone
         || position > (is_large ? a->reserved : a->limit) - b->size)
         return BATCH_NO_ROOM;
     unsigned char *log = bytes_of_map(a->log_map, &view, position + b->size);
-    if (log == NULL || (is_large && alone)) /* a failed write is for who holds the gate */
+    if (log == NULL)
         return BATCH_NO_ROOM;
     b->log_to = is_large ? NULL : log + position;
     if (allocate_arrays(b) < 0) {
@@ -338,10 +338,9 @@ static int take(Batch *b, PyObject *const *args, Py_buffer *hashes)
 }
 
 /* Looks and stores; gives whether that is done, or what is not known, -1 with an error set. */
-static int append_all(Appending *a, Batch *b, Columns *columns, PyObject *queues, int64_t now,
-                      int alone)
+static int append_all(Appending *a, Batch *b, Columns *columns, PyObject *queues, int64_t now)
 {
-    int found = look(a, b, queues, now, alone);
+    int found = look(a, b, queues, now);
     if (found == BATCH_DONE && (place(a, b, columns) < 0 || store(a, b) < 0))
         found = -1;
     end_changes(&b->changes);
@@ -364,7 +363,7 @@ PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
         return NULL;
     int found = number_of(args[4], &now) < 0 ? BATCH_UNUSUAL : allocate_columns(a, &columns, b.count);
     if (found == 0)
-        found = append_all(a, &b, &columns, args[2], now, 0);
+        found = append_all(a, &b, &columns, args[2], now);
     PyObject *given = NULL;
     if (found == BATCH_DONE)
         given = owned(columns.found);
@@ -410,7 +409,9 @@ PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
         return NULL;
     int found = allocate_columns(a, &columns, b.count);
     if (found == 0) /* others' code may have run since */
-        found = gate_is_ours(a) ? append_all(a, &b, &columns, args[2], now, 1) : BATCH_UNUSUAL;
+        found = gate_is_ours(a) ? append_all(a, &b, &columns, args[2], now) : BATCH_UNUSUAL;
+    if (found < 0 && PyErr_ExceptionMatches(PyExc_OSError))
+        found = BATCH_UNUSUAL; /* who holds the gate cuts it off, tries again and says why */
     PyObject *given = NULL;
     if (found > 0) {
         PyErr_Clear();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from storage import native
 from storage.config import StoreConfig
+from storage.errors import StoreBrokenError
 from storage.format.encode import MessageInner, prepare
 from storage.format.encode_column import prepare_column
 from storage.format.prepared import PreparedRecords
@@ -86,8 +88,8 @@ def test_it_appends_once_all_is_known(tmp_path: Path) -> None:
 def test_it_puts_only_while_the_gate_is_held_on_to(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", ROOMY)
 
-    def put_alone(store: MessageStore, name: str) -> bool:
-        records = column(name)
+    def put_alone(store: MessageStore, name: str, size: int = 100) -> bool:
+        records = column(name, size=size)
         assert type(records) is PreparedTable
         return type(store._appender.one.put_batch(*records.parts)) is PutMessageResult
 
@@ -98,9 +100,34 @@ def test_it_puts_only_while_the_gate_is_held_on_to(tmp_path: Path) -> None:
         with store.gate():
             assert not put_alone(store, "b"), "somebody has the turn"
         assert put_alone(store, "c")
+        assert put_alone(store, "large", size=2000)
     assert not put_alone(store, "d"), "it is closed"
     with StoreView.open(root) as view:
-        assert view.max_offset_in_queue("T", 0) == 6 * 10
+        assert view.max_offset_in_queue("T", 0) == 7 * 10
+        assert fsck(view).findings == []
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_a_failed_write_is_one_clear_error_and_loses_nothing(
+    tmp_path: Path, exclusive: bool
+) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    whole = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with open_store(root, ROOMY, clock=Ticking(step=0), exclusive=exclusive) as store:
+        for number in range(4):
+            store.put(column(f"{number}", size=2000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (store.log_end + 10_000, whole[1]))
+        try:
+            with pytest.raises(StoreBrokenError, match="File too large"):
+                store.put(column("a", size=2000))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, whole)
+        with pytest.raises(StoreBrokenError):
+            store.put(column("b"))
+    with open_store(root, ROOMY) as store:
+        store.put(column("c"))
+    with StoreView.open(root) as view:
+        assert view.max_offset_in_queue("T", 0) == 5 * 10
         assert fsck(view).findings == []
 
 
