@@ -60,11 +60,10 @@ def _compiled(name: str) -> Any:
 
 if native.compiled is not None:
     native.compiled.bind_sent(Message, MessageInner)
-    # Programs that send make one for each message: half of that time was Python's.
-    native.compiled.message_init(Message.__init__)
+    # Programs that send make one for each message: half of that time was Python's. A dict for each
+    # was half of what was left, and nobody looks into most of them.
+    Message.properties = native.compiled.make_late(Message.__init__)  # type: ignore[misc]
     Message.__init__ = native.compiled.Made.__init__  # type: ignore[method-assign]
-    # A dict for each message was half of what was left, and nobody looks into most of them.
-    Message.properties = native.compiled.message_properties()  # type: ignore[misc]
 
 look_at: Final[LookAt] = _compiled("look_at")
 """Tell whether a message is plain, with a body of 1 byte to so many."""

@@ -94,14 +94,12 @@ def parse_properties(data: bytes, /) -> dict[str, str]:
 def bind_sent(message_class: type, inner_class: type, /) -> None:
     """Say what is sent, and what is made of it; before the following, see storage.format.plain."""
 
-def message_init(pure: Callable[..., None], /) -> Any:
-    """A method for Message, the same as ``pure``, its own ``__init__``; after ``bind_sent``."""
-
-def message_properties() -> Any:
-    """What Message is to have as ``properties``, which are made late from then on."""
+def make_late(pure: Callable[..., None], /) -> Any:
+    """What Message is to have as ``properties``, which are made late from then on; ``pure`` is its
+    own ``__init__``. After ``bind_sent``."""
 
 class Made:
-    """What Message comes from: its ``__init__`` is that of ``message_init``."""
+    """What Message comes from: its ``__init__`` does what the one that make_late was told does."""
 
     def __init__(self, *args: Any, **by_name: Any) -> None: ...
 

@@ -7,7 +7,6 @@ enum { TAGS_NAME, KEYS_NAME, FLAG_NAME, NAMES };
 static PyObject *names[NAMES], *tags_key, *keys_key, *id_key, *no_flag;
 static PyObject *pure; /* the function of model.py */
 PyTypeObject *late_type;
-static int may_be_late; /* whether the class knows how to make a dict of what is late */
 
 static void set_slot(PyObject *message, int slot, PyObject *value)
 {
@@ -79,7 +78,9 @@ PyObject *dict_of(Late *late)
     return made;
 }
 
-PyObject *own_dict(PyObject *message)
+/* The properties of a message as a dict, which they are from now on (borrowed); NULL with or without
+ * an error set: they are none. */
+static PyObject *own_dict(PyObject *message)
 {
     PyObject *properties;
     /* Where a dict is made the garbage collector may run code of others', which may look at them. */
@@ -122,21 +123,21 @@ static int set_properties(PyObject *self, PyObject *value, void *nothing)
 static PyGetSetDef properties_way = {"properties", get_properties, set_properties,
                                      "All properties, reserved ones too.", NULL};
 
-const char message_properties_doc[] =
-    "message_properties()\n\n"
-    "What the class that bind_sent was told is to have as ``properties``: from now on"
-    " they are made when somebody asks for them.";
-PyObject *message_properties(PyObject *module, PyObject *nothing)
+const char make_late_doc[] =
+    "make_late(pure)\n\n"
+    "What the class that bind_sent was told is to have as ``properties``: from now on they are made"
+    " when somebody asks for them. ``pure`` is its own __init__, for what Made leaves to it.";
+PyObject *make_late(PyObject *module, PyObject *function)
 {
     (void)module;
-    (void)nothing;
     if (sent_type == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "bind_sent comes first");
         return NULL;
     }
-    PyObject *way = PyDescr_NewGetSet(sent_type, &properties_way);
-    may_be_late = way != NULL;
-    return way;
+    Py_INCREF(function);
+    Py_XDECREF(pure);
+    pure = function;
+    return PyDescr_NewGetSet(sent_type, &properties_way);
 }
 
 /* -- making ----------------------------------------------------------------------------------- */
@@ -150,35 +151,10 @@ static int name_of(PyObject *name)
     return -1;
 }
 
-static PyObject *make_purely(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                             PyObject *by_name)
-{
-    PyObject *all = PyTuple_New(count + 1), *done = NULL;
-    int good = all != NULL;
-    for (Py_ssize_t i = 0; good && i <= count; i++) {
-        PyObject *value = i ? args[i - 1] : self;
-        Py_INCREF(value);
-        good = PyTuple_SetItem(all, i, value) == 0;
-    }
-    if (good)
-        done = PyObject_Call(pure, all, by_name);
-    Py_XDECREF(all);
-    return done;
-}
-
-/* The same as late_of, of a class whose properties are never late. */
-static PyObject *dict_with(PyObject *tags, PyObject *keys)
-{
-    PyObject *late = late_of(tags, keys), *made = late == NULL ? NULL : dict_of((Late *)late);
-    Py_XDECREF(late);
-    return made;
-}
-
 /* 1 if it is done, 0 if something is unusual, -1 with an error set. */
 static int make(PyObject *self, PyObject *topic, PyObject *body, PyObject *const *values)
 {
-    PyObject *properties = may_be_late ? late_of(values[TAGS_NAME], values[KEYS_NAME])
-                                       : dict_with(values[TAGS_NAME], values[KEYS_NAME]);
+    PyObject *properties = late_of(values[TAGS_NAME], values[KEYS_NAME]);
     if (properties == NULL)
         return PyErr_Occurred() ? -1 : 0;
     set_slot(self, SENT_TOPIC, topic);
@@ -189,45 +165,15 @@ static int make(PyObject *self, PyObject *topic, PyObject *body, PyObject *const
     return 1;
 }
 
-#define SIGNATURE                                                                                  \
-    "topic, body, *, tags=None, keys=None, flag=0, delay_time_level=0, properties=None)\n--\n\n"
-PyDoc_STRVAR(init_doc, "__init__($self, /, " SIGNATURE);
-static PyObject *init(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *given)
-{
-    PyObject *values[NAMES] = {NULL, NULL, no_flag}, *by_name, *done;
-    const Py_ssize_t named = given == NULL ? 0 : PyTuple_Size(given);
-    int usual = count == 2 && Py_TYPE(self) == sent_type;
-    for (Py_ssize_t i = 0; usual && i < named; i++) {
-        int name = name_of(PyTuple_GetItem(given, i));
-        usual = name >= 0;
-        if (usual)
-            values[name] = args[count + i];
-    }
-    if (usual)
-        usual = make(self, args[0], args[1], values);
-    if (usual < 0)
-        return NULL;
-    if (usual)
-        Py_RETURN_NONE;
-    if ((by_name = PyDict_New()) == NULL)
-        return NULL;
-    int failed = 0;
-    for (Py_ssize_t i = 0; !failed && i < named; i++)
-        failed = PyDict_SetItem(by_name, PyTuple_GetItem(given, i), args[count + i]);
-    done = failed ? NULL : make_purely(self, args, count, by_name);
-    Py_DECREF(by_name);
-    return done;
-}
-
-/* The same as a class has it: Python comes here at once, without looking for a method and without
- * taking apart what it has put together. */
+/* As a class has it: Python comes here at once, without looking for a method and without taking apart
+ * what it has put together. */
 static int made_init(PyObject *self, PyObject *args, PyObject *by_name)
 {
     PyObject *values[NAMES] = {NULL, NULL, no_flag}, *name, *value;
     Py_ssize_t place = 0;
     const Py_ssize_t count = PyTuple_Size(args);
     if (sent_type == NULL || pure == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "message_init comes first");
+        PyErr_SetString(PyExc_RuntimeError, "make_late comes first");
         return -1;
     }
     int usual = count == 2 && Py_TYPE(self) == sent_type;
@@ -252,8 +198,10 @@ static int made_init(PyObject *self, PyObject *args, PyObject *by_name)
     Py_XDECREF(done);
     return done == NULL ? -1 : 0;
 }
+static char made_doc[] =
+    "Made(topic, body, *, tags=None, keys=None, flag=0, delay_time_level=0, properties=None)\n--\n\n";
 static PyType_Slot made_slots[] = {
-    {Py_tp_init, made_init}, {Py_tp_doc, "Made(" SIGNATURE}, {0, NULL}};
+    {Py_tp_init, made_init}, {Py_tp_doc, made_doc}, {0, NULL}};
 static PyType_Spec made_spec = {"storage.native._compiled.Made", 0, 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, made_slots};
 
@@ -263,25 +211,6 @@ int add_made(PyObject *module)
     int failed = made == NULL ? -1 : PyModule_AddObjectRef(module, "Made", made);
     Py_XDECREF(made);
     return failed;
-}
-
-static PyMethodDef init_method = {"__init__", (PyCFunction)(void (*)(void))init,
-                                  METH_FASTCALL | METH_KEYWORDS, init_doc};
-
-const char message_init_doc[] =
-    "message_init(pure)\n\n"
-    "A method for the class that bind_sent was told: the same as ``pure``, its own __init__.";
-PyObject *message_init(PyObject *module, PyObject *function)
-{
-    (void)module;
-    if (sent_type == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "bind_sent comes first");
-        return NULL;
-    }
-    Py_INCREF(function);
-    Py_XDECREF(pure);
-    pure = function;
-    return PyDescr_NewMethod(sent_type, &init_method);
 }
 
 int prepare_message(void)

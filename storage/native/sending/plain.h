@@ -36,9 +36,6 @@ static inline int has_id(const Late *late) { return late->id != NULL || late->id
 PyObject *dict_of(Late *late);
 /* The id as an object, which stays the Late's; NULL with an error set. */
 PyObject *id_of(Late *late);
-/* The properties of a message of sent_type as a dict, which they are from now on (borrowed); NULL
- * with or without an error set: they are none. */
-PyObject *own_dict(PyObject *message);
 
 /* What messages are of and what is made of them, once bind_sent was called; else NULL. */
 extern PyTypeObject *sent_type, *inner_type; /* Message, MessageInner */
@@ -65,9 +62,8 @@ static inline PyObject *slot_of(PyObject *message, int slot)
     return *place_of_slot(message, slot);
 }
 
-PyObject *message_init(PyObject *module, PyObject *function); /* message.c */
-PyObject *message_properties(PyObject *module, PyObject *nothing);
-extern const char message_init_doc[], message_properties_doc[];
+PyObject *make_late(PyObject *module, PyObject *function); /* message.c */
+extern const char make_late_doc[];
 int prepare_message(void);
 
 /* An item of a list or tuple, borrowed, and how many there are (-1: it is neither). */

@@ -300,32 +300,47 @@ static PyObject *have_topic(PyObject *module, PyObject *const *arguments, Py_ssi
     return PyBool_FromLong(all);
 }
 
-/* Whether a message has an id; -1 with an error set. */
-static int has_unique_id(PyObject *message)
+/* Properties that are not made yet; NULL where there are none of that kind. */
+static Late *late_of_message(PyObject *message)
 {
     PyObject *properties = Py_TYPE(message) == sent_type ? slot_of(message, SENT_PROPERTIES) : NULL;
-    if (properties != NULL && is_late(properties))
-        return has_id((const Late *)properties);
-    if (properties == NULL || !PyDict_CheckExact(properties)) {
-        PyErr_SetString(PyExc_TypeError, "only plain messages are given ids");
-        return -1;
+    return properties != NULL && is_late(properties) ? (Late *)properties : NULL;
+}
+
+/* Whether any message has an id; -1 with an error set. */
+static int has_unique_id(PyObject *message)
+{
+    const Late *late = late_of_message(message);
+    if (late != NULL)
+        return has_id(late);
+    PyObject *properties = PyObject_GetAttr(message, properties_name);
+    int has = properties == NULL ? -1 : PySequence_Contains(properties, unique_name);
+    Py_XDECREF(properties);
+    return has;
+}
+
+/* Puts an id into any message; -1 with an error set. */
+static int set_unique_id(PyObject *message, PyObject *id)
+{
+    Late *late = late_of_message(message);
+    if (late != NULL && PyUnicode_CheckExact(id) && PyUnicode_GetLength(id)) {
+        PyObject *old = late->id;
+        Py_INCREF(id);
+        late->id = id;
+        Py_XDECREF(old);
+        return 0;
     }
-    if (PyDict_GetItemWithError(properties, unique_name) != NULL)
-        return 1;
-    return PyErr_Occurred() ? -1 : 0;
+    PyObject *properties = PyObject_GetAttr(message, properties_name);
+    int failed = properties == NULL ? -1 : PyObject_SetItem(properties, unique_name, id);
+    Py_XDECREF(properties);
+    return failed;
 }
 
 PyDoc_STRVAR(has_id_doc, "has_unique_id(message)\n\nWhether a message has a UNIQ_KEY.");
 static PyObject *has_unique_id_of(PyObject *module, PyObject *message)
 {
     (void)module;
-    PyObject *properties = Py_TYPE(message) == sent_type ? slot_of(message, SENT_PROPERTIES) : NULL;
-    if (properties != NULL && is_late(properties))
-        return PyBool_FromLong(has_id((const Late *)properties));
-    if ((properties = PyObject_GetAttr(message, properties_name)) == NULL)
-        return NULL;
-    int has = PySequence_Contains(properties, unique_name);
-    Py_DECREF(properties);
+    int has = has_unique_id(message);
     return has < 0 ? NULL : PyBool_FromLong(has);
 }
 
@@ -334,36 +349,32 @@ PyDoc_STRVAR(give_id_doc, "give_id(message, unique_id)\n\n"
 static PyObject *give_id(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)module;
-    if (!are_arguments(count, 2))
-        return NULL;
-    PyObject *message = arguments[0], *id = arguments[1];
-    PyObject *properties = Py_TYPE(message) == sent_type ? slot_of(message, SENT_PROPERTIES) : NULL;
-    if (properties != NULL && is_late(properties) && PyUnicode_CheckExact(id)
-        && PyUnicode_GetLength(id)) {
-        Late *late = (Late *)properties;
-        PyObject *old = late->id;
-        Py_INCREF(id);
-        late->id = id;
-        Py_XDECREF(old);
-        Py_RETURN_NONE;
-    }
-    if ((properties = PyObject_GetAttr(message, properties_name)) == NULL)
-        return NULL;
-    int failed = PyObject_SetItem(properties, unique_name, id);
-    Py_DECREF(properties);
-    if (failed)
+    if (!are_arguments(count, 2) || set_unique_id(arguments[0], arguments[1]) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
 
-/* Puts an id into the dict of a message; -1 with an error set. */
-static int put_id(PyObject *message, PyObject *id)
+/* Puts the first of joined ids into a message that has none: 1 if it did, -1 with an error set. */
+static int give_next(PyObject *message, const char *ids, Py_ssize_t left, Py_ssize_t width,
+                     int are_short)
 {
-    Py_INCREF(message);
-    PyObject *properties = own_dict(message);
-    int failed = properties == NULL ? -1 : PyDict_SetItem(properties, unique_name, id);
-    Py_DECREF(message);
-    return failed;
+    int has = has_unique_id(message);
+    if (has)
+        return has < 0 ? -1 : 0;
+    if (width < 1 || left < width) {
+        PyErr_SetString(PyExc_ValueError, "there are too few ids");
+        return -1;
+    }
+    Late *late = late_of_message(message);
+    if (are_short && late != NULL) {
+        memcpy(late->id_text, ids, (size_t)width);
+        late->id_size = width;
+        return 1;
+    }
+    PyObject *id = PyUnicode_DecodeASCII(ids, width, "strict");
+    int failed = id == NULL || set_unique_id(message, id) < 0;
+    Py_XDECREF(id);
+    return failed ? -1 : 1;
 }
 
 PyDoc_STRVAR(give_ids_doc,
@@ -380,38 +391,21 @@ static PyObject *give_ids(PyObject *module, PyObject *arguments)
     const char *const end = ids + size;
     const int are_short = width <= LATE_ID && is_ascii((const unsigned char *)ids, size)
                           && !has_separator(ids, size);
-    Py_ssize_t count = length_of(messages);
-    for (Py_ssize_t number = 0; number < count; number++) {
+    for (Py_ssize_t number = 0; number < length_of(messages); number++) {
         PyObject *message = item_of(messages, number);
-        int has = has_unique_id(message);
-        if (has < 0)
+        Py_INCREF(message); /* others' code may run */
+        int done = give_next(message, ids, end - ids, width, are_short);
+        Py_DECREF(message);
+        if (done < 0)
             return NULL;
-        if (has)
-            continue;
-        if (width < 1 || end - ids < width) {
-            PyErr_SetString(PyExc_ValueError, "there are too few ids");
-            return NULL;
-        }
-        Late *late = (Late *)slot_of(message, SENT_PROPERTIES);
-        if (are_short && is_late((PyObject *)late)) {
-            memcpy(late->id_text, ids, (size_t)width);
-            late->id_size = width;
-        } else {
-            PyObject *id = PyUnicode_DecodeASCII(ids, width, "strict");
-            int failed = id == NULL || put_id(message, id) < 0;
-            Py_XDECREF(id);
-            if (failed)
-                return NULL;
-        }
-        ids += width;
+        ids += done ? width : 0;
     }
     Py_RETURN_NONE;
 }
 
 PyMethodDef property_functions[] = {
     {"bind_sent", bind_sent, METH_VARARGS, bind_doc},
-    {"message_init", message_init, METH_O, message_init_doc},
-    {"message_properties", message_properties, METH_NOARGS, message_properties_doc},
+    {"make_late", make_late, METH_O, make_late_doc},
     {"look_at", (PyCFunction)(void (*)(void))look_at, METH_FASTCALL, look_at_doc},
     {"have_topic", (PyCFunction)(void (*)(void))have_topic, METH_FASTCALL, have_topic_doc},
     {"look_over", look_over, METH_VARARGS, look_over_doc},
