@@ -7,13 +7,13 @@ the gate and the :class:`storage.writing.append.Appender`. Durability: FORMAT.md
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from .clock import now_ms as now_ms
 from .config import FlushDiskType, StoreConfig
-from .errors import StoreBrokenError, StoreClosedError, StoreNotFoundError
+from .errors import GateTimeoutError, StoreBrokenError, StoreClosedError, StoreNotFoundError
 from .files.fs import FileSystem
 from .format.encode import prepare
 from .format.names import COMMITLOG
@@ -268,8 +268,12 @@ class MessageStore(ForkAware):
         return result
 
     def _after_put(self, topic: str) -> None:
-        """Give the gate back and ring, where somebody waits."""
-        with self._gate.held():
+        """Give the gate back and ring, where somebody waits.
+
+        Raises nothing that would make a message look lost which is stored: whoever has the turn
+        for so long, or has closed the gate, gives it back.
+        """
+        with suppress(GateTimeoutError, StoreClosedError), self._gate.held():
             pass
         if self._anybody():
             self._ringer.ring({topic})

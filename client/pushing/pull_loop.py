@@ -314,6 +314,8 @@ class PullLoop:
                     hooks = consumer.filter_message_hooks
                     found = messages_of(answer, subscription, consumer.group, queue, hooks)
                     return (answer, tuple(found)) if found else None
+        except (*UNANSWERED, ClientError, BrokerError) as error:
+            logger.debug("a queue is not pulled once more: %s: %s", request, error)
         except Exception:
             logger.exception("a queue could not be pulled once more: %s", request)
         return None

@@ -121,7 +121,11 @@ def test_requests_to_the_listener_are_cut_alike(
     "result", [BrokerSystemError("no"), OSError("torn")], ids=["refused", "broken"]
 )
 def test_a_pull_that_fails_behind_others_loses_nothing(
-    broker: Any, make_consumer: Callable[..., Any], scheduler: Any, result: Exception
+    broker: Any,
+    make_consumer: Callable[..., Any],
+    scheduler: Any,
+    result: Exception,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     queue_of(broker, 100)
     asked, heard = Asked(broker, breaks_at=64), Heard()
@@ -130,6 +134,7 @@ def test_a_pull_that_fails_behind_others_loses_nothing(
     heard.wait_for(100)
     assert sorted(int(body) for body in heard.bodies) == list(range(100))
     assert asked.breaks_at == -1, "it did not fail"
+    assert [record for record in caplog.records if record.exc_info] == [], "a refusal is no bug"
 
 
 def test_what_is_no_message_behind_others_is_left_to_the_next_pull(

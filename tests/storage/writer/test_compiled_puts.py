@@ -45,6 +45,26 @@ def put_alone(store: MessageStore, name: str) -> bool:
     return store._put_alone(Sample(name, "T").inner()) is not None
 
 
+def test_what_is_stored_does_not_fail_while_another_thread_has_the_turn(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    held, done = threading.Event(), threading.Event()
+    with open_store(root, ROOMY, gate_timeout_ms=20) as store:
+
+        def hold() -> None:
+            with store.gate():
+                held.set()
+                done.wait()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        try:
+            store._after_put("T")
+        finally:
+            done.set()
+            thread.join()
+
+
 def test_it_puts_the_first_message_of_a_millisecond_too(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", ROOMY)
     appended: list[str] = []
