@@ -268,11 +268,8 @@ class MessageStore(ForkAware):
         return result
 
     def _after_put(self, topic: str) -> None:
-        """Give the gate back and ring, where somebody waits.
-
-        Raises nothing that would make a message look lost which is stored: whoever has the turn
-        for so long, or has closed the gate, gives it back.
-        """
+        """Give the gate back and ring, where somebody waits."""
+        # Stored is stored: whoever has the turn for so long, or has closed the gate, gives it back.
         with suppress(GateTimeoutError, StoreClosedError), self._gate.held():
             pass
         if self._anybody():

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import mmap
 from pathlib import Path
+from time import thread_time
 from typing import TYPE_CHECKING, Final
+
+from .page_sizes import LARGE, PAGE_SIZES, SMALL
 
 if TYPE_CHECKING:
     from .fs import FileSystem
 
-_PIECE: Final = 32 << 10
-"""Bytes of zeros that are written at once. The kernel makes one page of them, and has blocks of
-this size at hand. Those of 2 MiB are quicker where there are any; a virtual machine that has given
-them back to its host has to ask for each, and whoever puts waits for that."""
-_ZEROS: Final = memoryview(bytes(_PIECE))
+_ZEROS: Final = memoryview(bytes(LARGE))
 
 
 class MappedFile:
@@ -91,13 +90,18 @@ class MappedFile:
         those below ``ready_to`` are.
 
         A store to a page that was never written waits for the file system to make that one page,
-        about 4 us; writing zeros over the zeros makes large pages at a tenth of the price.
+        about 4 us; writing zeros over the zeros makes larger pages at a fraction of the price.
         """
         start = max(start, self.ready_to)
         while start < end:
-            piece = min(end, start - start % _PIECE + _PIECE)
-            self._fs.write(self.fd, _ZEROS[: piece - start], start)
-            start = piece
+            are_large = PAGE_SIZES.are_large
+            size = LARGE if are_large else SMALL
+            stop = min(end, start - start % size + size)
+            began = thread_time()
+            self._fs.write(self.fd, _ZEROS[: stop - start], start)
+            if are_large:
+                PAGE_SIZES.note_large(thread_time() - began)
+            start = stop
         self.ready_to = max(self.ready_to, end)
 
     def expect_nothing_to_read(self) -> None:

@@ -16,6 +16,7 @@ from zlib import crc32
 
 from storage import native
 from storage.config import FlushDiskType
+from storage.files.page_sizes import LARGE, PAGE_SIZES
 from storage.format.crc import CRC_MASK, bulk_crc32
 from storage.format.encode import topic_field
 from storage.format.java_hash import tags_code
@@ -55,10 +56,12 @@ _TRANSACTION: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 _TWO_IPV4: Final = 16
 """Bytes of two hosts if none is an IPv6 one."""
 _AHEAD: Final = 256 << 10
-"""Bytes of the log file that are got ready at a time for a run of records."""
+"""Bytes of the log file that are got ready at a time for a run of records, of small pages."""
 LARGEST_STORED: Final = 16 << 10
 """Bytes up to which a batch is stored to the map. Larger ones go through the descriptor, where
-pages cost less."""
+pages cost less than small ones that were got ready."""
+_LARGEST_STORED_TO_LARGE: Final = 512 << 10
+"""The same where large pages are got ready, which cost less still."""
 _MOST_CODES: Final = 4096
 # Names of this module are found faster than attributes of a class.
 _FROM: Final = Word.FROM
@@ -327,15 +330,17 @@ class OneAppender:
         reserved = min(file.reserved_to, self._log_size - BLANK_SIZE, self.checked_space_to - first)
         if end - first > reserved:
             return False
-        limit = reserved
+        limit, largest = reserved, LARGEST_STORED
         if self.in_run:
-            if end - start <= LARGEST_STORED and end - first > file.ready_to:
-                ahead = (end - first) // _AHEAD * _AHEAD + _AHEAD
-                file.get_ready(start - first, min(reserved, ahead))
+            ahead = _AHEAD
+            if PAGE_SIZES.are_large:
+                ahead, largest = LARGE, _LARGEST_STORED_TO_LARGE
+            if end - start <= largest and end - first > file.ready_to:
+                file.get_ready(start - first, min(reserved, (end - first) // ahead * ahead + ahead))
             limit = min(reserved, file.ready_to)
         self._limit = limit
         if self.compiled is not None and type(file.map) is mmap:
-            most = 0 if self._syncs_each else LARGEST_STORED
+            most = 0 if self._syncs_each else largest  # stored to the map
             self.compiled.use_log(
                 file.map, file.fd, first, limit, reserved, now_ms, most, self.in_run
             )
