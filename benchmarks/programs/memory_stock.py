@@ -45,13 +45,13 @@ def _free_bytes() -> int:
 def main(size: int) -> None:
     held: list[mmap.mmap] = []
     floor = 0
-    _touched(max(mmap.PAGESIZE, _bytes_in_scraps()), huge=False).close()
     while True:
         if select.select([sys.stdin], [], [], _LOOK_EVERY_S if held else None)[0]:
             if not sys.stdin.readline():
                 return
             while len(held) * _PIECE < size:
                 held.append(_touched(_PIECE, huge=True))
+            _touched(max(mmap.PAGESIZE, _bytes_in_scraps()), huge=False).close()
             floor = _free_bytes()
             print("filled", flush=True)
         while held and _free_bytes() - floor < _AHEAD:
