@@ -38,6 +38,11 @@ def charge(account: str, amount: int) -> None:
     balances[account] -= amount
 
 
+def say(text: str) -> None:
+    """Print a line at once: print() ends it by itself, and listeners run in many threads."""
+    sys.stdout.write(f"{text}\n")
+
+
 def listen(
     messages: tuple[MessageExt, ...], context: ConsumeConcurrentlyContext
 ) -> ConsumeConcurrentlyStatus:
@@ -48,11 +53,11 @@ def listen(
         try:
             charge(account, int(amount))
         except InsufficientBalanceError as error:
-            print(f"{message.keys[0]}: attempt {attempt}: {error}")
+            say(f"{message.keys[0]}: attempt {attempt}: {error}")
             balances[account] += 100  # somebody pays in meanwhile
             context.delay_level_when_next_consume = 1
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
-        print(f"{message.keys[0]}: attempt {attempt}: charged {amount} to {account}")
+        say(f"{message.keys[0]}: attempt {attempt}: charged {amount} to {account}")
         if account == "bob":
             all_charged.set()
     return ConsumeConcurrentlyStatus.CONSUME_SUCCESS

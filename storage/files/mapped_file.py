@@ -94,13 +94,12 @@ class MappedFile:
         """
         start = max(start, self.ready_to)
         while start < end:
-            are_large = PAGE_SIZES.are_large
-            size = LARGE if are_large else SMALL
+            size = LARGE if PAGE_SIZES.are_large else SMALL
             stop = min(end, start - start % size + size)
             began = thread_time()
             self._fs.write(self.fd, _ZEROS[: stop - start], start)
-            if are_large:
-                PAGE_SIZES.note_large(thread_time() - began)
+            if stop - start == size:
+                PAGE_SIZES.note(size, thread_time() - began)
             start = stop
         self.ready_to = max(self.ready_to, end)
 

@@ -1,9 +1,10 @@
 """How large the pages are that files are got ready with.
 
-The kernel makes one page of what is written at once, up to 2 MiB, and large ones cost less. But it
-needs a free block of that size. A virtual machine that gives free memory back to its host has to
-ask for each of them, and whoever puts waits for that, ten or a hundred times as long. Small blocks
-the kernel has at hand. So one large page that takes long makes all small for a while.
+The kernel makes one page of what is written at once, up to 2 MiB, and a large one costs less than
+as many small ones. But it needs a free block of that size. A virtual machine that gives free memory
+back to its host has to ask for each of them, and whoever puts waits for that, ten or a hundred
+times as long; small blocks the kernel has at hand. So small pages come first, and as soon as a
+large one costs more than they did, all are small for a while.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from typing import Final
 
 LARGE: Final = 2 << 20
 SMALL: Final = 32 << 10
-_SLOW_S: Final = 0.002
-"""Of the processor: waiting for a turn of it tells nothing of memory."""
 _PAUSE_S: Final = 10.0
 
 
@@ -25,15 +24,19 @@ class PageSizes:
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._small_until = float("-inf")
+        self._small_s: float | None = None  # what as many bytes in small pages take
 
     @property
     def are_large(self) -> bool:
         """Whether the next page is to be a large one."""
-        return self._seconds() >= self._small_until
+        return self._small_s is not None and self._seconds() >= self._small_until
 
-    def note_large(self, took_s: float) -> None:
-        """Take notice of the seconds of processor time that a large page took."""
-        if took_s > _SLOW_S:
+    def note(self, size: int, took_s: float) -> None:
+        """Take notice of what a page of ``LARGE`` or ``SMALL`` bytes took, in seconds of processor
+        time: waiting for a turn of the processor tells nothing of memory."""
+        if size == SMALL:
+            self._small_s = took_s * (LARGE // SMALL)
+        elif self._small_s is not None and took_s > self._small_s:
             self._small_until = self._seconds() + _PAUSE_S
 
 

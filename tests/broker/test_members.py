@@ -257,7 +257,12 @@ def test_a_question_to_a_process_that_dies_is_over_at_once(broker):
         asking = threading.Thread(target=ask)
         asking.start()
         letters = next((broker.view.root / "rmqctl" / "members").glob(f"{other.pid}-*.in"))
-        while not any(path.name[0] != "." for path in letters.iterdir()):
+        # Notices that the group has changed lie there, too.
+        while not any(
+            b"running_info" in path.read_bytes()
+            for path in letters.iterdir()
+            if path.name[0] != "."
+        ):
             os.sched_yield()
         other.kill()
         asking.join(5)

@@ -14,16 +14,16 @@ from storage.files.page_sizes import LARGE, SMALL, PageSizes
 
 
 class Writes(FileSystem):
-    """Notes what is written; each large page takes so many seconds."""
+    """Notes what is written, and says that a page takes so many seconds."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
-        self.seconds = 0.0
+        self.seconds = {SMALL: 1e-5, LARGE: 2e-4}
         self.now = 0.0
 
     def write(self, fd: int, data: bytes | bytearray | memoryview, offset: int) -> None:
         self.sizes.append(len(data))
-        self.now += self.seconds if len(data) == LARGE else 0
+        self.now += self.seconds.get(len(data), 0)
         super().write(fd, data, offset)
 
 
@@ -39,27 +39,37 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> Writes:
 def file(tmp_path: Path, writes: Writes) -> MappedFile:
     path = tmp_path / "00000000000000000000"
     path.touch()
-    os.truncate(path, 4 * LARGE)
-    return MappedFile(writes, path, 4 * LARGE, 0, writable=True)
+    os.truncate(path, 6 * LARGE)
+    return MappedFile(writes, path, 6 * LARGE, 0, writable=True)
 
 
 def test_pages_are_large_and_lie_where_large_ones_may(file: MappedFile, writes: Writes) -> None:
-    file.get_ready(1000, 2 * LARGE)
-    assert writes.sizes == [LARGE - 1000, LARGE]
-    file.get_ready(1000, 2 * LARGE + 10)
-    assert writes.sizes[2:] == [10], "what is ready is not written again"
+    file.get_ready(1000, 3 * LARGE)
+    assert writes.sizes == [SMALL - 1000, SMALL, LARGE - 2 * SMALL, LARGE, LARGE]
+    file.get_ready(1000, 3 * LARGE + 10)
+    assert writes.sizes[5:] == [10], "what is ready is not written again"
     file.close()
 
 
-def test_one_that_takes_long_makes_all_small_for_a_while(file: MappedFile, writes: Writes) -> None:
-    writes.seconds = 0.02
-    file.get_ready(0, LARGE + 2 * SMALL + 100)
+def test_one_that_costs_more_than_small_ones_makes_all_small_for_a_while(
+    file: MappedFile, writes: Writes
+) -> None:
+    file.get_ready(0, LARGE)
+    assert writes.sizes == [SMALL, LARGE - SMALL]
+    writes.seconds[LARGE] = 7e-4
+    del writes.sizes[:]
+    file.get_ready(0, 2 * LARGE + 2 * SMALL + 100)
     assert writes.sizes == [LARGE, SMALL, SMALL, 100]
     writes.now += 10
     del writes.sizes[:]
-    file.get_ready(0, 3 * LARGE)
-    assert writes.sizes[0] == LARGE - 2 * SMALL - 100, "it is tried again"
-    file.close()
+    file.get_ready(0, 4 * LARGE)
+    assert writes.sizes == [LARGE - 2 * SMALL - 100, LARGE], "it is tried again"
+
+
+def test_large_ones_may_take_long_where_small_ones_do(file: MappedFile, writes: Writes) -> None:
+    writes.seconds = {SMALL: 1e-3, LARGE: 2e-2}
+    file.get_ready(0, 4 * LARGE)
+    assert writes.sizes == [SMALL, LARGE - SMALL, LARGE, LARGE, LARGE]
 
 
 def test_what_is_stored_between_is_not_written_over(file: MappedFile) -> None:
