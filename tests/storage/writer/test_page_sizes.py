@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,11 +37,13 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> Writes:
 
 
 @pytest.fixture
-def file(tmp_path: Path, writes: Writes) -> MappedFile:
+def file(tmp_path: Path, writes: Writes) -> Iterator[MappedFile]:
     path = tmp_path / "00000000000000000000"
     path.touch()
     os.truncate(path, 6 * LARGE)
-    return MappedFile(writes, path, 6 * LARGE, 0, writable=True)
+    made = MappedFile(writes, path, 6 * LARGE, 0, writable=True)
+    yield made
+    made.close()
 
 
 def test_pages_are_large_and_lie_where_large_ones_may(file: MappedFile, writes: Writes) -> None:
@@ -48,7 +51,6 @@ def test_pages_are_large_and_lie_where_large_ones_may(file: MappedFile, writes: 
     assert writes.sizes == [SMALL - 1000, SMALL, LARGE - 2 * SMALL, LARGE, LARGE]
     file.get_ready(1000, 3 * LARGE + 10)
     assert writes.sizes[5:] == [10], "what is ready is not written again"
-    file.close()
 
 
 def test_one_that_costs_more_than_small_ones_makes_all_small_for_a_while(
@@ -76,4 +78,3 @@ def test_what_is_stored_between_is_not_written_over(file: MappedFile) -> None:
     file.map[: 3 * SMALL] = b"x" * (3 * SMALL)
     file.get_ready(3 * SMALL, LARGE)
     assert file.read(0, LARGE) == b"x" * (3 * SMALL) + bytes(LARGE - 3 * SMALL)
-    file.close()
