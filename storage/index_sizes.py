@@ -44,21 +44,28 @@ def find_index_sizes(files: list[Path], base: StoreConfig) -> tuple[int, int] | 
             length = os.fstat(file.fileno()).st_size
             if length < INDEX_HEADER_SIZE:
                 continue
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        lengths.add(length)
-        header = IndexHeader.unpack_from(mapped[:INDEX_HEADER_SIZE])
-        if header.index_count <= 1:
-            continue
-        for slots in _candidates(mapped, header, base):
-            entries = _entries_beside(length, slots)
-            if _fits(mapped, header, slots, entries):
-                return slots, entries
+            lengths.add(length)
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+                found = _told_by(mapped, base)
+        if found is not None:
+            return found
     for slots in (base.max_hash_slot_num, _DEFAULT_SLOTS):
         if index_file_size(slots, 4 * slots) in lengths:
             return slots, 4 * slots
     for length in sorted(lengths):
         if (length - INDEX_HEADER_SIZE) % 84 == 0 and length > INDEX_HEADER_SIZE:
             return (length - INDEX_HEADER_SIZE) // 84, (length - INDEX_HEADER_SIZE) // 21
+    return None
+
+
+def _told_by(mapped: mmap.mmap, base: StoreConfig) -> tuple[int, int] | None:
+    header = IndexHeader.unpack_from(mapped[:INDEX_HEADER_SIZE])
+    if header.index_count <= 1:
+        return None
+    for slots in _candidates(mapped, header, base):
+        entries = _entries_beside(len(mapped), slots)
+        if _fits(mapped, header, slots, entries):
+            return slots, entries
     return None
 
 

@@ -18,7 +18,6 @@ from .detect import detect_config, not_covered, version_hint
 from .files.read_files import StoreFiles
 from .format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from .reading.messages import MessageReader, no_such_queue
-from .reading.queue_ext import ConsumeQueueExt
 from .reading.queue_reader import QueueBounds, QueueReader
 from .reading.record_reader import QueueKey, RecordReader
 from .reading.timesearch import Boundary as Boundary, TimeSearch
@@ -58,12 +57,12 @@ class StoreView:
         """Read with bounds of the caller's, which it closes itself; None: see :meth:`open`."""
         self.root = root
         self.config = config
-        self._files = StoreFiles(root, config)
+        self.files = StoreFiles(root, config)  # what is read, until it is closed
         self._own_bounds = False
         self._set_bounds(bounds)
-        log = self._files.log
+        log = self.files.log
         self._records = RecordReader(log)
-        self._messages = MessageReader(log, self._records, ConsumeQueueExt(root), config)
+        self._messages = MessageReader(self.files, self._records, config)
         self._times = TimeSearch(self._records, log)
         self._generation = -1
         self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
@@ -74,7 +73,7 @@ class StoreView:
         if bounds is None:  # what looks for them is loaded for stores that have no page, or no more
             from .reading.scan_bounds import ScanBounds
 
-            bounds = self._scan = ScanBounds(StoreFiles(self.root, self.config), self.config)
+            bounds = self._scan = ScanBounds(self.files.apart(), self.config)
         self._bounds = bounds
         self._page = bounds if isinstance(bounds, PageBounds) else None
         self._queues: dict[tuple[str, int], QueueReader] = {}
@@ -133,7 +132,7 @@ class StoreView:
     def log_min_offset(self) -> int:
         """First offset of the oldest log file that still exists, 0 without any."""
         self._note_generation(self.bounds)
-        files = self._files.log.offsets()
+        files = self.files.log.offsets()
         return files[0] if files else 0
 
     def log_max_offset(self) -> int:
@@ -202,7 +201,7 @@ class StoreView:
 
         queue = self._queue(topic, queue_id)
         bounds = self.queue_bounds(topic, queue_id)
-        reader = ColumnReader(self._files.log, self._records)
+        reader = ColumnReader(self.files.log, self._records)
         if queue is None:
             return reader.nothing()
         return reader.read(queue, bounds, offset, count, max_bytes)
@@ -320,11 +319,11 @@ class StoreView:
         begins. Imports NumPy; quickest if ``places`` ascend."""
         from .reading.gather import gather_store_timestamps
 
-        return gather_store_timestamps(self._files.log, places, sizes)
+        return gather_store_timestamps(self.files.log, places, sizes)
 
     def reads_log_at_random(self) -> None:
         """Have nothing of the log read ahead from now on: for who looks at few of its records."""
-        self._files.log.reads_at_random()
+        self.files.log.reads_at_random()
 
     def earliest_message_time(self, topic: str, queue_id: int) -> int | None:
         """Store time of a queue's first message in ms, None for an empty queue."""
@@ -395,7 +394,9 @@ class StoreView:
         return not_covered(self.root)
 
     def close(self) -> None:
-        """Let go of the bounds. Maps go when the last reader of a message's bytes does."""
+        """Let go of bounds and files; a map goes with the last reader of a message's bytes."""
+        self.files.budget.drop()
+        self._known_keys = None
         if self._own_bounds:
             self._own_bounds = False
             self._bounds.close()
@@ -422,7 +423,7 @@ class StoreView:
         key = (topic, queue_id)
         queue = self._queues.get(key)
         if queue is None:
-            row = self._files.queue(topic, queue_id)
+            row = self.files.queue(topic, queue_id)
             if row is None:
                 return None
             queue = QueueReader(QueueKey(topic, queue_id), row, self._bounds, self._scan)
@@ -432,7 +433,7 @@ class StoreView:
     def _bounds_of(self, queue: QueueReader, bounds: Bounds) -> tuple[QueueBounds, int]:
         """Bounds of a queue, and the first offset of the log."""
         generation = self._note_generation(bounds)
-        files = self._files.log.offsets()
+        files = self.files.log.offsets()
         log_min = files[0] if files else 0
         return queue.bounds(log_min, generation), log_min
 
@@ -442,7 +443,7 @@ class StoreView:
         if generation != self._generation:
             with self._lock:
                 if generation != self._generation:
-                    self._files.relist()
+                    self.files.relist()
                     if self._known_keys is not None:
                         self._known_keys.index.relist()
                     self._generation = generation

@@ -7,7 +7,6 @@ from rmqctl.rows.copies import StoreDiffRow
 from storage.configs.consumer_offsets import OffsetTable
 from storage.configs.store_settings import read_store_settings
 from storage.configs.subscription_groups import subscription_groups_file
-from storage.files.read_files import StoreFiles
 from storage.format.crc import bulk_crc32
 from storage.format.sys_flag import MessageSysFlag
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
@@ -157,7 +156,7 @@ class _Contents:
     """Check sums of what producers sent: nothing of where and when it is stored."""
 
     def __init__(self, view: StoreView) -> None:
-        self._log = StoreFiles(view.root, view.config).log
+        self._log = view.files.apart().log
         self._crc32 = bulk_crc32()
 
     def sum(self, place: int, size: int) -> int | None:

@@ -92,7 +92,6 @@ class Sent(NamedTuple):
 
 def stored_by(view: "StoreView", task: Task) -> dict[Place, Sent]:
     """What a run has stored, by its dead letter, as the log itself says."""
-    from storage.files.read_files import StoreFiles
     from storage.reading.log_search import find_in_log
 
     topic = dlq_topic(task.group)
@@ -103,7 +102,7 @@ def stored_by(view: "StoreView", task: Task) -> dict[Place, Sent]:
             by_id[dead.offset_msg_id] = known
     found: dict[Place, Sent] = {}
     start = max(task.log_offset, view.log_min_offset())
-    log = StoreFiles(view.root, view.config).log
+    log = view.files.apart().log
     for at in find_in_log(log, start, view.log_max_offset(), task.run.encode()):
         message = view.look_message_by_offset(at)
         if message is None or message.get_property(REDRIVE_RUN) != task.run:

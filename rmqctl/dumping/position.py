@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rmqctl.dumping.log import record_at, record_rows
 from rmqctl.errors import NotFound
 from rmqctl.rows.dumps import HexDump, RecordDump
-from storage.files.read_files import StoreFiles
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -19,7 +18,7 @@ def piece_at(view: "StoreView", position: int) -> RecordDump:
     NotFound outside of the log, and inside a piece: the sentence says where that begins.
     """
     low, high = view.log_min_offset(), view.log_max_offset()
-    log = StoreFiles(view.root, view.config).log
+    log = view.files.apart().log
     first = position - position % log.file_size
     file = log.at(first)
     outside = f"no record begins at {position}: the log of {view.root} goes from {low} to {high}"
@@ -48,7 +47,7 @@ def bytes_at(view: "StoreView", piece: RecordDump) -> Iterator[HexDump]:
     """The bytes of a piece, field by field; positions are those of the log."""
     from rmqctl.dumping.hexed import HexDumper
 
-    log = StoreFiles(view.root, view.config).log
+    log = view.files.apart().log
     first = piece.position - piece.position % log.file_size
     file = log.at(first)
     assert file is not None  # the piece was found in it

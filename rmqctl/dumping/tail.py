@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from rmqctl.errors import NotFound
 from rmqctl.rows.tailed import TailRow
 from rmqctl.text.times import parse_time
-from storage.files.read_files import StoreFiles
 from storage.format.layout import BLANK_SIZE
 from storage.format.record import RecordError, decode_record
 from storage.reading.log_walk import LogWalk, StretchKind
@@ -32,7 +31,7 @@ class LogTail:
 
     def __init__(self, view: "StoreView", position: int, say: "Callable[[str], None]") -> None:
         self._view = view
-        self._log = StoreFiles(view.root, view.config).log
+        self._log = view.files.apart().log
         self.position = position
         """Commit log offset behind what was given out."""
         self._say = say
@@ -155,7 +154,7 @@ def _record_holding(view: "StoreView", position: int) -> int:
         raise NotFound(f"the log of {view.root} goes from {low} to {high}; {position} is outside")
     if position == high:
         return position
-    log = StoreFiles(view.root, view.config).log
+    log = view.files.apart().log
     most = view.config.max_message_size + _MAX_HEADROOM
     found = RecordFinder(log, high, view.unit, most).containing(position)
     if found is not None:

@@ -14,7 +14,6 @@ from rmqctl.errors import CliError, UsageProblem
 from rmqctl.output.stdout import Out
 from rmqctl.output.view import Format, View
 from rmqctl.rows.messages import MessageRow, message_row
-from storage.files.read_files import StoreFiles
 
 if TYPE_CHECKING:
     from storage.model import MessageExt
@@ -79,7 +78,7 @@ class RawWriter:
 
     def __init__(self, out: BytesOut, view: "StoreView") -> None:
         self._out = out
-        self._log = StoreFiles(view.root, view.config).log
+        self._log = view.files.apart().log
 
     def write(self, message: "MessageExt") -> None:
         """Add a record."""

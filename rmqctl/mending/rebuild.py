@@ -181,7 +181,7 @@ class Queues:
         queues = rebuild_queues(view, made, wanted, progress=progress, fs=fs)
         with unclean(view.root, fs):
             done = list(put_queues_in_place(view, made, queues, quarantine, fs=fs))
-        files = StoreFiles(view.root, view.config)
+        files = view.files.apart()
         return [queue_row(queue)._replace(applied=_is_done(files, queue)) for queue in done]
 
 

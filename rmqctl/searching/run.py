@@ -11,7 +11,6 @@ from rmqctl.searching.packed import PackedRecords
 from rmqctl.searching.pieces import Piece, PieceSearch, cut
 from rmqctl.searching.query import Query
 from rmqctl.searching.workers import in_order
-from storage.files.read_files import StoreFiles
 from storage.format.record import CheckKind, check_record, read_head
 from storage.reading.record_finder import RecordFinder
 
@@ -91,7 +90,7 @@ class SearchRun:
         ranges: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         self._query = query
-        self._log = StoreFiles(view.root, view.config).log
+        self._log = view.files.apart().log
         self._view = view
         self._max_record = view.config.max_message_size + _RECORD_EXTRA
         self._end = view.log_max_offset()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from storage.files.read_files import StoreFiles
 from storage.format.crc import CRC_MASK, bulk_crc32
 from storage.format.head_matrix import HEAD_TYPES
 from storage.format.layout import HEAD_SIZES, MESSAGE_MAGIC_V1
@@ -78,7 +77,7 @@ class RangeReader:
     def __init__(self, view: StoreView, ranges: Sequence[QueueRange]) -> None:
         self._view = view
         self._ranges = ranges
-        self._log = StoreFiles(view.root, view.config).log
+        self._log = view.files.apart().log
         self._log_min, self._log_end = view.log_min_offset(), view.log_max_offset()
         self._units_per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
         fields = [topic_field(wanted.topic) for wanted in ranges]

@@ -89,8 +89,8 @@ class MappedFile:
         """Have the pages of [start, end) in memory, where all is zero, before they are stored to;
         those below ``ready_to`` are.
 
-        A store to a page that was never written waits for the file system to make that one page,
-        about 4 us; writing zeros over the zeros makes larger pages at a fraction of the price.
+        A store to a page that was never written waits for the file system to make that one page;
+        writing zeros over the zeros makes larger pages, at a fraction of the price for each byte.
         """
         start = max(start, self.ready_to)
         while start < end:

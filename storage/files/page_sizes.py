@@ -2,9 +2,9 @@
 
 The kernel makes one page of what is written at once, up to 2 MiB, and a large one costs less than
 as many small ones. But it needs a free block of that size. A virtual machine that gives free memory
-back to its host has to ask for each of them, and whoever puts waits for that, ten or a hundred
-times as long; small blocks the kernel has at hand. So small pages come first, and as soon as a
-large one costs more than they did, all are small for a while.
+back to its host has to ask for each of them, and whoever puts waits for that, many times as long;
+small blocks the kernel has at hand. So small pages come first, and as soon as a large one costs
+more than they did, all are small for a while.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_name
 
@@ -46,7 +47,8 @@ class MapBudget:
     def __init__(self, max_maps: int = MAX_MAPS) -> None:
         self._max_maps = max_maps
         self._opened: deque[tuple[dict[int, ReadMap], int]] = deque()
-        self.lock = threading.Lock()  # guards _opened and the opening of maps
+        self._apart: WeakSet[MapBudget] = WeakSet()  # of rows that are done when these are
+        self.lock = threading.Lock()  # guards both, and the opening of maps
 
     def opened(self, maps: dict[int, ReadMap], key: int) -> None:
         """Note a new map of a row; needs ``lock``."""
@@ -54,6 +56,22 @@ class MapBudget:
         if len(self._opened) > self._max_maps:
             old_maps, old_key = self._opened.popleft()
             old_maps.pop(old_key, None)
+
+    def covers(self, apart: MapBudget) -> None:
+        """Have :meth:`drop` let go of the maps of another budget, too, if that is alive then."""
+        with self.lock:
+            self._apart.add(apart)
+
+    def drop(self) -> None:
+        """Let go of all maps of all rows, for a reader that is done. Each is closed as soon as
+        nobody reads from it."""
+        with self.lock:
+            while self._opened:
+                maps, key = self._opened.popleft()
+                maps.pop(key, None)
+            apart = list(self._apart)
+        for budget in apart:
+            budget.drop()
 
 
 class FileRow:
@@ -161,21 +179,29 @@ class StoreFiles:
     """The log and the queues of one store as rows of files with one budget of maps."""
 
     def __init__(self, root: Path, config: StoreConfig, max_maps: int = MAX_MAPS) -> None:
-        self._budget = MapBudget(max_maps)
+        self.budget = MapBudget(max_maps)
+        self._config = config
         self._queue_root = str(root / CONSUMEQUEUE)
         self._queue_file_size = config.mapped_file_size_consume_queue
         self._queues: dict[tuple[str, int], FileRow] = {}
         self.root = root
-        self.log = FileRow(self._budget, str(root / COMMITLOG), config.mapped_file_size_commit_log)
+        self.log = FileRow(self.budget, str(root / COMMITLOG), config.mapped_file_size_commit_log)
 
     def queue(self, topic: str, queue_id: int) -> FileRow | None:
         """The files of a queue, whether there are any or not; None if no queue can be called so."""
         found = self._queues.get((topic, queue_id))
         if found is None and queue_id >= 0 and is_folder_name(topic):
             path = f"{self._queue_root}/{topic}/{queue_id}"
-            found = FileRow(self._budget, path, self._queue_file_size)
+            found = FileRow(self.budget, path, self._queue_file_size)
             found = self._queues.setdefault((topic, queue_id), found)
         return found
+
+    def apart(self) -> StoreFiles:
+        """The same files with maps of their own, for a long walk that is not to push out those of
+        readers. They are let go of with these, at the latest."""
+        files = StoreFiles(self.root, self._config)
+        self.budget.covers(files.budget)
+        return files
 
     def queue_folders(self) -> list[tuple[str, int]]:
         """All (topic, queue id) that have a folder; folders of other names are left out."""

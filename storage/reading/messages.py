@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK_SIZE
 from storage.results import GetMessageResult, GetMessageStatus
 
+from .queue_ext import ConsumeQueueExt
+
 if TYPE_CHECKING:
     from storage.config import StoreConfig
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import StoreFiles
     from storage.model import MessageExt
 
     from .message_filter import MessageFilter
-    from .queue_ext import ConsumeQueueExt
     from .queue_reader import QueueBounds, QueueReader
     from .record_reader import RecordReader
 
@@ -28,12 +29,10 @@ _new: Final = tuple.__new__
 class MessageReader:
     """Reads messages of any queue of one store."""
 
-    def __init__(
-        self, log: FileRow, records: RecordReader, ext: ConsumeQueueExt, config: StoreConfig
-    ) -> None:
-        self._log = log
+    def __init__(self, files: StoreFiles, records: RecordReader, config: StoreConfig) -> None:
+        self._log = files.log
         self._records = records
-        self._ext = ext
+        self._ext = ConsumeQueueExt(files)
         self._max_bytes = config.max_transfer_bytes_in_memory
         self._max_count = config.max_transfer_count_in_memory
         self._scan_bytes = config.max_filter_message_size

@@ -6,24 +6,24 @@ units; it resolves those of a broker, so that tag filters work on its stores.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.files.read_files import FileRow, MapBudget, is_folder_name
+from storage.files.read_files import FileRow, is_folder_name
 from storage.format.cqext import decode_ext_unit, ext_offset
 from storage.format.errors import FormatError
 from storage.format.names import CONSUMEQUEUE_EXT
 
 if TYPE_CHECKING:
+    from storage.files.read_files import StoreFiles
     from storage.format.cqext import ExtUnit
 
 
 class ConsumeQueueExt:
     """All ext files of a store. Thread-safe."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root / CONSUMEQUEUE_EXT
-        self._budget = MapBudget(16)
+    def __init__(self, files: StoreFiles) -> None:
+        self._root = files.root / CONSUMEQUEUE_EXT
+        self._budget = files.budget
         self._rows: dict[tuple[str, int], FileRow | None] = {}
 
     def tags_code(self, topic: str, queue_id: int, address: int) -> int | None:

@@ -157,7 +157,8 @@ class ScanBounds:
             return 0
 
     def close(self) -> None:
-        """Nothing to do: maps go with the last reader."""
+        """Let go of the files."""
+        self._files.budget.drop()
 
     # -- the first look -----------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage.columns.names import QueueNames
 from storage.files.fs import FileSystem
-from storage.files.read_files import StoreFiles
 
 from .index_build import IndexBuild
 from .index_files import ComparedIndex, WrittenIndex
@@ -119,7 +118,7 @@ def _rebuild(
         if deleted.whole is None:
             break
     names = QueueNames()
-    log = StoreFiles(view.root, view.config).log
+    log = view.files.apart().log
     for block, _ in LogRuns(log, view.log_max_offset(), names, progress):
         build.take(keys_of(block))
     build.finish()

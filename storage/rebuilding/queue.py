@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from storage.columns.names import QueueNames
 from storage.configs.deleted_topics import read_deleted_topics
 from storage.files.fs import FileSystem
-from storage.files.read_files import FileRow, StoreFiles
+from storage.files.read_files import FileRow
 from storage.format.delay import parse_delay_levels
 from storage.format.names import CONSUMEQUEUE, CONSUMEQUEUE_EXT, file_name
 from storage.format.unit import CQ_STORE_UNIT_SIZE
@@ -137,12 +137,11 @@ class _Rebuild:
         self._topics = None if topics is None else frozenset(topics)
         self._out = out
         self._fs = fs or FileSystem()
-        # maps of its own, so that a long walk does not push out those of readers
-        self._files = StoreFiles(view.root, view.config)
+        self._files = view.files.apart()
         self._log_min = view.log_min_offset()
         self._ext = None
         if (view.root / CONSUMEQUEUE_EXT).is_dir():
-            self._ext = ConsumeQueueExt(view.root)
+            self._ext = ConsumeQueueExt(self._files)
         self._builds: dict[QueueKey, tuple[QueueBuild, _Tee, FileRow]] = {}
         self.beside_writers = False
 

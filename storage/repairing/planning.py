@@ -14,7 +14,6 @@ from zlib import crc32
 
 from storage.configs.config_file import encoded
 from storage.configs.consumer_offsets import CONSUMER_OFFSET_FILE
-from storage.files.read_files import StoreFiles
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.names import (
     ABORT,
@@ -72,7 +71,7 @@ class _Planning:
         self._report = report
         self._now_ms = now_ms
         self._parts = parts
-        self._files = StoreFiles(view.root, view.config)
+        self._files = view.files.apart()
         self._findings = [f for f in report.findings if f.severity is not Severity.INFO]
         self._queues: dict[tuple[str, int], str] = {}
 

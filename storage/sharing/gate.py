@@ -37,7 +37,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -193,23 +193,6 @@ class Gate:
             try:
                 self.take(timeout_ms)
                 yield
-            finally:
-                try:
-                    self.give_back()
-                except BaseException:
-                    self.give_back()
-                    raise
-
-    def while_held(self, work: Callable[[], int]) -> int:
-        """What :meth:`held` does for a block, for a function, at half the price; gives its result.
-
-        Raises what it and held() raise.
-        """
-        self.wait_turn()
-        with self.turns:
-            try:
-                self.take()
-                return work()
             finally:
                 try:
                     self.give_back()

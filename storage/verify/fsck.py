@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from storage.columns.names import TopicNames
 from storage.configs.deleted_topics import read_deleted_topics
-from storage.files.read_files import StoreFiles
 from storage.format.names import ABORT
 from storage.reading.queue_ext import ConsumeQueueExt
 from storage.reading.queue_tail import written_units
@@ -117,8 +116,7 @@ class _Run:
         self._told = Told()
         self._of_files: list[Finding] = []  # about lengths and names of files
         self._holes: list[tuple[str, int, int]] = []
-        # maps of its own, so that a long check does not push out those of readers
-        self._files = StoreFiles(view.root, view.config)
+        self._files = view.files.apart()
 
     def check(
         self,
@@ -259,7 +257,7 @@ class _Run:
         progress: Callable[[int, int], None] | None,
     ) -> None:
         """Read the log with what is held against it, alone or with others, and tell of it."""
-        ext, deleted = ConsumeQueueExt(self._view.root), read_deleted_topics(self._view.root)
+        ext, deleted = ConsumeQueueExt(self._files), read_deleted_topics(self._view.root)
         with_queues = Part.QUEUE in self._parts
         if Part.INDEX in self._parts and self._view.config.message_index_enable:
             self._index = IndexCheck(

@@ -11,7 +11,6 @@ from storage.configs.config_file import ConfigFile, ConfigSource
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.errors import CorruptFileError, StoreVersionError
-from storage.files.read_files import StoreFiles
 from storage.format.names import CONFIG, CONSUMEQUEUE
 from storage.model import LMQ_PREFIX, SCHEDULE_TOPIC
 
@@ -47,7 +46,7 @@ def check_configs(view: StoreView, emit: Emit, checked: Checked) -> None:
         return  # reported above
     if not topics:
         return
-    queues = StoreFiles(view.root, view.config).queue_folders()
+    queues = view.files.apart().queue_folders()
     folders = {topic for topic, _ in queues if not topic.startswith(LMQ_PREFIX)}
     for topic in sorted(folders - set(topics)):
         emit(

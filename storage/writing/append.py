@@ -29,7 +29,7 @@ from storage.results import PutMessageResult, PutMessageStatus
 from storage.sharing.page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
 
 from .append_batch import BatchAppender
-from .append_one import OneAppender
+from .append_one import LARGEST_STORED, OneAppender
 from .consumequeue import ConsumeQueueTable
 from .index import IndexWriter
 from .light_queues import LightPut, record_for_light_queues
@@ -47,8 +47,6 @@ Queue = tuple[str, int]
 
 LOG_WINDOW: Final = 16 << 20
 """Bytes of blocks reserved ahead in a commit log file."""
-_COPY_LIMIT: Final = 16 << 10
-"""Batches up to this size are stored through the map, larger ones through the descriptor."""
 
 
 class Appender:
@@ -65,7 +63,7 @@ class Appender:
         self._file_size = config.mapped_file_size_commit_log
         # See StoresByDescriptor: each store is followed by a sync.
         synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        self._copy_limit = 0 if synced else _COPY_LIMIT
+        self._copy_limit = 0 if synced else LARGEST_STORED
         self.log = MappedFileQueue(
             fs,
             root / COMMITLOG,

@@ -15,7 +15,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from enum import Enum, auto
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import InvalidMessageError, StoreBrokenError
@@ -171,7 +170,8 @@ class JointPuts:
             with self._lock:
                 group += self._left[: _MOST_TOGETHER - 1]
                 del self._left[: _MOST_TOGETHER - 1]
-            end = self._gate.while_held(partial(self._append_all, group))
+            with self._gate.held():
+                end = self._append_all(group)
             self._acknowledge(group, self._sync(end))
         finally:
             self._hand_on(group)

@@ -159,7 +159,7 @@ def test_single_records_are_read_alike(
         for message, (*_, version) in zip(made.messages, messages, strict=True):
             offset = message.commitlog_offset
             position = offset % 4096
-            file = view._files.log.at(offset - position)
+            file = view.files.log.at(offset - position)
             assert file is not None
             for limit in (4096, position + message.size, position + cut):
                 found = compiled.read_at(file.view, position, limit, offset, UNUSUAL)

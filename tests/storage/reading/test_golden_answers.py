@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,19 @@ class Used:
 _used = Used()
 
 
+_open = ExitStack()
+
+
 @cache
 def view(name: str) -> StoreView:
-    return StoreView.open(golden.store(name))
+    return _open.enter_context(StoreView.open(golden.store(name)))
+
+
+@pytest.fixture(autouse=True)
+def views_are_closed() -> Iterator[None]:
+    yield
+    view.cache_clear()
+    _open.close()
 
 
 @pytest.fixture(params=golden.names())
