@@ -34,13 +34,13 @@ _PROMPT = re.compile(r"(?:\[y/N\]|to go on:) ")
 _END = re.compile(r"\x1e(\d+)\x1e")
 
 _VOLATILE = (
+    (re.compile(r"\b\d+\.\d+\.\d+\.\d+(?:@\d+(?:#\d+)?|:\d+)"), "CLIENT"),
     (re.compile(r"\b(?:[0-9A-F]{32}|[0-9A-F]{40}|[0-9A-F]{56})\b"), "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d:\d\d)?"), "TIME"),
     (re.compile(r"\b1[5-9]\d{11}\b"), "TIME"),
     (re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:ms|s|m|h|d)(?:\d+[smh])?(?![\w-])"), "DURATION"),
     (re.compile(r"(?<![\w.-])\d[\d.,]*[KMG]?(?: \w+)?/s(?!\w)"), "RATE"),
     (re.compile(r"\b(pid|process|processes) \d+"), r"\1 PID"),
-    (re.compile(r"\b\d+\.\d+\.\d+\.\d+(?:@\d+(?:#\d+)?|:\d+)"), "CLIENT"),
     (re.compile(r"[ \t]+"), " "),
 )
 
