@@ -1,10 +1,11 @@
 """How large the pages are that files are got ready with.
 
 The kernel makes one page of what is written at once, up to 2 MiB, and a large one costs less than
-as many small ones. But it needs a free block of that size. A virtual machine that gives free memory
-back to its host has to ask for each of them, and whoever puts waits for that, many times as long;
-small blocks the kernel has at hand. So small pages come first, and as soon as a large one costs
-more than they did, all are small for a while.
+as many small ones: to make, and for those who store to it. But it needs a free block of that size.
+A virtual machine that gives free memory back to its host has to ask for each of them, and whoever
+puts waits for that, many times as long; small blocks the kernel has at hand. So small pages come
+first, and when a large one was too dear, all are small for a while: for a moment if it was the only
+one, for longer each time it comes again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from typing import Final
 
 LARGE: Final = 2 << 20
 SMALL: Final = 32 << 10
-_PAUSE_S: Final = 10.0
+_TOO_DEAR: Final = 2
+"""Times what as many small ones took: they cost about as much once more when they are stored to."""
+_FORGETS: Final = 1 - 1 / 256
+_SHORTEST_S: Final = 0.02
+_LONGEST_S: Final = 10.0
 
 
 class PageSizes:
@@ -24,6 +29,7 @@ class PageSizes:
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._small_until = float("-inf")
+        self._pause_s = _SHORTEST_S
         self._small_s: float | None = None  # what as many bytes in small pages take
 
     @property
@@ -35,9 +41,17 @@ class PageSizes:
         """Take notice of what a page of ``LARGE`` or ``SMALL`` bytes took, in seconds of processor
         time: waiting for a turn of the processor tells nothing of memory."""
         if size == SMALL:
-            self._small_s = took_s * (LARGE // SMALL)
-        elif self._small_s is not None and took_s > self._small_s:
-            self._small_until = self._seconds() + _PAUSE_S
+            all_s = took_s * (LARGE // SMALL)
+            known = self._small_s
+            # One that was interrupted is no measure: down at once, and up little by little.
+            self._small_s = all_s if known is None else min(all_s, known + (all_s - known) / 64)
+        elif self._small_s is not None:
+            self._small_s *= _FORGETS  # they may have become cheaper, and are tried again
+            if took_s > _TOO_DEAR * self._small_s:
+                self._small_until = self._seconds() + self._pause_s
+                self._pause_s = min(2 * self._pause_s, _LONGEST_S)
+            else:
+                self._pause_s = max(self._pause_s / 2, _SHORTEST_S)
 
 
 PAGE_SIZES: Final = PageSizes()

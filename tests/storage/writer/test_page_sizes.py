@@ -53,19 +53,66 @@ def test_pages_are_large_and_lie_where_large_ones_may(file: MappedFile, writes: 
     assert writes.sizes[5:] == [10], "what is ready is not written again"
 
 
-def test_one_that_costs_more_than_small_ones_makes_all_small_for_a_while(
+def test_one_that_is_too_dear_makes_all_small_for_a_moment(
     file: MappedFile, writes: Writes
 ) -> None:
     file.get_ready(0, LARGE)
     assert writes.sizes == [SMALL, LARGE - SMALL]
-    writes.seconds[LARGE] = 7e-4
+    writes.seconds[LARGE] = 1.3e-3  # small ones: 0.64 ms
     del writes.sizes[:]
     file.get_ready(0, 2 * LARGE + 2 * SMALL + 100)
     assert writes.sizes == [LARGE, SMALL, SMALL, 100]
-    writes.now += 10
+    writes.now += 0.06
     del writes.sizes[:]
     file.get_ready(0, 4 * LARGE)
     assert writes.sizes == [LARGE - 2 * SMALL - 100, LARGE], "it is tried again"
+
+
+def pauses(sizes: PageSizes, now: list[float], took_s: float, times: int) -> list[float]:
+    """How long pages are small after each large one that took so long."""
+    found = []
+    for _ in range(times):
+        start = now[0]
+        sizes.note(LARGE, took_s)
+        while not sizes.are_large:
+            now[0] += 0.001
+        found.append(round(now[0] - start, 2))
+    return found
+
+
+def test_it_is_tried_more_seldom_each_time_and_a_good_one_makes_that_up() -> None:
+    now = [0.0]
+    sizes = PageSizes(lambda: now[0])
+    sizes.note(SMALL, 1e-5)
+    assert pauses(sizes, now, 5e-3, 11) == [
+        *(0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.0, 10.0)
+    ]
+    assert pauses(sizes, now, 2e-4, 3) == [0.0, 0.0, 0.0]
+    assert pauses(sizes, now, 5e-3, 2) == [1.25, 2.5]
+
+
+def test_one_small_page_that_was_interrupted_is_no_measure() -> None:
+    now = [0.0]
+    sizes = PageSizes(lambda: now[0])
+    for took_s in (1e-5, 1e-3):
+        sizes.note(SMALL, took_s)
+    assert pauses(sizes, now, 5e-3, 1) == [0.02]
+    for _ in range(300):  # all of them
+        sizes.note(SMALL, 1e-3)
+    assert pauses(sizes, now, 5e-3, 1) == [0.0]
+
+
+def test_small_ones_are_tried_again_and_may_have_become_cheaper() -> None:
+    now = [0.0]
+    sizes = PageSizes(lambda: now[0])
+    sizes.note(SMALL, 6e-5)
+    tried = 0
+    while sizes.are_large:
+        sizes.note(LARGE, 5e-3)
+        tried += 1
+    assert 100 < tried < 130
+    sizes.note(SMALL, 1e-5)
+    assert pauses(sizes, now, 5e-3, 2) == [0.04, 0.08]
 
 
 def test_large_ones_may_take_long_where_small_ones_do(file: MappedFile, writes: Writes) -> None:
