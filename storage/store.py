@@ -100,7 +100,6 @@ class MessageStore(ForkAware):
         page = self._page = self._session.page
         gate = self._gate = self._session.gate
         self._appender = self._session.appender
-        synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._waiter = Waiter(page, root)
         self._ringer = Ringer(page, root)
         self._flusher = Flusher(fs, root, config, page, gate)
@@ -113,6 +112,7 @@ class MessageStore(ForkAware):
             sync_all=self._sync_all,
             pending_keys=page.pending_keys,
             put_keys=self._put_keys,
+            make_file_ahead=self._appender.make_file_ahead,
             on_error=self._break,
         )
         self.services.add(self._session.undo_rivals, interval_ms=1_000, first_ms=1_000)
@@ -124,7 +124,7 @@ class MessageStore(ForkAware):
         self._append_one = self._appender.one.quick
         self._full_index = self._appender.index.full
         self._anybody = self._ringer.anybody
-        self._joint = self._join() if synced else None
+        self._joint = self._join() if config.flush_disk_type is FlushDiskType.SYNC_FLUSH else None
         self._exclusive = exclusive
         self._turns = gate.turns
         self._put_alone = self._appender.one.put_alone(

@@ -28,6 +28,19 @@ class FileSystem:
             flags |= os.O_CREAT
         return os.open(path, flags | os.O_CLOEXEC, 0o644)
 
+    def open_nameless(self, folder: Path) -> int:
+        """Make a file without a name on the file system of ``folder``; it is gone when it is
+        closed, unless :meth:`give_name` was called. Not every file system can do so."""
+        return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o644)
+
+    def give_name(self, fd: int, path: Path) -> None:
+        """Give a file without a name its name in one step; raises FileExistsError."""
+        opened = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.link(str(fd), path, src_dir_fd=opened, follow_symlinks=True)
+        finally:
+            os.close(opened)
+
     def close(self, fd: int) -> None:
         """Close a descriptor."""
         os.close(fd)

@@ -18,6 +18,7 @@ from .mapped_file import MappedFile
 if TYPE_CHECKING:
     from storage.sharing.second_names import SecondNames
 
+    from .file_ahead import FileAhead
     from .fs import FileSystem
 
 
@@ -26,10 +27,11 @@ class MappedFileQueue:
 
     ``max_open`` files stay mapped, the one used longest ago is closed first. Callers hold the
     store's lock; returned files must not be kept beyond it. With ``second_names`` new files are
-    kept against deletion by others.
+    kept against deletion by others; with ``ahead`` they are made before they are needed.
     """
 
     __slots__ = (
+        "_ahead",
         "_fs",
         "_max_open",
         "_second_names",
@@ -50,6 +52,7 @@ class MappedFileQueue:
         staging: Path | None = None,
         max_open: int = 64,
         second_names: SecondNames | None = None,
+        ahead: FileAhead | None = None,
     ) -> None:
         self._fs = fs
         self.directory = directory
@@ -57,6 +60,7 @@ class MappedFileQueue:
         self.writable = writable
         self._staging = staging
         self._second_names = second_names
+        self._ahead = ahead
         self._max_open = max_open
         self.opened: OrderedDict[int, MappedFile] = OrderedDict()
         """The files that are mapped now, by their first offset."""
@@ -109,8 +113,9 @@ class MappedFileQueue:
         It gets blocks for its first ``first_window`` bytes and for the content. It is built under
         another name and renamed into place, because a Java broker refuses to load a folder with a
         file of another length. Its name and length are on the device on return, and with
-        ``sync_content`` the content. Raises CorruptFileError if there is a file of that name: one
-        that is too short to be the store's.
+        ``sync_content`` the content. Without, it may be one that was made ahead: then its length
+        is there, and its name is with the next sync of the folder. Raises CorruptFileError if
+        there is a file of that name: one that is too short to be the store's.
         """
         if self._staging is None:
             raise RuntimeError("a queue of files opened for reading creates nothing")
@@ -122,7 +127,37 @@ class MappedFileQueue:
                 f"its length is not that of the store's files, {self.file_size}",
             )
         self._fs.make_dirs(self.directory)
-        temporary = self._staging / f"new-{file_name(file_from_offset)}"
+        if sync_content or not self._name_the_one_ahead(path, position, content):
+            self._build(path, first_window, position, content, sync_content=sync_content)
+        created = self.at(file_from_offset)
+        assert created is not None
+        created.expect_nothing_to_read()
+        return created
+
+    def _name_the_one_ahead(self, path: Path, position: int, content: bytes | bytearray) -> bool:
+        fd = None if self._ahead is None or path.exists() else self._ahead.take()
+        if fd is None:
+            return False
+        try:
+            if content:
+                self._fs.reserve(fd, position, len(content))
+                self._fs.write(fd, content, position)
+            self._fs.give_name(fd, path)
+        finally:
+            self._fs.close(fd)
+        return True
+
+    def _build(
+        self,
+        path: Path,
+        first_window: int,
+        position: int,
+        content: bytes | bytearray,
+        *,
+        sync_content: bool,
+    ) -> None:
+        assert self._staging is not None  # looked at by create
+        temporary = self._staging / f"new-{path.name}"
         fd = self._fs.open(temporary, writable=True, create=True)
         try:
             self._fs.set_length(fd, 0)
@@ -141,10 +176,6 @@ class MappedFileQueue:
             self._second_names.keep(temporary, path)
         self._fs.rename(temporary, path)
         self._fs.sync_dir(self.directory)
-        created = self.at(file_from_offset)
-        assert created is not None
-        created.expect_nothing_to_read()
-        return created
 
     def forget(self, file_from_offset: int) -> None:
         """Close the file's map if it is open (before or after the file is deleted)."""

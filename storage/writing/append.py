@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.config import FlushDiskType
 from storage.errors import StoreBrokenError
+from storage.files.file_ahead import FileAhead
 from storage.files.mapped_file_queue import MappedFileQueue
 from storage.format.delay import parse_delay_levels
 from storage.format.encode import prepare
@@ -47,6 +48,8 @@ Queue = tuple[str, int]
 
 LOG_WINDOW: Final = 16 << 20
 """Bytes of blocks reserved ahead in a commit log file."""
+_LEAST_AHEAD: Final = 4 * LOG_WINDOW
+"""Bytes from which on log files are made ahead."""
 
 
 class Appender:
@@ -64,6 +67,7 @@ class Appender:
         # See StoresByDescriptor: each store is followed by a sync.
         synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._copy_limit = 0 if synced else LARGEST_STORED
+        self._ahead = FileAhead(fs, root / OURS, self._file_size, LOG_WINDOW)
         self.log = MappedFileQueue(
             fs,
             root / COMMITLOG,
@@ -71,6 +75,7 @@ class Appender:
             writable=True,
             staging=root / OURS,
             max_open=4,
+            ahead=self._ahead,
         )
         self.queues = ConsumeQueueTable(fs, root, config)
         self.index = IndexWriter(fs, root, config, page)
@@ -342,8 +347,15 @@ class Appender:
         else:
             self.keys.put()
 
+    def make_file_ahead(self) -> None:
+        """Have the log's next file made before it is needed, by a thread that may wait for the
+        device; without the gate. Small files are full before the thread comes by."""
+        if self._file_size >= _LEAST_AHEAD and self.one.in_run:
+            self._ahead.make()
+
     def close(self) -> None:
         """Close all maps."""
+        self._ahead.close()
         self.log.close()
         self.queues.close()
         self.index.close()

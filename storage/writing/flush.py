@@ -268,6 +268,7 @@ class FlushService:
         sync_all: Callable[[], None],
         pending_keys: Callable[[], int],
         put_keys: Callable[[], None],
+        make_file_ahead: Callable[[], None],
         on_error: Callable[[], None],
     ) -> None:
         """``sync_all`` and ``put_keys`` need the gate; ``pending_keys`` changes when keys are put,
@@ -280,6 +281,7 @@ class FlushService:
         self._sync_all = sync_all
         self._pending_keys = pending_keys
         self._put_keys = put_keys
+        self._make_file_ahead = make_file_ahead
         self._pending_before = 0
         self._on_error = on_error
         self._stop = threading.Event()
@@ -312,6 +314,7 @@ class FlushService:
         Index keys that have been pending for a whole round are put.
         """
         self._services.tick()
+        self._make_file_ahead()
         self._flusher.sync_log()
         pending = self._pending_keys()
         if pending and pending == self._pending_before:
@@ -324,6 +327,8 @@ class FlushService:
             self._last_thorough = time.monotonic()
 
     def _run(self) -> None:
+        if not self._stop.wait(self._interval / 4):  # who puts at full speed soon needs it
+            self._make_file_ahead()
         while not self._stop.wait(self._interval):
             try:
                 self.tick()

@@ -83,6 +83,8 @@ class DurableFileSystem(FileSystem):
         path = Path(name_of(fd))
         self._at_sync(f"before sync {path.name}")
         super().sync(fd)
+        if not os.fstat(fd).st_nlink:  # it may get a name yet
+            path = Path(f"/proc/self/fd/{fd}")
         if path.exists():
             node = self._node(path)
             node.content = node.recent()

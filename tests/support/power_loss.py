@@ -30,7 +30,7 @@ from tests.support.samples import (
     sync_flush,
 )
 from tests.support.watched_fs import Instant, WatchedFileSystem
-from tests.support.workloads import SINGLES, run_puts
+from tests.support.workloads import SINGLES, make_file_ahead, run_puts
 
 CONFIG = sync_flush(TINY.with_(mapped_file_size_commit_log=8 << 10))
 PUTS = [
@@ -148,6 +148,7 @@ def cut_at_any_instant(folder: str, shard: int, shards: int, seed: int) -> dict[
     clock = Ticking()
     store = open_store(root, config, fs=fs, clock=clock)
     for number, put in enumerate(PUTS):
+        make_file_ahead(store, number)
         _note(acknowledged, put, store.put(prepared(put.samples), whole=put.whole))
         if number % 4 == 2:
             store.flush()

@@ -96,6 +96,14 @@ class WatchedFileSystem(FileSystem):
             self.at("create", path)
         return super().open(path, writable=writable, create=create)
 
+    def open_nameless(self, folder: Path) -> int:
+        self.at("create", folder / "nameless")
+        return super().open_nameless(folder)
+
+    def give_name(self, fd: int, path: Path) -> None:
+        self.at("link", path)
+        super().give_name(fd, path)
+
     def set_length(self, fd: int, length: int) -> None:
         self.at("set_length", name_of(fd), length)
         super().set_length(fd, length)

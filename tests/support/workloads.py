@@ -6,6 +6,7 @@ from pathlib import Path
 
 from storage.config import StoreConfig
 from storage.files.fs import FileSystem
+from storage.store import MessageStore
 from tests.support.crash import Acknowledge, Put
 from tests.support.samples import (
     SMALL,
@@ -61,6 +62,15 @@ ROOMY = SMALL.with_(
 )
 
 
+def make_file_ahead(store: MessageStore, number: int) -> None:
+    """Have the next log file made before most puts, so that files are made in both ways.
+
+    A store's own thread does so for larger files than these.
+    """
+    if number % 3:
+        store._appender._ahead.make()
+
+
 def run_puts(
     root: Path,
     fs: FileSystem,
@@ -77,6 +87,7 @@ def run_puts(
         if number == reopen_before:
             store.close()
             store = open_store(root, config, fs=fs, clock=clock)
+        make_file_ahead(store, number)
         alone = put.samples[0]
         if number % 2 and len(put.samples) == 1 and not alone.light:
             acknowledge(number, store.put_message(alone.inner()))
