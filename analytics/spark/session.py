@@ -41,7 +41,6 @@ _CONF: Final = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    "spark.python.unix.domain.socket.enabled": "true",
 }
 _LOOPBACK: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -52,6 +51,9 @@ _IN_ONE_PROCESS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
 }
+_SOCKETS: Final = "spark.python.unix.domain.socket"
+_LONGEST_FOLDER: Final = 60
+"""Bytes of a folder's path that leave room for the name of a socket in it (108 in all)."""
 _ON_A_CLUSTER: Final = {
     "spark.locality.wait": "0s",
     "spark.executor.memory": "512m",  # little is done in its JVM
@@ -158,6 +160,12 @@ class SparkSession:
         loopback = "//127.0.0.1:" in master or "//localhost:" in master
         return {**(_LOOPBACK if loopback else {}), **_ON_A_CLUSTER}
 
+    def _sockets(self, work: Path) -> dict[str, str]:
+        """Have Spark talk to Python through sockets that go with the folder: it leaves them."""
+        if not self.is_local or len(os.fsencode(work)) > _LONGEST_FOLDER:
+            return {f"{_SOCKETS}.enabled": "false"}
+        return {f"{_SOCKETS}.enabled": "true", f"{_SOCKETS}.dir": str(work)}
+
     def _start(self, work: Path) -> None:
         _check_reachable(self.master)
         try:
@@ -169,7 +177,12 @@ class SparkSession:
         log = work / LOG
         (work / "log4j2.properties").write_text(_LOG4J.format(log=log), "utf-8")
         conf = SparkConf(loadDefaults=False)
-        settings = {"spark.master": self.master, "spark.local.dir": str(work), **self._conf}
+        settings = {
+            "spark.master": self.master,
+            "spark.local.dir": str(work),
+            **self._sockets(work),
+            **self._conf,
+        }
         for name, value in settings.items():
             conf.set(name, value)
         jvm = [*_JVM, *self._more_jvm, f"-Dlog4j2.configurationFile=file:{work}/log4j2.properties"]

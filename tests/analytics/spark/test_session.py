@@ -51,6 +51,7 @@ def test_a_session_is_quiet_and_leaves_its_cache_only(java: str, tmp_path: Path)
     more = {} if java == "found" else {"PATH": str(programs)}
     home = tmp_path / "home"
     home.mkdir()
+    sockets = set(Path("/tmp").glob(".*.sock"))
     done = run(home, **more)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
@@ -62,6 +63,16 @@ def test_a_session_is_quiet_and_leaves_its_cache_only(java: str, tmp_path: Path)
         assert not Path(line.split()[2]).exists()
     assert [path.name for path in home.iterdir()] == [".cache"]
     assert not _java_processes(str(home))
+    assert set(Path("/tmp").glob(".*.sock")) <= sockets
+
+
+@pytest.mark.slow
+def test_a_folder_of_temporary_files_may_have_a_long_name(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    done = run(tmp_path, TMPDIR=str(folder))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.slow
