@@ -85,16 +85,17 @@ class MappedFile:
         """Have blocks for exactly these bytes (for the parts of an index file)."""
         self._fs.reserve(self.fd, start, end - start)
 
-    def get_ready(self, start: int, end: int) -> None:
+    def get_ready(self, start: int, end: int, *, syncs_each: bool = False) -> None:
         """Have the pages of [start, end) in memory, where all is zero, before they are stored to;
-        those below ``ready_to`` are.
+        those below ``ready_to`` are. Where each store is synced pages are small, since a sync looks
+        through all of a page that it writes a part of.
 
         A store to a page that was never written waits for the file system to make that one page;
         writing zeros over the zeros makes larger pages, at a fraction of the price for each byte.
         """
         start = max(start, self.ready_to)
         while start < end:
-            size = LARGE if PAGE_SIZES.are_large else SMALL
+            size = LARGE if PAGE_SIZES.are_large and not syncs_each else SMALL
             stop = min(end, start - start % size + size)
             began = thread_time()
             self._fs.write(self.fd, _ZEROS[: stop - start], start)

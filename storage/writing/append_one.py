@@ -333,10 +333,11 @@ class OneAppender:
         limit, largest = reserved, LARGEST_STORED
         if self.in_run:
             ahead = _AHEAD
-            if PAGE_SIZES.are_large:
+            if PAGE_SIZES.are_large and not self._syncs_each:
                 ahead, largest = LARGE, _LARGEST_STORED_TO_LARGE
             if end - start <= largest and end - first > file.ready_to:
-                file.get_ready(start - first, min(reserved, (end - first) // ahead * ahead + ahead))
+                stop = min(reserved, (end - first) // ahead * ahead + ahead)
+                file.get_ready(start - first, stop, syncs_each=self._syncs_each)
             limit = min(reserved, file.ready_to)
         self._limit = limit
         if self.compiled is not None and type(file.map) is mmap:

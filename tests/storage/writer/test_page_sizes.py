@@ -12,6 +12,10 @@ from storage.files import mapped_file
 from storage.files.fs import FileSystem
 from storage.files.mapped_file import MappedFile
 from storage.files.page_sizes import LARGE, SMALL, PageSizes
+from storage.writing import append_one
+from tests.support.samples import TINY, Sample, new_store, open_store, sync_flush
+
+ROOMY = TINY.with_(mapped_file_size_commit_log=4 * LARGE)
 
 
 class Writes(FileSystem):
@@ -51,6 +55,29 @@ def test_pages_are_large_and_lie_where_large_ones_may(file: MappedFile, writes: 
     assert writes.sizes == [SMALL - 1000, SMALL, LARGE - 2 * SMALL, LARGE, LARGE]
     file.get_ready(1000, 3 * LARGE + 10)
     assert writes.sizes[5:] == [10], "what is ready is not written again"
+
+
+def test_pages_are_small_where_each_store_is_synced(file: MappedFile, writes: Writes) -> None:
+    file.get_ready(0, LARGE)
+    del writes.sizes[:]
+    file.get_ready(LARGE, 2 * LARGE, syncs_each=True)
+    assert writes.sizes == [SMALL] * (LARGE // SMALL)
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_so_they_are_in_a_store_of_that_kind(
+    synced: bool, tmp_path: Path, writes: Writes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = sync_flush(ROOMY) if synced else ROOMY
+    sizes = PageSizes(lambda: writes.now)
+    sizes.note(SMALL, writes.seconds[SMALL])
+    for module in (append_one, mapped_file):
+        monkeypatch.setattr(module, "PAGE_SIZES", sizes)
+    with open_store(new_store(tmp_path / "store", config), config, fs=writes) as store:
+        store._appender.one.begin_run()
+        for number in range(10):
+            store.put_message(Sample(f"id-{number}", "T").inner())
+    assert (max(writes.sizes) > SMALL) is not synced
 
 
 def test_one_that_is_too_dear_makes_all_small_for_a_moment(
