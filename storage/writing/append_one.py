@@ -59,9 +59,7 @@ _AHEAD: Final = 256 << 10
 """Bytes of the log file that are got ready at a time for a run of records, of small pages."""
 LARGEST_STORED: Final = 16 << 10
 """Bytes up to which a batch is stored to the map. Larger ones go through the descriptor, where
-pages cost less than small ones that were got ready."""
-_LARGEST_STORED_TO_LARGE: Final = 512 << 10
-"""The same where large pages are got ready, which cost less still."""
+pages cost less than small ones that were got ready; not where those are large."""
 _MOST_CODES: Final = 4096
 # Names of this module are found faster than attributes of a class.
 _FROM: Final = Word.FROM
@@ -334,7 +332,7 @@ class OneAppender:
         if self.in_run:
             ahead = _AHEAD
             if PAGE_SIZES.are_large and not self._syncs_each:
-                ahead, largest = LARGE, _LARGEST_STORED_TO_LARGE
+                ahead, largest = LARGE, self._log_size
             if end - start <= largest and end - first > file.ready_to:
                 stop = min(reserved, (end - first) // ahead * ahead + ahead)
                 file.get_ready(start - first, stop, syncs_each=self._syncs_each)
