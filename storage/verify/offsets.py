@@ -46,7 +46,7 @@ def check_configs(view: StoreView, emit: Emit, checked: Checked) -> None:
         return  # reported above
     if not topics:
         return
-    queues = view.files.apart().queue_folders()
+    queues = view.files.queue_folders()
     folders = {topic for topic, _ in queues if not topic.startswith(LMQ_PREFIX)}
     for topic in sorted(folders - set(topics)):
         emit(

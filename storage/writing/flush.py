@@ -309,7 +309,7 @@ class FlushService:
             self._thread.join()
 
     def tick(self) -> None:
-        """One round: sync the log, every minute everything, then the timed services.
+        """One round: the timed services, a log file ahead, a sync of the log, each minute of all.
 
         Index keys that have been pending for a whole round are put.
         """
