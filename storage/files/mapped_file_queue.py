@@ -7,6 +7,7 @@ so the file of an offset is found by arithmetic. Files are opened when they are 
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,10 +143,12 @@ class MappedFileQueue:
             if content:
                 self._fs.reserve(fd, position, len(content))
                 self._fs.write(fd, content, position)
-            self._fs.give_name(fd, path)
+            with suppress(OSError):  # no /proc, say: the file is built then
+                self._fs.give_name(fd, path)
+                return True
         finally:
             self._fs.close(fd)
-        return True
+        return False
 
     def _build(
         self,

@@ -113,9 +113,17 @@ class NoNameless(FileSystem):
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), str(folder))
 
 
-def test_a_file_system_that_can_not_do_so_rolls_as_ever(tmp_path: Path) -> None:
+class NoProc(FileSystem):
+    def give_name(self, fd: int, path: Path) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/proc/self/fd")
+
+
+@pytest.mark.parametrize("lacking", [NoNameless, NoProc])
+def test_a_system_that_can_not_do_so_rolls_as_ever(
+    lacking: type[FileSystem], tmp_path: Path
+) -> None:
     root = new_store(tmp_path / "store", TINY)
-    with open_store(root, TINY, fs=NoNameless()) as store:
+    with open_store(root, TINY, fs=lacking()) as store:
         put_until_it_rolls(store, ahead=True)
     assert len(log_of(root)) > 1
 
