@@ -127,9 +127,13 @@ def _peak(operation: Callable[[], object]) -> int:
 
 
 @contextmanager
-def _store(root: Path, *, exclusive: bool) -> Iterator[MessageStore]:
+def _store(
+    root: Path, *, exclusive: bool, clock: Callable[[], int] = now_ms
+) -> Iterator[MessageStore]:
     MessageStore.create(root, CONFIG)
-    with MessageStore.open(root, CONFIG, fs=_CountingFiles(), exclusive=exclusive) as store:
+    with MessageStore.open(
+        root, CONFIG, clock=clock, fs=_CountingFiles(), exclusive=exclusive
+    ) as store:
         yield store
 
 
@@ -172,8 +176,10 @@ def _column(root: Path, size: int) -> Counts:
 
 
 def _reading(root: Path, read: Callable[[MessageStore], object]) -> Counts:
-    with _store(root, exclusive=False) as store:
+    now = now_ms()  # the batches are 10 ms apart on any machine: the steps of a search by time
+    with _store(root, exclusive=False, clock=lambda: now) as store:
         for _ in range(20):
+            now += 10
             store.put(prepare(messages(200, _BODY)))
         store.flush()
         return counts_of(lambda: read(store), 200)
