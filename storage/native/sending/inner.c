@@ -130,7 +130,8 @@ static PyObject *inner_of(PyObject *message, PyObject *given_id, const struct sh
     if (properties == NULL)
         return NULL;
     PyObject *keys = keys_of(*id, found.keys);
-    PyObject *inner = keys == NULL ? NULL : ((allocfunc)PyType_GetSlot(inner_type, Py_tp_alloc))(inner_type, INNER_FIELDS);
+    allocfunc new_inner = (allocfunc)PyType_GetSlot(inner_type, Py_tp_alloc);
+    PyObject *inner = keys == NULL ? NULL : new_inner(inner_type, INNER_FIELDS);
     if (inner == NULL) {
         Py_DECREF(properties);
         Py_XDECREF(keys);

@@ -1,6 +1,6 @@
 /* Putting one record: what MessageStore.put_message of storage/store.py does while this process holds
- * on to the gate; and what put_batch has in common with it. Nobody else is let in meanwhile, and nothing of Python's runs, so that neither the
- * gate's turn is taken nor a signal comes between.
+ * on to the gate; and what put_batch has in common with it. Nobody else is let in meanwhile, and
+ * nothing of Python's runs, so that neither the gate's turn is taken nor a signal comes between.
  */
 #include "appending.h"
 #include <sys/stat.h>
