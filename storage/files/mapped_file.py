@@ -95,7 +95,9 @@ class MappedFile:
         """
         start = max(start, self.ready_to)
         while start < end:
-            size = LARGE if PAGE_SIZES.are_large and not syncs_each else SMALL
+            size = SMALL
+            if end - start >= LARGE - start % LARGE and PAGE_SIZES.are_large and not syncs_each:
+                size = LARGE
             stop = min(end, start - start % size + size)
             began = thread_time()
             self._fs.write(self.fd, _ZEROS[: stop - start], start)

@@ -5,7 +5,8 @@ as many small ones: to make, and for those who store to it. But it needs a free 
 A virtual machine that gives free memory back to its host has to ask for each of them, and whoever
 puts waits for that, many times as long; small blocks the kernel has at hand. So small pages come
 first, and when a large one was too dear, all are small for a while: for a moment if it was the only
-one, for longer each time it comes again.
+one, for longer each time it comes again. What small ones take is known at any time, as queues and
+the index are always got ready in small pieces.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ LARGE: Final = 2 << 20
 SMALL: Final = 32 << 10
 _TOO_DEAR: Final = 2
 """Times what as many small ones took: they cost about as much once more when they are stored to."""
-_FORGETS: Final = 1 - 1 / 256
 _SHORTEST_S: Final = 0.02
 _LONGEST_S: Final = 10.0
 
@@ -45,13 +45,11 @@ class PageSizes:
             known = self._small_s
             # One that was interrupted is no measure: down at once, and up little by little.
             self._small_s = all_s if known is None else min(all_s, known + (all_s - known) / 64)
-        elif self._small_s is not None:
-            self._small_s *= _FORGETS  # they may have become cheaper, and are tried again
-            if took_s > _TOO_DEAR * self._small_s:
-                self._small_until = self._seconds() + self._pause_s
-                self._pause_s = min(2 * self._pause_s, _LONGEST_S)
-            else:
-                self._pause_s = max(self._pause_s / 2, _SHORTEST_S)
+        elif self._small_s is not None and took_s > _TOO_DEAR * self._small_s:
+            self._small_until = self._seconds() + self._pause_s
+            self._pause_s = min(2 * self._pause_s, _LONGEST_S)
+        else:
+            self._pause_s = max(self._pause_s / 2, _SHORTEST_S)
 
 
 PAGE_SIZES: Final = PageSizes()

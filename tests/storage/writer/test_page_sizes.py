@@ -129,17 +129,26 @@ def test_one_small_page_that_was_interrupted_is_no_measure() -> None:
     assert pauses(sizes, now, 5e-3, 1) == [0.0]
 
 
-def test_small_ones_are_tried_again_and_may_have_become_cheaper() -> None:
-    now = [0.0]
-    sizes = PageSizes(lambda: now[0])
-    sizes.note(SMALL, 6e-5)
-    tried = 0
-    while sizes.are_large:
-        sizes.note(LARGE, 5e-3)
-        tried += 1
-    assert 100 < tried < 130
-    sizes.note(SMALL, 1e-5)
-    assert pauses(sizes, now, 5e-3, 2) == [0.04, 0.08]
+def test_they_stay_large_however_many_there_are() -> None:
+    sizes = PageSizes(lambda: 0.0)
+    sizes.note(SMALL, 6e-6)  # 0.38 ms for as many bytes as a large one
+    for _ in range(10_000):
+        sizes.note(LARGE, 2e-4)
+        assert sizes.are_large
+
+
+def test_what_is_too_little_for_a_large_one_tells_what_small_ones_take(
+    file: MappedFile, writes: Writes
+) -> None:
+    file.get_ready(0, LARGE)
+    del writes.sizes[:]
+    file.get_ready(LARGE, LARGE + 4 * SMALL)
+    assert writes.sizes == [SMALL] * 4
+    writes.seconds[SMALL] = 1e-6
+    file.get_ready(LARGE + 4 * SMALL, LARGE + 5 * SMALL)
+    del writes.sizes[:]
+    file.get_ready(2 * LARGE, 4 * LARGE)
+    assert writes.sizes == [LARGE, *[SMALL] * (LARGE // SMALL)], "small ones became cheaper"
 
 
 def test_large_ones_may_take_long_where_small_ones_do(file: MappedFile, writes: Writes) -> None:
