@@ -12,7 +12,7 @@ from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING, Final
 
-from .page_sizes import LARGE, PAGE_SIZES, SMALL
+from .page_sizes import LARGE, LITTLE, PAGE_SIZES, SMALL
 
 if TYPE_CHECKING:
     from .fs import FileSystem
@@ -95,9 +95,8 @@ class MappedFile:
         """
         start = max(start, self.ready_to)
         while start < end:
-            size = SMALL
-            if end - start >= LARGE - start % LARGE and PAGE_SIZES.are_large and not syncs_each:
-                size = LARGE
+            are_large = end - start > LITTLE and PAGE_SIZES.are_large and not syncs_each
+            size = LARGE if are_large else SMALL
             stop = min(end, start - start % size + size)
             began = thread_time()
             self._fs.write(self.fd, _ZEROS[: stop - start], start)

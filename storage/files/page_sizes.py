@@ -17,6 +17,8 @@ from typing import Final
 
 LARGE: Final = 2 << 20
 SMALL: Final = 32 << 10
+LITTLE: Final = 8 * SMALL
+"""Up to so many bytes are got ready in small pages at any time."""
 _TOO_DEAR: Final = 2
 """Times what as many small ones took: they cost about as much once more when they are stored to."""
 _SHORTEST_S: Final = 0.02

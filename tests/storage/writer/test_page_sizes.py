@@ -80,6 +80,16 @@ def test_so_they_are_in_a_store_of_that_kind(
     assert (max(writes.sizes) > SMALL) is not synced
 
 
+def test_what_a_record_across_a_window_leaves_of_a_large_one_is_written_at_once(
+    file: MappedFile, writes: Writes
+) -> None:
+    file.get_ready(0, LARGE)
+    del writes.sizes[:]
+    file.get_ready(LARGE + 100, 2 * LARGE)
+    file.get_ready(2 * LARGE, 3 * LARGE - 100)
+    assert writes.sizes == [LARGE - 100, LARGE - 100]
+
+
 def test_one_that_is_too_dear_makes_all_small_for_a_moment(
     file: MappedFile, writes: Writes
 ) -> None:
