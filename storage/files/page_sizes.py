@@ -5,8 +5,8 @@ as many small ones: to make, and for those who store to it. But it needs a free 
 A virtual machine that gives free memory back to its host has to ask for each of them, and whoever
 puts waits for that, many times as long; small blocks the kernel has at hand. So small pages come
 first, and when a large one was too dear, all are small for a while: for a moment if it was the only
-one, for longer each time it comes again. What small ones take is known at any time, as queues and
-the index are always got ready in small pieces.
+one, for longer each time it comes again. What small ones take is known at any time, as queues are
+always got ready in them.
 """
 
 from __future__ import annotations

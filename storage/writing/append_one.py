@@ -16,7 +16,7 @@ from zlib import crc32
 
 from storage import native
 from storage.config import FlushDiskType
-from storage.files.page_sizes import LARGE, PAGE_SIZES
+from storage.files.page_sizes import LARGE, LITTLE, PAGE_SIZES
 from storage.format.crc import CRC_MASK, bulk_crc32
 from storage.format.encode import topic_field
 from storage.format.java_hash import tags_code
@@ -55,8 +55,6 @@ _V6_BITS: Final = 0x30
 _TRANSACTION: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 _TWO_IPV4: Final = 16
 """Bytes of two hosts if none is an IPv6 one."""
-_AHEAD: Final = 256 << 10
-"""Bytes of the log file that are got ready at a time for a run of records, of small pages."""
 LARGEST_STORED: Final = 16 << 10
 """Bytes up to which a batch is stored to the map. Larger ones go through the descriptor, where
 pages cost less than small ones that were got ready; not where those are large."""
@@ -330,7 +328,7 @@ class OneAppender:
             return False
         limit, largest = reserved, LARGEST_STORED
         if self.in_run:
-            ahead = _AHEAD
+            ahead = LITTLE
             if PAGE_SIZES.are_large and not self._syncs_each:
                 ahead, largest = LARGE, self._log_size
             if end - start <= largest and end - first > file.ready_to:
