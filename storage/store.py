@@ -73,7 +73,6 @@ class MessageStore(ForkAware):
         "_turns",
         "_view",
         "_waiter",
-        "_words",
         "config",
         "root",
         "services",
@@ -120,7 +119,6 @@ class MessageStore(ForkAware):
             self.services.add(self.clean, interval_ms=10_000, first_ms=60_000)
         at_fork(self)
         # For put_message, where every look-up counts:
-        self._words = page.words
         self._append_one = self._appender.one.quick
         self._full_index = self._appender.index.full
         self._anybody = self._ringer.anybody
@@ -212,7 +210,7 @@ class MessageStore(ForkAware):
                 raise
             if self._full_index:
                 self._note_full_index()
-            end = self._words[_LOG_END]
+            end = self._page.words[_LOG_END]
         if result.status is not PutMessageStatus.PUT_OK:
             return result
         result = self._see_to_sync(result, end)
@@ -233,7 +231,7 @@ class MessageStore(ForkAware):
             found = self._put_alone(message)
             if found is not None:
                 return found
-        words = self._words
+        words = self._page.words
         gate = self._gate
         if self._turns.locked():
             gate.wait_turn()

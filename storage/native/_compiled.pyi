@@ -189,6 +189,8 @@ class Appending:
     """The compiled forms of OneAppender.append and BatchAppender.append, and what they know."""
 
     def use_words(self, words: memoryview, /) -> None: ...
+    def end(self) -> None:
+        """Let go of the page, of all maps and of what guard() was given: nothing is put."""
     def use_log(
         self,
         mapped: Any,

@@ -285,11 +285,16 @@ class SharedPage:
         self.words[word] = value
 
     def close(self) -> None:
-        """Unmap and close; what other processes see does not change."""
+        """Unmap and close; what other processes see does not change.
+
+        What this one sees stays as it was left: a thread whose put comes back just now still asks
+        whom to wake.
+        """
         if self._names_fd >= 0:
             self._fs.close(self._names_fd)
         self._fs.close(self.fd)
-        del self.words, self.map  # the mapping goes with its last view
+        left: Any = bytearray(self.map[:])
+        self.map, self.words = left, memoryview(left).cast("q")  # the mapping goes with its views
 
     def slot_word(self, slot: int) -> int:
         """Number of the slot's first word, which is mapped then."""

@@ -84,7 +84,10 @@ def fsck(
         told: list[Finding] = []
         tell = on_finding if on_finding is None or has_page else told.append
         run = _Run(view, parts, wanted, max_findings, tell)
-        run.check(start, check_crc, jobs, progress, fast=fast)
+        try:
+            run.check(start, check_crc, jobs, progress, fast=fast)
+        finally:
+            run.let_go()
         if has_page or not run.report.findings or not (view.has_page or view.joins_writers()):
             break
     if on_finding is not None:
@@ -183,6 +186,11 @@ class _Run:
         if self._if_quiet and bounds.log_end() == whole_end and not any(find_holders(view.root)):
             for finding in self._if_quiet:
                 self.emit(finding)
+
+    def let_go(self) -> None:
+        """Have the files unmapped now, not when the garbage collector comes by: what has them
+        mapped tells its findings here, so both know each other."""
+        self._queues = self._index = None
 
     def emit(self, finding: Finding) -> None:
         """Count a finding, and keep it while there is room."""

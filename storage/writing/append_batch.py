@@ -48,7 +48,7 @@ class BatchAppender:
         """``make_room`` has blocks for so many bytes at the end of the log, or says False."""
         self._config = config
         self._make_room = make_room
-        self._words = page.words
+        self._page = page
         self._one = one
         self._index = index
         self._keys = keys
@@ -69,7 +69,8 @@ class BatchAppender:
             self._seen += len(records)
             if self._seen >= MOST_PENDING:
                 one.begin_run()
-        if self._words[_KEYS_FROM] != self._words[_LOG_END] or self._keys.has_own:
+        words = self._page.words
+        if words[_KEYS_FROM] != words[_LOG_END] or self._keys.has_own:
             self._keys.put()
         unknown = 0
         while True:
@@ -85,7 +86,7 @@ class BatchAppender:
         """Tell the compiled form what it does not know; False if that can not be."""
         one = self._one
         if unknown == _NO_ROOM:
-            start, size = self._words[_LOG_END], len(records.image)
+            start, size = self._page.words[_LOG_END], len(records.image)
             if one.have_room(start, start + size, now_ms):
                 return True
             return self._make_room(size) and one.have_room(start, start + size, now_ms)

@@ -375,3 +375,11 @@ class OneAppender:
                 topic, queue_id, tail.topic_field, word, tail.map, tail.first, tail.last
             )
         return True
+
+    def close(self) -> None:
+        """Let go of the page and of all maps; nothing is appended any more."""
+        self._limit = -1
+        self._words = self._map = self._file = None
+        self._topics.clear()
+        if self.compiled is not None:
+            self.compiled.end()

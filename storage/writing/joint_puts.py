@@ -86,7 +86,7 @@ class JointPuts:
         self._gate.may_hold_on = False  # others use it while we sync
         self._appender = session.appender
         self._append_one = session.appender.one.quick
-        self._words = session.page.words
+        self._page = session.page
         self._clock = clock
         self._recover_from = recover_from
         self._note_full_index = note_full_index
@@ -162,7 +162,9 @@ class JointPuts:
             case _State.APPENDED:
                 result = own.answer()
                 late = PutMessageStatus.FLUSH_DISK_TIMEOUT
-                return _with_status(result, self._sync(self._words[_LOG_END]) if in_time else late)
+                return _with_status(
+                    result, self._sync(self._page.words[_LOG_END]) if in_time else late
+                )
 
     def _lead(self, own: _Put) -> PutMessageResult:
         group = [own]
@@ -183,11 +185,11 @@ class JointPuts:
             self._append(put)
         if self._appender.index.full:
             self._note_full_index()
-        end: int = self._words[_LOG_END]
+        end: int = self._page.words[_LOG_END]
         return end
 
     def _append(self, put: _Put) -> None:
-        words, appender = self._words, self._appender
+        words, appender = self._page.words, self._appender
         put.state = _State.APPENDING
         try:
             if words[_FAILED] or words[_STAGE]:

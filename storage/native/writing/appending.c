@@ -81,6 +81,25 @@ static PyObject *appending(PyObject *module, PyObject *args)
     return (PyObject *)a;
 }
 
+PyDoc_STRVAR(end_doc, "end()\n\n"
+                      "Let go of the page, of all maps and of what guard() was given: nothing is"
+                      " put.");
+static PyObject *end(PyObject *self, PyObject *nothing)
+{
+    Appending *a = (Appending *)self;
+    PyObject **const held[] = {&a->log_map, &a->index.map, &a->gate,
+                               &a->locked,  &a->clock,     &a->afterwards};
+    (void)nothing;
+    a->limit = a->now = a->log_fd = -1;
+    PyDict_Clear(a->topics);
+    for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
+        Py_CLEAR(*held[i]);
+    if (a->has_words)
+        PyBuffer_Release(&a->words);
+    a->has_words = 0;
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(use_words_doc, "use_words(words)\n\nThe page's words, which are mapped writable.");
 static PyObject *use_words(PyObject *self, PyObject *words)
 {
@@ -167,6 +186,7 @@ static PyObject *learn(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
+    {"end", end, METH_NOARGS, end_doc},
     {"use_words", use_words, METH_O, use_words_doc},
     {"use_log", use_log, METH_VARARGS, use_log_doc},
     {"use_index", use_index, METH_VARARGS, use_index_doc},

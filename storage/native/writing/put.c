@@ -38,6 +38,8 @@ static int is_true(PyObject *found, int otherwise)
 
 int gate_is_ours(Appending *a)
 {
+    if (a->gate == NULL || !a->has_words) /* the store may have been closed meanwhile */
+        return 0;
     if (is_true(PyObject_CallNoArgs(a->locked), 1)
         || !is_true(PyObject_GetAttr(a->gate, holding_name), 0))
         return 0;
@@ -54,13 +56,19 @@ int gate_is_ours(Appending *a)
 int is_anybody_waiting(Appending *a)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!a->has_words)
+        return 0;
     return memchr((char *)a->words.buf + WAITER_FLAGS, 1, MAX_WAITERS) != NULL
            || (!a->exclusive && a->heard != ((volatile int64_t *)a->words.buf)[GATE_WANTED]);
 }
 
 int call_afterwards(Appending *a, PyObject *topic)
 {
-    PyObject *called = PyObject_CallFunctionObjArgs(a->afterwards, topic, NULL);
+    if (a->afterwards == NULL)
+        return 0;
+    PyObject *afterwards = owned(a->afterwards); /* which another thread's end() lets go of */
+    PyObject *called = PyObject_CallFunctionObjArgs(afterwards, topic, NULL);
+    Py_DECREF(afterwards);
     Py_XDECREF(called);
     return called == NULL ? -1 : 0;
 }
@@ -74,7 +82,8 @@ int time_of(Appending *a, int64_t *now)
         *now = (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
         return 0;
     }
-    PyObject *number = PyObject_CallNoArgs(a->clock);
+    PyObject *clock = owned(a->clock), *number = PyObject_CallNoArgs(clock);
+    Py_DECREF(clock);
     if (number == NULL)
         return -1;
     number_of(number, now);
@@ -101,7 +110,7 @@ PyObject *put(PyObject *self, PyObject *message)
     Appending *a = (Appending *)self;
     Shell shell;
     int64_t now;
-    if (a->gate == NULL || !a->has_words)
+    if (a->gate == NULL)
         Py_RETURN_NONE;
     if (time_of(a, &now) < 0)
         return NULL;
