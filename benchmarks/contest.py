@@ -1,7 +1,7 @@
 """Taking turns: the only honest way to compare on a machine that other work shares.
 
 Each round runs every contestant once, in an order that rotates; a ratio is taken within a round,
-and the median of the ratios is what counts. One round before them warms files, caches and code.
+and the median of the ratios is what counts. Rounds before them warm files, caches and code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Contestant = Callable[[], float]
 
 @dataclass
 class Times:
-    """Seconds of every round, by contestant; the warming round is left out."""
+    """Seconds of every round, by contestant; warming rounds are left out."""
 
     of: dict[str, list[float]] = field(default_factory=dict)
 
@@ -36,16 +36,17 @@ def take_turns(
     rounds: int,
     *,
     note: Callable[[str], None] = lambda _: None,
-    warm: bool = True,
+    warming: int = 1,
     prepare: Callable[[], None] = lambda: None,
 ) -> Times:
-    """Run all contestants ``rounds`` times and once before to warm up; ``prepare`` before each."""
+    """Run all contestants ``rounds`` times, and ``warming`` times before that; ``prepare`` before
+    each."""
     names = list(contestants)
     times = Times({name: [] for name in names})
     os.sync()  # nobody waits for what was written before
     gc.collect()
     gc.freeze()  # the messages made before are no garbage to look through, for anybody
-    for number in range(-1 if warm else 0, rounds):
+    for number in range(-warming, rounds):
         note(f"round {number + 1} of {rounds}" if number >= 0 else "warming up")
         first = number % len(names)
         for name in names[first:] + names[:first]:

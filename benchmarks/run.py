@@ -13,6 +13,9 @@ from pathlib import Path
 from .contest import Contestant, Times, take_turns
 from .memory_stock import memory_stock
 
+_WARMING_SHORT = 3
+"""Warming rounds of what is over in a second: the first ones fill memory that nobody had before."""
+
 
 class NotMeasurableError(Exception):
     """The measurement needs something that is not there; the text says what."""
@@ -57,10 +60,15 @@ class Run:
         ``memory``: bytes of the page cache that each contestant fills anew, which are made ready
         for it (see :mod:`benchmarks.memory_stock`).
         """
+        short = rounds == self.more_rounds and not self.quick
         with memory_stock(memory) as refill:
             try:
                 return take_turns(
-                    contestants, rounds or self.rounds, note=progress(title), prepare=refill
+                    contestants,
+                    rounds or self.rounds,
+                    note=progress(title),
+                    warming=_WARMING_SHORT if short else 1,
+                    prepare=refill,
                 )
             finally:
                 clear_progress()

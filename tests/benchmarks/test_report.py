@@ -38,6 +38,9 @@ def test_everybody_runs_once_a_round_and_first_in_turn() -> None:
     )
     assert order == ["b", "a", "a", "b", "b", "a"]  # the first two warm up
     assert times.of == {"a": [2.0, 2.0], "b": [1.0, 1.0]}
+    del order[:]
+    assert take_turns({"a": lambda: contestant("a", 1.0)}, 2, warming=3).of == {"a": [1.0, 1.0]}
+    assert len(order) == 5
     assert times.ratios("a", "b") == [2.0, 2.0]
 
 
