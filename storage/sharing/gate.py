@@ -347,6 +347,16 @@ class Gate:
         self._file.unlock(JAVA_BYTE)
 
     def close(self) -> None:
-        """Close the descriptor: all locks go, in one step."""
+        """Close the descriptor: all locks go, in one step.
+
+        Waits for the thread that has the turn, as long as for the gate: it may be about to unlock,
+        and the descriptor's number that of another file by then.
+        """
         self.shut()
-        self._file.close()
+        has_turn = False
+        try:
+            has_turn = self.turns.acquire(timeout=self._timeout_ms / 1000)
+        finally:
+            self._file.close()
+            if has_turn:
+                self.turns.release()

@@ -293,6 +293,29 @@ def test_a_gate_that_was_not_had_can_be_asked_for_again(root: Path, rival: LockF
     gate.close()
 
 
+def test_the_lock_file_is_closed_in_no_other_thread_s_turn(root: Path) -> None:
+    gate = Gate(root, root / "lock", timeout_ms=60_000)
+    in_turn: list[bool] = []
+
+    class Noted(LockFile):
+        def close(self) -> None:
+            in_turn.append(gate.turns.locked())
+            super().close()
+
+    gate._file.close()
+    gate._file = Noted(root / "lock")
+    gate.close()
+    assert in_turn == [True]
+    assert not gate.turns.locked()
+
+
+def test_a_thread_that_keeps_the_turn_keeps_nobody_from_closing(root: Path) -> None:
+    gate = Gate(root, root / "lock", timeout_ms=10)
+    with gate.turns:
+        gate.close()
+    assert gate._file.fd == -1
+
+
 def test_who_has_had_the_gate_long_while_others_asked_leaves_it_free(root: Path) -> None:
     with open_store(root, ROOMY) as store:
         with store.gate():
