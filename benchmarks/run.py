@@ -53,21 +53,22 @@ class Run:
         contestants: dict[str, Contestant],
         *,
         rounds: int | None = None,
+        short: bool = False,
         memory: int = 0,
     ) -> Times:
         """See :func:`benchmarks.contest.take_turns`; tells a terminal how far it is.
 
+        ``short``: a round is over in a second, so there are more of them, and more that warm up.
         ``memory``: bytes of the page cache that each contestant fills anew, which are made ready
         for it (see :mod:`benchmarks.memory_stock`).
         """
-        short = rounds == self.more_rounds and not self.quick
         with memory_stock(memory) as refill:
             try:
                 return take_turns(
                     contestants,
-                    rounds or self.rounds,
+                    self.more_rounds if short else rounds or self.rounds,
                     note=progress(title),
-                    warming=_WARMING_SHORT if short else 1,
+                    warming=_WARMING_SHORT if short and not self.quick else 1,
                     prepare=refill,
                 )
             finally:

@@ -93,7 +93,7 @@ def _batches(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
 
     memory = batches * _BATCH * (_BODY + BESIDES)
     times = run.take_turns(
-        "send of batches", {"ours": ours, "java": its}, rounds=run.more_rounds, memory=memory
+        "send of batches", {"ours": ours, "java": its}, short=True, memory=memory
     )
     messages = batches * _BATCH
     ours_us, its_us = (times.median(name) / messages * 1e6 for name in ("ours", "java"))

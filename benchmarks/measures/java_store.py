@@ -74,7 +74,7 @@ def _batches(run: Run, java: Bench, batch: int) -> Iterator[Row]:
     times = run.take_turns(
         f"batches of {batch} beside Java",
         {"ours": lambda: put_columns(run, batches), "java": its},
-        rounds=run.more_rounds,
+        short=True,
         memory=number * batch * (_BODY + BESIDES),
     )
     each = 1e6 / number / batch

@@ -26,18 +26,28 @@ static int visit_appending(PyObject *object, visitproc visit, void *arg)
         Py_VISIT(held[i]);
     return 0;
 }
-static int clear_appending(PyObject *object)
+/* Nothing is appended any more: of the store nothing is held. */
+static void let_go(Appending *a)
 {
-    Appending *a = (Appending *)object;
-    PyObject **const held[] = {
-        &a->result_type, &a->put_ok, &a->no_reason, &a->pending, &a->rows,  &a->topics,
-        &a->log_map,     &a->index.map, &a->gate,   &a->locked,  &a->clock, &a->afterwards};
-    a->limit = -1; /* nothing is appended any more */
+    PyObject **const held[] = {&a->log_map, &a->index.map, &a->gate,
+                               &a->locked,  &a->clock,     &a->afterwards};
+    a->limit = a->now = a->log_fd = -1;
+    if (a->topics != NULL)
+        PyDict_Clear(a->topics);
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
         Py_CLEAR(*held[i]);
     if (a->has_words)
         PyBuffer_Release(&a->words);
     a->has_words = 0;
+}
+static int clear_appending(PyObject *object)
+{
+    Appending *a = (Appending *)object;
+    PyObject **const held[] = {&a->result_type, &a->put_ok, &a->no_reason,
+                               &a->pending,     &a->rows,   &a->topics};
+    let_go(a);
+    for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
+        Py_CLEAR(*held[i]);
     return 0;
 }
 static void free_appending(PyObject *object)
@@ -86,17 +96,8 @@ PyDoc_STRVAR(end_doc, "end()\n\n"
                       " put.");
 static PyObject *end(PyObject *self, PyObject *nothing)
 {
-    Appending *a = (Appending *)self;
-    PyObject **const held[] = {&a->log_map, &a->index.map, &a->gate,
-                               &a->locked,  &a->clock,     &a->afterwards};
     (void)nothing;
-    a->limit = a->now = a->log_fd = -1;
-    PyDict_Clear(a->topics);
-    for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
-        Py_CLEAR(*held[i]);
-    if (a->has_words)
-        PyBuffer_Release(&a->words);
-    a->has_words = 0;
+    let_go((Appending *)self);
     Py_RETURN_NONE;
 }
 
