@@ -389,6 +389,8 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
             return
         self._closed = True
         with ExitStack() as stack:  # the other way round, each step whatever the others raise
+            stack.callback(self._topics.close)
+            stack.callback(self._groups.close)
             if self._read_only_view is not None:
                 stack.callback(self._read_only_view.close)
             if self._store is not None:

@@ -56,7 +56,7 @@ _RESERVED_GROUPS: Final = frozenset({"DEFAULT_PRODUCER", "DEFAULT_CONSUMER"})
 _ALLOWED: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _NAME_END: Final = "\x01"
 _VALUE_END: Final = "\x02"
-_SENT_TO: Final[set[str]] = set()
+SENT_TO: Final[set[str]] = set()
 """Topics that were found fine to send to; what is fine stays fine."""
 _MOST_SENT_TO: Final = 10_000
 _SHOWN: Final = 40
@@ -76,13 +76,13 @@ def check_group(group: str) -> None:
 
 def check_send_topic(topic: str) -> None:
     """Refuse what nobody may send to: illegal names, and topics that the broker itself fills."""
-    if topic in _SENT_TO:
+    if topic in SENT_TO:
         return
     check_topic(topic)
     if topic in NOT_ALLOWED_SEND_TOPICS:
         raise NoPermissionError(f"topic {topic} is filled by the broker; send to another topic")
-    if len(_SENT_TO) < _MOST_SENT_TO:
-        _SENT_TO.add(topic)
+    if len(SENT_TO) < _MOST_SENT_TO:
+        SENT_TO.add(topic)
 
 
 def check_changeable_topic(topic: str) -> None:

@@ -13,6 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from storage import native
+from storage.clock import now_ms
+
 logger = logging.getLogger("rmqctl.client")
 
 Action = Callable[[], object]
@@ -29,9 +32,8 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock."""
 
-    def now_ms(self) -> int:
-        """See Clock.now_ms."""
-        return time.time_ns() // 1_000_000
+    now_ms = staticmethod(now_ms if native.compiled is None else native.compiled.now_ms)
+    """See Clock.now_ms. Asked several times a message, so without a frame of Python's."""
 
 
 SYSTEM_CLOCK: Final = SystemClock()

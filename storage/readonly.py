@@ -178,8 +178,8 @@ class StoreView:
         one; where to go on and why it stopped is in the result. The CRC of each body is checked; a
         record that contradicts its unit is never handed out.
         """
-        bounds = self.bounds
-        queue = self._queue(topic, queue_id)
+        bounds = self.bounds if self._own_bounds else self._bounds
+        queue = self._queues.get((topic, queue_id)) or self._queue(topic, queue_id)
         if queue is None:
             return no_such_queue()
         queue_bounds, _ = self._bounds_of(queue, bounds)

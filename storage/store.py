@@ -126,7 +126,11 @@ class MessageStore(ForkAware):
         self._exclusive = exclusive
         self._turns = gate.turns
         self._put_alone = self._appender.one.put_alone(
-            gate, None if clock is now_ms else clock, self._after_put, exclusive=exclusive
+            gate,
+            None if clock is now_ms else clock,
+            self._give_up_gate,
+            self._ringer.ring_for,
+            exclusive=exclusive,
         )
         if exclusive:
             try:
@@ -262,16 +266,14 @@ class MessageStore(ForkAware):
         if not self._flush_service.started:
             result = self._see_to_sync(result, end)
         if self._anybody() and result.status is PutMessageStatus.PUT_OK:
-            self._ringer.ring({message.topic})
+            self._ringer.ring_for(message.topic)
         return result
 
-    def _after_put(self, topic: str) -> None:
-        """Give the gate back and ring, where somebody waits."""
+    def _give_up_gate(self) -> None:
+        """Give the gate back after a put, where somebody asks for it."""
         # Stored is stored: whoever has the turn for so long, or has closed the gate, gives it back.
         with suppress(GateTimeoutError, StoreClosedError), self._gate.held():
             pass
-        if self._anybody():
-            self._ringer.ring({topic})
 
     def _join(self) -> JointPuts:
         """Have threads put single messages together: each waits for the device."""
@@ -365,8 +367,8 @@ class MessageStore(ForkAware):
     @property
     def view(self) -> StoreView:
         """The store for reading; sees everything that was put by any process."""
-        self._check_open()
-        if self._view is None:
+        if self._view is None or self._closed:
+            self._check_open()
             from .readonly import StoreView
 
             self._view = StoreView(self.root, self.config, PageBounds(self._page))

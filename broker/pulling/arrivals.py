@@ -37,7 +37,8 @@ class Arrivals:
     def __init__(self, store: Growing, log_end: Callable[[], int]) -> None:
         self._store = store
         self._log_end = log_end
-        self._changed = threading.Condition()  # guards the four fields below
+        self._lock = threading.RLock()  # guards the four fields below
+        self._changed = threading.Condition(self._lock)
         self._waiting: list[frozenset[str] | None] = []
         self._sleeping = False
         self._slept_for: frozenset[str] | None = None
@@ -66,11 +67,11 @@ class Arrivals:
         """
         deadline = time.monotonic() + timeout_ms / 1000
         wanted = None if topics is None else frozenset(topics)
-        with self._changed:
+        with self._lock:
             self._waiting.append(wanted)
         try:
             while True:
-                with self._changed:
+                with self._lock:
                     end = self._log_end()
                     left = deadline - time.monotonic()
                     if end != known or left <= 0 or self._closed or (until and until()):
@@ -85,26 +86,26 @@ class Arrivals:
                 try:
                     end = self._store.wait(known, max(1, int(left * 1000)), self._slept_for)
                 finally:
-                    with self._changed:
+                    with self._lock:
                         self._sleeping = False
                         if len(self._waiting) > 1 or self._closed:
                             self._changed.notify_all()
                 if end != known:
                     return end
         finally:
-            with self._changed:
+            with self._lock:
                 self._waiting.remove(wanted)
 
     def wake(self) -> None:
         """Have everybody who waits look again."""
-        with self._changed:
+        with self._lock:
             if self._sleeping:
                 self._store.wake()
             self._changed.notify_all()
 
     def close(self) -> None:
         """Have everybody who waits come back; blocks until nobody sleeps on the store."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             while self._sleeping:
                 self._store.wake()

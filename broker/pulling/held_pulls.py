@@ -67,7 +67,7 @@ class HeldPulls:
         self,
         view: Callable[[], StoreView],
         arrivals: Arrivals,
-        read: Callable[[HeldPull], PullResult],
+        read: Callable[[PullRequest, MessageFilter | None], PullResult],
         *,
         notified: bool = True,
         monotonic_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
@@ -118,9 +118,11 @@ class HeldPulls:
         """Answer those for which a message may have come (notifyMessageArriving)."""
         view = self._view()
         end_of = view.bounds.next_offset
-        for queue, pulls in self._snapshot():
+        with self._lock:
+            held = list(self._held)
+        for queue in held:
             max_offset = end_of(*queue)
-            for pull in pulls:
+            for pull in tuple(self._held.get(queue, ())):
                 if max_offset > pull.looked_at and self._may_match(view, queue, pull, max_offset):
                     self._release(queue, pull)
 
@@ -184,7 +186,7 @@ class HeldPulls:
     def _answer(self, pull: HeldPull) -> None:
         result: PullResult | Exception
         try:
-            result = self._read(pull)
+            result = self._read(pull.request, pull.tags)
         except Exception as error:  # noqa: BLE001 - the client is told
             result = error
         try:

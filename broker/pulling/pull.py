@@ -82,7 +82,7 @@ class Puller:
         self.held = HeldPulls(
             view,
             arrivals,
-            lambda pull: self._answer(pull.request, pull.tags),
+            self._answer,
             notified=config.long_polling_enable,
         )
 
@@ -130,7 +130,9 @@ class Puller:
             max(1, request.max_msg_nums),
             tags=tags,
         )
-        status = pull_status(found.status, request.queue_offset)
+        status = _STATUS.get(found.status)
+        if status is None:
+            status = pull_status(found.status, request.queue_offset)
         if status is PullStatus.OFFSET_ILLEGAL:
             self._note_moved(request, found.next_begin_offset)
         return _new(

@@ -217,12 +217,18 @@ class Sender:
         born = options.born_timestamp
         host = options.born_host
         several_tags = topic.topic_filter_type == _MULTI_TAG
-        origin = Origin(
-            self._now() if born is None else born,
-            self._born_host if host is None else pack_host(host),
-            self._store_host,
-            options.sys_flag | MessageSysFlag.MULTI_TAGS_FLAG if several_tags else options.sys_flag,
-            options.reconsume_times,
+        flags = (
+            options.sys_flag | MessageSysFlag.MULTI_TAGS_FLAG if several_tags else options.sys_flag
+        )
+        origin = _new_tuple(
+            Origin,
+            (
+                self._now() if born is None else born,
+                self._born_host if host is None else pack_host(host),
+                self._store_host,
+                flags,
+                options.reconsume_times,
+            ),
         )
         if born is not None:
             self._known_origin = options, topic, origin

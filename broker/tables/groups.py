@@ -53,6 +53,10 @@ class GroupManager:
             now=now,
         )
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self._table.close()
+
     def all(self) -> dict[str, SubscriptionGroupConfig]:
         """Give all groups: the system's, and those of the file."""
         return self._table.all()

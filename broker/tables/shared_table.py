@@ -74,7 +74,7 @@ class SharedTable(Generic[T]):
         until_ns, table = self._looked
         now_ns = time.monotonic_ns()
         if now_ns > until_ns:
-            table = self._read().items
+            table = (self._file.unchanged() or self._read()).items
             self._looked = now_ns + _LOOK_NS, table
         return table.get(name) or self.get(name)
 
@@ -112,6 +112,10 @@ class SharedTable(Generic[T]):
             self._file.save(table)
         time.sleep(_LOOK_NS / 1e9)
         return True
+
+    def close(self) -> None:
+        """Let go of the file; settings can be read all the same."""
+        self._file.close()
 
     def _read(self) -> ConfigTable[T]:
         table: ConfigTable[T] = self._file.read(self._now())

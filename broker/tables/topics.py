@@ -70,6 +70,10 @@ class TopicManager:
             now=now,
         )
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self._table.close()
+
     def all(self) -> dict[str, TopicConfig]:
         """Give all topics: the system's, those of the file, and those that only queues tell of."""
         topics = self._table.all()

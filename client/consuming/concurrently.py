@@ -49,7 +49,7 @@ from .timer import ConsumeTimer, WatchedRequest
 from .worker_pool import WorkerPool
 
 if TYPE_CHECKING:
-    from client.hooks import ConsumeMessageContext
+    from client.hooks import ConsumeMessageContext, ConsumeMessageHook
 
     from .listener import AnyConcurrentListener
     from .process_queue import Messages, ProcessQueue
@@ -204,7 +204,7 @@ class ConsumeMessageConcurrentlyService:
         calls = QuickCalls(self._listen, queue, process_queue, pool, self._clock)
         if queue.topic == self._retry_topic:
             requests = map(self._as_first_sent, requests)
-        config, hooks = consumer.config, consumer.consume_hooks
+        hooks: Sequence[ConsumeMessageHook] = ()
         watch = special = False
         started, next_ms = 0, 0.0
         look = True  # time has passed: settings may have changed, and it is another millisecond

@@ -52,6 +52,7 @@ MAX_CLEANED_MESSAGES: Final = 16
 
 _QUEUE_OFFSET: Final = attrgetter("queue_offset")
 _STORED_BODY: Final = attrgetter("stored_body")
+_new: Final = tuple.__new__
 if native.compiled is not None:
     native.compiled.bind_pulled(MessageExt)
 
@@ -184,11 +185,12 @@ class ProcessQueue:
             return dispatch
 
     def _put(self, messages: Sequence[MessageExt]) -> None:
-        first, before = messages[0].queue_offset, self._last()
+        first = messages[0].queue_offset
+        before = self._last() if self._runs or self._tree else None
         run = run_of(messages, first - 1 if before is None else before)
         if run is not None:
             last, size = run
-            self._runs[first] = _Run(messages, last, size)
+            self._runs[first] = _new(_Run, (messages, last, size))
             self._msg_count += len(messages)
             self._msg_size += size
             self.queue_offset_max = last

@@ -119,7 +119,7 @@ class WorkerPool:
         if self._closed:
             return False
         self._jobs.append(job)
-        crowded = self._is_crowded()
+        crowded = self._is_crowded() if len(self._jobs) > 1 else job.size >= _CROWDED_MESSAGES
         left_lying = self._more_follows and not more_follows
         self._more_follows = more_follows
         stands_back = crowded and more_follows and self._quick
@@ -182,7 +182,7 @@ class WorkerPool:
             pass
 
     def _wake_one(self) -> None:
-        if self._wake(self._lingering) or self._wake(self._idle):
+        if (self._lingering and self._wake(self._lingering)) or self._wake(self._idle):
             return
         if len(self._threads) < self._core_pool_size:
             self._start_one()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker.errors import BrokerError, MessageIllegalError
 from broker.port.sending import SendOptions, SendResult
 from broker.sending.compression import compress_body
-from broker.validation import check_message, check_messages, check_send_topic
+from broker.validation import SENT_TO, check_message, check_messages, check_send_topic
 from client.errors import UNANSWERED, RemotingTimeoutError
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
@@ -102,7 +102,8 @@ class SendKernel:
         plain = look_at(message, config.max_message_size)
         if not plain or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             return self._prepare_any(message, now_ms)
-        check_send_topic(topic)
+        if topic not in SENT_TO:
+            check_send_topic(topic)
         if plain == PLAIN_WITHOUT_ID:
             give_id(message, self._unique_ids.next(now_ms))
         size = len(message.body)
@@ -194,16 +195,19 @@ class SendKernel:
             if told_ms == now and told_timeout == timeout_ms:
                 return told
         config = self._config
-        options = SendOptions(
-            self._group,
-            config.create_topic_key,
-            config.default_topic_queue_nums,
-            sys_flag,
-            now,
-            None,
-            reconsume_times,
-            max_reconsume_times,
-            timeout_ms,
+        options = _new_tuple(
+            SendOptions,
+            (
+                self._group,
+                config.create_topic_key,
+                config.default_topic_queue_nums,
+                sys_flag,
+                now,
+                None,
+                reconsume_times,
+                max_reconsume_times,
+                timeout_ms,
+            ),
         )
         if usual:
             self._told = now, timeout_ms, options

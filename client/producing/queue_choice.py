@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 _POSITIVE_MASK: Final = 0x7FFFFFFF
 
 
+class _Counters(threading.local):
+    def __init__(self) -> None:
+        self.by_topic: dict[str, int] = {}
+
+
 class ThreadLocalIndex:
     """A counter per thread and topic; each begins anywhere, or single sends would meet in queue 0.
 
@@ -24,13 +29,11 @@ class ThreadLocalIndex:
 
     def __init__(self, start: int | None = None) -> None:
         self._start = start
-        self._local = threading.local()
+        self._local = _Counters()
 
     def increment_and_get(self, topic: str) -> int:
         """Count one further and give it: 0 .. 2^31 - 1, then from 0 again."""
-        counters: dict[str, int] | None = getattr(self._local, "counters", None)
-        if counters is None:
-            counters = self._local.counters = {}
+        counters = self._local.by_topic
         index = counters.get(topic)
         if index is None:
             index = random.getrandbits(31) if self._start is None else self._start

@@ -124,7 +124,8 @@ class SendProcess:
     def _send_anywhere(
         self, outgoing: Outgoing, mode: CommunicationMode, begin: int, timeout_ms: int
     ) -> SendResult:
-        queues = self._publish_queues(outgoing.topic)
+        topic = outgoing.message.topic
+        queues = self._routes.known_queues_to(topic) or self._publish_queues(topic)
         config = self._config
         sync = mode is _SYNC
         brokers_sent: list[str] = []
@@ -137,7 +138,7 @@ class SendProcess:
                 if result is not None:
                     break
                 raise SendTimeoutError(
-                    outgoing.topic, timeout_ms, brokers_sent, started - begin, last_error
+                    topic, timeout_ms, brokers_sent, started - begin, last_error
                 ) from last_error
             brokers_sent.append(queue.broker_name)
             try:
@@ -165,7 +166,7 @@ class SendProcess:
                     return result
         if result is not None:
             return result
-        raise self._failure(outgoing.topic, brokers_sent, begin, last_error)
+        raise self._failure(topic, brokers_sent, begin, last_error)
 
     def _send_async(
         self,

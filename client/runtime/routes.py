@@ -97,16 +97,22 @@ class Routes:
         """
         return list(self.queues_to(topic, default_topic, default_queue_nums))
 
-    def queues_to(
-        self, topic: str, default_topic: str, default_queue_nums: int
-    ) -> tuple[MessageQueue, ...]:
-        """Give what ``publish_queues`` does, once a message: nothing is copied."""
+    def known_queues_to(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Give the same if it is known; empty: it has to be asked for."""
         expected = self._expected.get(topic)
         if expected is not None:
             return expected
         route = self._routes.get(topic)
-        if route is None or not route.found:
-            route = self._route(topic)
+        return () if route is None else route.publish
+
+    def queues_to(
+        self, topic: str, default_topic: str, default_queue_nums: int
+    ) -> tuple[MessageQueue, ...]:
+        """Give what ``publish_queues`` does, once a message: nothing is copied."""
+        known = self.known_queues_to(topic)
+        if known:
+            return known
+        route = self._route(topic)
         if route.found or not default_topic:
             return route.publish
         default = self._route(default_topic).found

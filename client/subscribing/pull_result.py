@@ -29,7 +29,9 @@ def messages_of(
 ) -> list[MessageExt]:
     """Give the messages that are really wanted, with the queue's bounds as properties
     (processPullResult)."""
-    messages = wanted(result.messages, subscription)
+    messages = result.messages
+    if subscription.tags_set:
+        messages = wanted(messages, subscription)
     if hooks and messages:
         context = FilterMessageContext(
             consumer_group=group, messages=list(messages), message_queue=queue

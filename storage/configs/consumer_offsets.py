@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from storage.files.fs import FileSystem
+from storage.files.kept_file import ident_of
 from storage.format.names import CONFIG
 from storage.model import LMQ_PREFIX
 
-from .config_file import ConfigFile, JsonObject, ident_of
+from .config_file import ConfigFile, JsonObject
 
 CONSUMER_OFFSET_FILE: Final = "consumerOffset.json"
 LMQ_CONSUMER_OFFSET_FILE: Final = "lmqConsumerOffset.json"

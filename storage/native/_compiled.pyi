@@ -232,8 +232,10 @@ class Appending:
         self,
         gate: Any,
         locked: Callable[[], bool],
+        lock_file: Any,
         clock: Callable[[], int] | None,
-        afterwards: Callable[[str], None],
+        asked: Callable[[], None],
+        ring: Callable[[str], None],
         exclusive: bool,
         /,
     ) -> None: ...
@@ -300,7 +302,10 @@ def halve(
     """See storage.reading.timesearch; ``at`` gives the file of the log that begins at an offset."""
 
 def changed_ns(fd: int, /) -> int:
-    """What os.fstat(fd).st_ctime_ns is."""
+    """What os.fstat(fd).st_ctime_ns is; 0 for a file that has no name any more."""
+
+def now_ms() -> int:
+    """Milliseconds since the epoch."""
 
 def bind_pulled(message_class: type, /) -> None:
     """Say what messages are; once, before the following three."""

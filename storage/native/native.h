@@ -47,6 +47,8 @@ static inline int are_arguments(Py_ssize_t count, Py_ssize_t wanted)
     return count == wanted;
 }
 
+extern PyMethodDef clock_functions[];
+int64_t clock_ms(void); /* milliseconds since the epoch */
 extern PyMethodDef crc_functions[]; /* common/crc.c */
 void prepare_crc(void);
 uint32_t crc32_of(const unsigned char *at, size_t length);

@@ -91,8 +91,8 @@ class ColumnReader:
         Reads on over the end of a queue file. Status NO_MATCHED_MESSAGE means that none of the
         units passed could be read.
         """
-        outside = status_outside(bounds, offset)
-        if outside is not None:
+        if not bounds.min_offset <= offset < bounds.max_offset:
+            outside = status_outside(bounds, offset)
             return _empty(outside.status, outside.next_begin_offset, bounds)
         pieces: list[ColumnBatch] = []
         found = size = 0

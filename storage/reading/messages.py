@@ -52,9 +52,8 @@ class MessageReader:
         smaller limits for messages that lie far behind in the log do not apply here. A record
         that contradicts its unit is left out, as if it were being removed.
         """
-        outside = status_outside(bounds, offset)
-        if outside is not None:
-            return outside
+        if not bounds.min_offset <= offset < bounds.max_offset:
+            return status_outside(bounds, offset)
         limit = min(max_msg_nums, self._max_count)
         byte_limit = self._max_bytes
         key = queue.key
@@ -122,11 +121,9 @@ class MessageReader:
         return first + size if self._log.at(first) is None else -1
 
 
-def status_outside(bounds: QueueBounds, offset: int) -> GetMessageResult | None:
-    """Answer for an offset at which the queue holds no message, None if it lies within."""
+def status_outside(bounds: QueueBounds, offset: int) -> GetMessageResult:
+    """Answer for an offset at which the queue holds no message."""
     min_offset, max_offset = bounds
-    if min_offset <= offset < max_offset:
-        return None
     if max_offset == 0:
         status, following = GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0
     elif offset < min_offset:

@@ -19,6 +19,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 from zlib import crc32
@@ -48,8 +49,13 @@ def topics_word(topics: Iterable[str] | None) -> int:
         return ANY_TOPIC
     word = 0
     for topic in topics:
-        word |= 1 << crc32(topic.encode()) % _TOPIC_BITS
+        word |= _word_of(topic)
     return word
+
+
+@lru_cache(4096)
+def _word_of(topic: str) -> int:
+    return 1 << crc32(topic.encode()) % _TOPIC_BITS
 
 
 class Bell(ForkAware):
@@ -135,10 +141,16 @@ class Ringer:
     def ring(self, topics: set[str] | None) -> None:
         """Ring everybody who waits for one of ``topics`` (None = all), after the gate is
         released."""
+        self._ring(topics_word(topics))
+
+    def ring_for(self, topic: str) -> None:
+        """Ring everybody who waits for ``topic``, after the gate is released."""
+        self._ring(_word_of(topic))
+
+    def _ring(self, wanted: int) -> None:
         mapped = self._page.map
         end = _FLAGS_END
         at = mapped.find(_SET, WAITER_FLAGS, end)
-        wanted = topics_word(topics)
         while at >= 0:
             slot = at - WAITER_FLAGS
             if self._page.words[WAITER_TOPICS // 8 + slot] & wanted:
@@ -149,16 +161,19 @@ class Ringer:
     def _send(self, slot: int) -> None:
         # Full: it has rung already. Refused or gone: it is dead, its slot will be taken over.
         # Another user's: it looks once a second. A put that is stored does not fail for a bell.
-        with self._lock, suppress(OSError):
+        with self._lock:
             known = self._sockets.get(slot)
-            if known is not None:
-                try:
+            try:
+                if known is not None:
                     known.send(b"!")
-                except ConnectionError:
-                    self._sockets.pop(slot).close()
-                else:
-                    return
-            self._connect(slot).send(b"!")
+            except ConnectionError:
+                self._sockets.pop(slot).close()
+                known = None
+            except OSError:
+                pass
+            if known is None:
+                with suppress(OSError):
+                    self._connect(slot).send(b"!")
 
     def _connect(self, slot: int) -> socket.socket:
         made = _new_socket()

@@ -92,7 +92,8 @@ class Gate:
             )
         self._root = root
         self._timeout_ms = timeout_ms
-        self._file = LockFile(lock_path)
+        self.lock_file = LockFile(lock_path)
+        """The descriptor, which is the gate's to close."""
         self.turns = threading.Lock()
         """What the threads of this process take turns with: held whenever the gate is used."""
         self._pid = os.getpid()
@@ -108,6 +109,9 @@ class Gate:
         self.heard = 0
         """The page's GATE_WANTED when it was last looked at."""
         self._kept = False
+        self.lone_from = float("inf")
+        """A put from this time on (monotonic, in seconds) may take the gate, if nobody asks for it,
+        and give it back without anything being noted here but this: it is no run of puts."""
         self._closing = False
         self._taken = False  # byte 1 is surely locked
         self._turn_end = 0.0
@@ -178,6 +182,7 @@ class Gate:
         gives the gate back as ever."""
         self._closing = True
         self.may_hold_on = self._kept = self.holding = False
+        self.lone_from = float("inf")
         self._watch.stop()
 
     @property
@@ -210,7 +215,7 @@ class Gate:
         if self._greed > _GREED:
             self._greed = 0.0
             time.sleep(max(0.0, _LEFT_FREE - gap))
-        if self._file.try_lock(GATE_BYTE):
+        if self.lock_file.try_lock(GATE_BYTE):
             self._taken = True
             self._taken_at = time.monotonic()
         else:
@@ -229,7 +234,7 @@ class Gate:
         while True:
             self._ask()
             time.sleep(pause)
-            if self._file.try_lock(GATE_BYTE):
+            if self.lock_file.try_lock(GATE_BYTE):
                 return
             if time.monotonic() >= deadline:
                 raise GateTimeoutError(self._root, limit_ms, self._describe_holder())
@@ -276,11 +281,13 @@ class Gate:
             self._words[Word.HOLDER_PID] = 0
         self.holding = self._taken = False
         self._let_go_at = now
+        pauses = self._closing or self._greed > _GREED
+        self.lone_from = float("inf") if pauses else now + _QUICK_GAP
         self._unlock()
 
     def _unlock(self) -> None:
-        if self._file.fd >= 0:
-            self._file.unlock(GATE_BYTE)
+        if self.lock_file.fd >= 0:
+            self.lock_file.unlock(GATE_BYTE)
 
     def _look(self) -> bool:
         """Let go if nothing was put since the last look; whether the gate is still held on to."""
@@ -306,7 +313,7 @@ class Gate:
         from .lock_holder import find_holder, is_stopped
 
         # The page's word is stale when its writer died and another process is opening the store.
-        pid = find_holder(self._file.path, GATE_BYTE)
+        pid = find_holder(self.lock_file.path, GATE_BYTE)
         if pid is None and self._words is not None:
             pid = int(self._words[Word.HOLDER_PID])
         if not pid:
@@ -320,8 +327,8 @@ class Gate:
         StoreNotWritableError if the store was replaced (restored) while this waited."""
         if not self._is_in_place():
             raise StoreNotWritableError(self._root, "it was replaced just now; try again")
-        while not self._file.try_lock(JAVA_BYTE, exclusive=False):
-            holder: Holder | None = self._file.holder(JAVA_BYTE)
+        while not self.lock_file.try_lock(JAVA_BYTE, exclusive=False):
+            holder: Holder | None = self.lock_file.holder(JAVA_BYTE)
             if holder is not None and holder.pid is not None:
                 who = f"a Java broker (pid {holder.pid})" if holder.pid else "a Java broker"
                 raise StoreInUseError(self._root, who)
@@ -330,21 +337,21 @@ class Gate:
     def _is_in_place(self) -> bool:
         """Whether what is locked is the store's lock file, and not that of one moved aside."""
         try:
-            return os.path.samestat(os.fstat(self._file.fd), self._file.path.stat())
+            return os.path.samestat(os.fstat(self.lock_file.fd), self.lock_file.path.stat())
         except FileNotFoundError:
             return False
 
     def try_alone(self) -> bool:
         """Whether no other process shares byte 0; if so the lock is exclusive now."""
-        return self._file.try_lock(JAVA_BYTE, exclusive=True)
+        return self.lock_file.try_lock(JAVA_BYTE, exclusive=True)
 
     def share_again(self) -> None:
         """Turn the exclusive lock back into the shared one; can not fail."""
-        self._file.try_lock(JAVA_BYTE, exclusive=False)
+        self.lock_file.try_lock(JAVA_BYTE, exclusive=False)
 
     def unshare(self) -> None:
         """Let go of byte 0."""
-        self._file.unlock(JAVA_BYTE)
+        self.lock_file.unlock(JAVA_BYTE)
 
     def close(self) -> None:
         """Close the descriptor: all locks go, in one step.
@@ -357,6 +364,6 @@ class Gate:
         try:
             has_turn = self.turns.acquire(timeout=self._timeout_ms / 1000)
         finally:
-            self._file.close()
+            self.lock_file.close()
             if has_turn:
                 self.turns.release()

@@ -40,20 +40,16 @@ class LockFile:
     Exclusive locks need ``writable=True``. Closing releases all of them.
     """
 
-    __slots__ = ("__weakref__", "_fd", "path")
+    __slots__ = ("__weakref__", "fd", "path")
 
     def __init__(self, path: Path, *, create: bool = True, writable: bool = True) -> None:
         flags = os.O_CLOEXEC | (os.O_RDWR if writable else os.O_RDONLY)
         if create:
             flags |= os.O_CREAT
         self.path = path
-        self._fd = os.open(path, flags, 0o644)
+        self.fd = os.open(path, flags, 0o644)
+        """The descriptor; -1 after :meth:`close`. Not to be set."""
         _open_locks.add(self)
-
-    @property
-    def fd(self) -> int:
-        """The descriptor; -1 after :meth:`close`."""
-        return self._fd
 
     def try_lock(self, start: int, length: int = 1, *, exclusive: bool = True) -> bool:
         """Lock the bytes, or change the lock held on them; False if somebody else is in the way.
@@ -80,19 +76,19 @@ class LockFile:
         """Who would be in the way of such a lock now, or None."""
         wanted = fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK
         request = _FLOCK.pack(wanted, os.SEEK_SET, start, length, 0)
-        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self._fd, _GETLK, request))
+        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self.fd, _GETLK, request))
         if kind == fcntl.F_UNLCK:
             return None
         return Holder(None if pid == -1 else pid)
 
     def close(self) -> None:
         """Close the descriptor and with it release all locks. Closing twice is fine."""
-        fd, self._fd = self._fd, -1
+        fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
 
     def _call(self, command: int, kind: int, start: int, length: int) -> None:
-        fcntl.fcntl(self._fd, command, _request(kind, start, length))
+        fcntl.fcntl(self.fd, command, _request(kind, start, length))
 
 
 @lru_cache(maxsize=256)

@@ -269,6 +269,15 @@ class SharedPage:
         word = self.slot_word(slot)  # first: it may map more
         return int(self.words[word])
 
+    def queue_end(self, topic: str, queue_id: int) -> int:
+        """The same by name, 0 if it has no slot: a reader asks at every read."""
+        slot = self._slots.get((topic, queue_id))
+        if slot is None or slot >= self._capacity:
+            slot = self.slot(topic, queue_id)
+            return 0 if slot is None else self.next_offset(slot)
+        end: int = self.words[(SLOTS + slot * SLOT_SIZE) // 8]
+        return end
+
     def set_next_offset(self, slot: int, value: int) -> None:
         """Say so; needs the gate."""
         word = self.slot_word(slot)
@@ -373,8 +382,7 @@ class PageBounds:
 
     def next_offset(self, topic: str, queue_id: int) -> int:
         """The queue's max offset (exclusive), 0 for a queue that has no message."""
-        slot = self._page.slot(topic, queue_id)
-        return 0 if slot is None else self._page.next_offset(slot)
+        return self._page.queue_end(topic, queue_id)
 
     def queues(self) -> list[tuple[str, int]]:
         """All queues that ever got a unit; a writer may have died after naming another one."""

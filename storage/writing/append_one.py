@@ -270,20 +270,21 @@ class OneAppender:
         self,
         gate: Gate,
         clock: Callable[[], int] | None,
-        after_put: Callable[[str], None],
+        asked: Callable[[], None],
+        ring: Callable[[str], None],
         *,
         exclusive: bool,
     ) -> Callable[[MessageInner], PutMessageResult | None] | None:
         """What puts a message and sees to the gate in one step that nothing of Python comes into,
-        while the gate is held on to; None from it: nothing is done. None itself where nothing is
-        compiled. To be asked for once.
+        while the gate is held on to, or nobody has used it for a while; None from it: nothing is
+        done. None itself where nothing is compiled. To be asked for once.
 
-        ``clock`` None: the system's. ``after_put`` is called with the topic if somebody asked for
-        the gate, or waits for messages.
+        ``clock`` None: the system's. ``asked`` is called if somebody asks for a gate that is held
+        on to, ``ring`` with the topic if somebody waits for messages.
         """
         if self.compiled is None:
             return None
-        self.compiled.guard(gate, gate.turns.locked, clock, after_put, exclusive)
+        self.compiled.guard(gate, gate.turns.locked, gate.lock_file, clock, asked, ring, exclusive)
         put: Callable[[MessageInner], PutMessageResult | None] = self.compiled.put
         return put
 

@@ -16,10 +16,11 @@ from broker.port.progress import OffsetCommit
 from broker.port.reading import PullRequest, PullResult, PullStatus
 from broker.pulling import held_pulls
 from broker.pulling.arrivals import Arrivals
-from broker.pulling.held_pulls import HeldPull, HeldPulls
+from broker.pulling.held_pulls import HeldPulls
 from broker.pulling.subscription import parse_subscription
 from storage.configs.topics import TopicConfig
 from storage.model import Message
+from storage.reading.message_filter import MessageFilter
 from storage.results import GetMessageStatus
 from tests.support.broker_puppet import broker_puppet
 
@@ -151,8 +152,9 @@ class Table:
             monotonic_ms=lambda: self.now,
         )
 
-    def _read(self, pull: HeldPull) -> PullResult:
-        self.released.append(pull.request)
+    def _read(self, request: PullRequest, tags: MessageFilter | None) -> PullResult:
+        del tags
+        self.released.append(request)
         return PULLED
 
     def hold(self, request: PullRequest, suspend_ms: int = 60_000) -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.port.reading import PullRequest, PullResult, PullStatus
-from broker.pulling.held_pulls import HeldPull, HeldPulls
+from broker.pulling.held_pulls import HeldPulls
 from storage.configs.topics import TopicConfig
 from storage.model import Message
+from storage.reading.message_filter import MessageFilter
 from tests.support.consumers import eventually
 
 SUSPEND_MS = 15_000  # what a push consumer asks for
@@ -32,8 +33,9 @@ def load(broker, *, long: bool) -> Load:
     pulls = 0
     found: list[PullResult] = []
 
-    def read(pull: HeldPull) -> PullResult:
-        result: PullResult = broker.pull(pull.request._replace(suspend_timeout_ms=0))
+    def read(request: PullRequest, tags: MessageFilter | None) -> PullResult:
+        assert tags is None
+        result: PullResult = broker.pull(request._replace(suspend_timeout_ms=0))
         return result
 
     def pull_again(answer: PullResult | Exception) -> None:

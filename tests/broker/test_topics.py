@@ -25,6 +25,7 @@ from storage.configs.topics import TopicConfig, system_topics, topics_file
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.model import Message
+from tests.support.open_files import open_paths
 
 BODY = b"x"
 
@@ -238,3 +239,13 @@ def test_unknown_topics_are_not_created_by_reading(broker):
     with pytest.raises(TopicNotExistError, match="T does not exist"):
         broker.pull(PullRequest("g", "T", 0, 0))
     assert broker.topic("T") is None
+
+
+def test_a_closed_broker_keeps_no_settings_open(open_broker, root):
+    broker = open_broker()
+    for _ in range(3):  # the first reads the file, the next ones ask whether it is the same
+        assert broker.topic(broker.send(Message("T", BODY)).message_queue.topic) is not None
+        broker.pull(PullRequest("g", "T", 0, 0))
+    assert any("topics.json" in path for path in open_paths(root))
+    broker.close()
+    assert open_paths(root) == []

@@ -140,6 +140,8 @@ static int note_keys(Appending *a, PyObject *row, int64_t start, int64_t end)
     if (PyList_Size(a->rows) >= a->most_pending) {
         done = PyObject_CallMethodObjArgs(a->pending, put_name, NULL);
         Py_XDECREF(done);
+        if (!a->in_run)
+            a->limit = -1; /* it is one now: OneAppender.have_room sees to it */
     }
     return done == NULL ? -1 : 0;
 }

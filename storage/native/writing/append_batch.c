@@ -183,7 +183,8 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
     if (words[KEYS_FROM] != b->start || PyList_Size(a->rows))
         return BATCH_UNUSUAL;
     const int is_large = b->size > a->largest;
-    if (position < 0 || !is_log_there(a, now)
+    const int may_be_run = !a->in_run && now != a->now; /* OneAppender.have_room sees to it */
+    if (position < 0 || may_be_run || !is_log_there(a, now)
         || position > (is_large ? a->reserved : a->limit) - b->size)
         return BATCH_NO_ROOM;
     unsigned char *log = bytes_of_map(a->log_map, &view, position + b->size);
@@ -382,7 +383,7 @@ static int tell_waiting(Appending *a, PyObject *queues)
     PyObject *told = NULL;
     for (Py_ssize_t i = 0; i < PyList_Size(queues); i++) {
         PyObject *topic = PyTuple_GetItem(PyList_GetItem(queues, i), 0);
-        if (topic != told && call_afterwards(a, topic) < 0)
+        if (topic != told && ring_for(a, topic) < 0)
             return -1;
         told = topic;
     }
@@ -416,7 +417,8 @@ PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (found > 0) {
         PyErr_Clear();
         given = now < 0 ? owned(Py_None) : PyLong_FromLongLong(now);
-    } else if (found == BATCH_DONE && (!is_anybody_waiting(a) || tell_waiting(a, args[2]) == 0)) {
+    } else if (found == BATCH_DONE && see_to_gate(a) == 0
+               && (!is_anybody_waiting(a) || tell_waiting(a, args[2]) == 0)) {
         given = owned(columns.found);
     }
     drop_columns(&columns);

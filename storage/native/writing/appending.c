@@ -20,7 +20,8 @@ static int visit_appending(PyObject *object, visitproc visit, void *arg)
     Appending *a = (Appending *)object;
     PyObject *const held[] = {a->result_type, a->put_ok, a->no_reason, a->pending,
                               a->rows,        a->topics, a->log_map,   a->index.map,
-                              a->gate,        a->locked, a->clock,     a->afterwards};
+                              a->gate,        a->locked, a->lock_file, a->clock,
+                              a->asked,       a->ring};
     Py_VISIT(Py_TYPE(object));
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
         Py_VISIT(held[i]);
@@ -29,8 +30,8 @@ static int visit_appending(PyObject *object, visitproc visit, void *arg)
 /* Nothing is appended any more: of the store nothing is held. */
 static void let_go(Appending *a)
 {
-    PyObject **const held[] = {&a->log_map, &a->index.map, &a->gate,
-                               &a->locked,  &a->clock,     &a->afterwards};
+    PyObject **const held[] = {&a->log_map,   &a->index.map, &a->gate,  &a->locked,
+                               &a->lock_file, &a->clock,     &a->asked, &a->ring};
     a->limit = a->now = a->log_fd = -1;
     if (a->topics != NULL)
         PyDict_Clear(a->topics);
@@ -217,9 +218,9 @@ static PyObject *appending_numbers(PyObject *module, PyObject *nothing)
     (void)module;
     (void)nothing;
     return Py_BuildValue(
-        "{sisisisisisisisisisisisisisisisisisisisisisisisi}", NUMBER(WORD), NUMBER(STAGE_NONE),
+        "{sisisisisisisisisisisisisisisisisisisisisisisisisisi}", NUMBER(WORD), NUMBER(STAGE_NONE),
         NUMBER(STAGE_RECORDS), NUMBER(STAGE_DISPATCH), NUMBER(STAGE_KEYS), NUMBER(FROM), NUMBER(TO),
-        NUMBER(STAGE), NUMBER(LOG_END), NUMBER(FAILED), NUMBER(KEYS_FROM), NUMBER(KEYS_TO),
+        NUMBER(STAGE), NUMBER(LOG_END), NUMBER(FAILED), NUMBER(HOLDER_PID), NUMBER(GATE_BYTE), NUMBER(KEYS_FROM), NUMBER(KEYS_TO),
         NUMBER(LAST_STORE_TIMESTAMP), NUMBER(INDEX_FILE), NUMBER(UNDO_INDEX_FILE),
         NUMBER(UNDO_INDEX_HEADER), NUMBER(GATE_WANTED), NUMBER(WAITER_FLAGS), NUMBER(MAX_WAITERS),
         NUMBER(SLOTS), NUMBER(LARGE_BODY), NUMBER(BATCH_NO_ROOM), NUMBER(BATCH_NO_QUEUE),

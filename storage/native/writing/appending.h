@@ -7,10 +7,12 @@
 enum { WORD = 8, STAGE_NONE = 0, STAGE_RECORDS = 1, STAGE_DISPATCH = 2, STAGE_KEYS = 3 };
 /* Words of the page, see storage/sharing/page.py. */
 enum {
-    FROM = 7, TO = 8, STAGE = 9, LOG_END = 10, FAILED = 12, KEYS_FROM = 14, KEYS_TO = 17,
+    FROM = 7, TO = 8, STAGE = 9, LOG_END = 10, FAILED = 12, HOLDER_PID = 13, KEYS_FROM = 14,
+    KEYS_TO = 17,
     LAST_STORE_TIMESTAMP = 19, INDEX_FILE = 20, UNDO_INDEX_FILE = 21, UNDO_INDEX_HEADER = 22,
     GATE_WANTED = 32
 };
+enum { GATE_BYTE = 1 }; /* of the lock file, see storage/sharing/gate.py */
 enum { WAITER_FLAGS = 4096, MAX_WAITERS = 256, SLOTS = 16384 }; /* places in the page, in bytes */
 enum { LARGE_BODY = 16 << 10 }; /* of storage/store.py */
 
@@ -37,7 +39,7 @@ typedef struct {
     PyObject *pending, *rows;                   /* PendingKeys and its list of rows */
     PyObject *topics;                           /* dict: topic -> dict: queue id -> Tail */
     PyObject *log_map;
-    PyObject *gate, *locked, *clock, *afterwards; /* what put asks and calls, see guard */
+    PyObject *gate, *locked, *lock_file, *clock, *asked, *ring; /* of put, see guard */
     Py_buffer words;
     int has_words, has_file, exclusive, log_fd, in_run;
     int64_t first, limit, reserved, now, heard, largest;
@@ -87,14 +89,18 @@ int prepare_append_batch(void);
 
 /* put.c */
 int time_of(Appending *a, int64_t *now); /* ms, by the clock; -1 with an error set */
-/* Whether the log file has a name still: that is asked once a millisecond, in a run, as
- * OneAppender.have_room does, which knows nothing else that changes by itself. */
+/* Whether the log file has a name still: that is asked once a millisecond, as
+ * OneAppender.have_room does, which knows nothing else that changes by itself but whether this is a
+ * run; who puts keys has it asked. */
 int is_log_there(Appending *a, int64_t now);
 /* Whether the gate is held on to and nobody asked for it since that was last heard. */
 int gate_is_ours(Appending *a);
-/* Whether somebody asks for the gate, or waits for a message: they say so and then look. */
+/* Gives up the gate that is held on to if somebody asks for it; -1 with an error set. Whoever asks,
+ * or waits for a message, says so and then looks: a full barrier lies between what was stored and
+ * this, and is_anybody_waiting comes behind it, or behind giving the gate back. */
+int see_to_gate(Appending *a);
 int is_anybody_waiting(Appending *a);
-int call_afterwards(Appending *a, PyObject *topic); /* -1 with an error set */
+int ring_for(Appending *a, PyObject *topic); /* -1 with an error set */
 PyObject *guard(PyObject *self, PyObject *args);
 PyObject *put(PyObject *self, PyObject *message);
 extern const char guard_doc[], put_doc[];

@@ -3,28 +3,38 @@
  * nothing of Python's runs, so that neither the gate's turn is taken nor a signal comes between.
  */
 #include "appending.h"
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
-static PyObject *holding_name, *heard_name;
+#ifndef F_OFD_SETLK
+#define F_OFD_SETLK 37 /* as in storage/sharing/locks.py */
+#endif
+static const double QUICK_GAP = 1e-3; /* of storage/sharing/gate.py, in seconds */
 
-const char guard_doc[] = "guard(gate, locked, clock, afterwards, exclusive)\n\n"
-                         "Have put work: the gate, whether its turns are taken, a clock or None, and"
-                         " what to call with the topic if somebody waits for the gate or a message.";
+static PyObject *holding_name, *heard_name, *lone_from_name, *fd_name;
+
+const char guard_doc[] = "guard(gate, locked, lock_file, clock, asked, ring, exclusive)\n\n"
+                         "Have put work: the gate, whether its turns are taken, its file, a clock or"
+                         " None, what to call if somebody asks for a gate that is held on to, and"
+                         " what with the topic if somebody waits for messages.";
 PyObject *guard(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
-    PyObject *gate, *locked, *clock, *afterwards;
-    if (a->gate != NULL || !PyArg_ParseTuple(args, "OOOOp", &gate, &locked, &clock, &afterwards,
-                                             &a->exclusive)) {
+    PyObject *gate, *locked, *lock_file, *clock, *asked, *ring;
+    if (a->gate != NULL || !PyArg_ParseTuple(args, "OOOOOOp", &gate, &locked, &lock_file, &clock,
+                                             &asked, &ring, &a->exclusive)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_RuntimeError, "it is guarded");
         return NULL;
     }
     a->gate = owned(gate);
     a->locked = owned(locked);
+    a->lock_file = owned(lock_file);
     a->clock = clock == Py_None ? NULL : owned(clock);
-    a->afterwards = owned(afterwards);
+    a->asked = owned(asked);
+    a->ring = owned(ring);
     Py_RETURN_NONE;
 }
 
@@ -36,50 +46,113 @@ static int is_true(PyObject *found, int otherwise)
     return value;
 }
 
-int gate_is_ours(Appending *a)
+static int is_asked_for(Appending *a)
 {
-    if (a->gate == NULL || !a->has_words) /* the store may have been closed meanwhile */
-        return 0;
-    if (is_true(PyObject_CallNoArgs(a->locked), 1)
-        || !is_true(PyObject_GetAttr(a->gate, holding_name), 0))
-        return 0;
-    if (a->exclusive)
-        return 1;
+    return a->heard != ((volatile int64_t *)a->words.buf)[GATE_WANTED];
+}
+
+/* Whether nobody has asked for the gate since Gate.heard was set. */
+static int is_quiet(Appending *a)
+{
     PyObject *number = PyObject_GetAttr(a->gate, heard_name);
-    int same = number != NULL && number_of(number, &a->heard) == 0
-               && a->heard == ((volatile int64_t *)a->words.buf)[GATE_WANTED];
+    int same = number != NULL && number_of(number, &a->heard) == 0 && !is_asked_for(a);
     Py_XDECREF(number);
     PyErr_Clear();
     return same;
 }
 
-int is_anybody_waiting(Appending *a)
+/* Whether no thread of this process uses the gate; none comes while nothing of Python's runs. The
+ * store may have been closed. */
+static int is_our_turn(Appending *a)
 {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (!a->has_words)
-        return 0;
-    return memchr((char *)a->words.buf + WAITER_FLAGS, 1, MAX_WAITERS) != NULL
-           || (!a->exclusive && a->heard != ((volatile int64_t *)a->words.buf)[GATE_WANTED]);
+    return a->gate != NULL && a->has_words && !is_true(PyObject_CallNoArgs(a->locked), 1);
 }
 
-int call_afterwards(Appending *a, PyObject *topic)
+int gate_is_ours(Appending *a)
 {
-    if (a->afterwards == NULL)
+    return is_our_turn(a) && is_true(PyObject_GetAttr(a->gate, holding_name), 0)
+           && (a->exclusive || is_quiet(a));
+}
+
+static double monotonic(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* Locks the gate's byte, or unlocks it; whether it did. */
+static int set_lock(Appending *a, short kind)
+{
+    struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = GATE_BYTE, .l_len = 1};
+    int64_t fd;
+    PyObject *number = PyObject_GetAttr(a->lock_file, fd_name);
+    int done = number != NULL && number_of(number, &fd) == 0
+               && fcntl((int)fd, F_OFD_SETLK, &lock) == 0;
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return done;
+}
+
+/* Takes the gate as Gate.take does for a lone put, which Gate has nothing to note of; whether it did. */
+static int take_gate(Appending *a)
+{
+    if (!is_our_turn(a) || a->exclusive || !is_quiet(a))
         return 0;
-    PyObject *afterwards = owned(a->afterwards); /* which another thread's end() lets go of */
-    PyObject *called = PyObject_CallFunctionObjArgs(afterwards, topic, NULL);
-    Py_DECREF(afterwards);
+    PyObject *number = PyObject_GetAttr(a->gate, lone_from_name);
+    double from = number == NULL ? -1 : PyFloat_AsDouble(number);
+    Py_XDECREF(number);
+    PyErr_Clear();
+    if (from < 0 || monotonic() < from || !set_lock(a, F_WRLCK))
+        return 0;
+    store_word(a, HOLDER_PID, getpid());
+    return 1;
+}
+
+/* Gives it back, as Gate.give_back does. */
+static void give_gate_back(Appending *a)
+{
+    store_word(a, HOLDER_PID, 0);
+    set_lock(a, F_UNLCK);
+    PyObject *from = PyFloat_FromDouble(monotonic() + QUICK_GAP);
+    if (from == NULL || PyObject_SetAttr(a->gate, lone_from_name, from) < 0)
+        PyErr_Clear(); /* the next put is a lone one, too */
+    Py_XDECREF(from);
+}
+
+/* -1 with an error set; ``what`` may be let go of by another thread's end() meanwhile. */
+static int call(PyObject *what, PyObject *with)
+{
+    if (what == NULL)
+        return 0;
+    Py_INCREF(what);
+    PyObject *called = PyObject_CallFunctionObjArgs(what, with, NULL);
     Py_XDECREF(called);
+    Py_DECREF(what);
     return called == NULL ? -1 : 0;
+}
+
+int see_to_gate(Appending *a)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return a->exclusive || !a->has_words || !is_asked_for(a) ? 0 : call(a->asked, NULL);
+}
+
+int is_anybody_waiting(Appending *a)
+{
+    return a->has_words && memchr((char *)a->words.buf + WAITER_FLAGS, 1, MAX_WAITERS) != NULL;
+}
+
+int ring_for(Appending *a, PyObject *topic)
+{
+    return call(a->ring, topic);
 }
 
 int time_of(Appending *a, int64_t *now)
 {
-    struct timespec time;
     *now = -1;
     if (a->clock == NULL) {
-        clock_gettime(CLOCK_REALTIME, &time);
-        *now = (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+        *now = clock_ms();
         return 0;
     }
     PyObject *clock = owned(a->clock), *number = PyObject_CallNoArgs(clock);
@@ -96,15 +169,16 @@ int is_log_there(Appending *a, int64_t now)
     struct stat found;
     if (now == a->now)
         return 1;
-    if (!a->in_run || fstat(a->log_fd, &found) < 0 || !found.st_nlink)
+    if (fstat(a->log_fd, &found) < 0 || !found.st_nlink)
         return 0;
     a->now = now;
     return 1;
 }
 
 const char put_doc[] = "put(message)\n\n"
-                      "What MessageStore.put_message does while this process holds on to the gate"
-                      " and nothing has to be learned; None: nothing is done.";
+                      "What MessageStore.put_message does while this process holds on to the gate,"
+                      " or nobody has used it for a while, and nothing has to be learned; None:"
+                      " nothing is done.";
 PyObject *put(PyObject *self, PyObject *message)
 {
     Appending *a = (Appending *)self;
@@ -118,9 +192,16 @@ PyObject *put(PyObject *self, PyObject *message)
         Py_RETURN_NONE;
     if (allocate(a, &shell) < 0)
         return NULL;
-    int done = gate_is_ours(a) ? append_record(a, message, now, NULL, &shell, 1) : 0;
-    if (done > 0 && is_anybody_waiting(a)
-        && call_afterwards(a, PyTuple_GetItem(message, TOPIC)) < 0)
+    int done = 0;
+    if (gate_is_ours(a)) {
+        done = append_record(a, message, now, NULL, &shell, 1);
+        if (done > 0 && see_to_gate(a) < 0)
+            done = -1;
+    } else if (take_gate(a)) {
+        done = append_record(a, message, now, NULL, &shell, 1);
+        give_gate_back(a);
+    }
+    if (done > 0 && is_anybody_waiting(a) && ring_for(a, PyTuple_GetItem(message, TOPIC)) < 0)
         done = -1;
     return given(&shell, done);
 }
@@ -129,5 +210,7 @@ int prepare_put(void)
 {
     holding_name = PyUnicode_InternFromString("holding");
     heard_name = PyUnicode_InternFromString("heard");
-    return holding_name && heard_name ? 0 : -1;
+    lone_from_name = PyUnicode_InternFromString("lone_from");
+    fd_name = PyUnicode_InternFromString("fd");
+    return holding_name && heard_name && lone_from_name && fd_name ? 0 : -1;
 }

@@ -302,8 +302,8 @@ def test_the_lock_file_is_closed_in_no_other_thread_s_turn(root: Path) -> None:
             in_turn.append(gate.turns.locked())
             super().close()
 
-    gate._file.close()
-    gate._file = Noted(root / "lock")
+    gate.lock_file.close()
+    gate.lock_file = Noted(root / "lock")
     gate.close()
     assert in_turn == [True]
     assert not gate.turns.locked()
@@ -313,7 +313,7 @@ def test_a_thread_that_keeps_the_turn_keeps_nobody_from_closing(root: Path) -> N
     gate = Gate(root, root / "lock", timeout_ms=10)
     with gate.turns:
         gate.close()
-    assert gate._file.fd == -1
+    assert gate.lock_file.fd == -1
 
 
 def test_who_has_had_the_gate_long_while_others_asked_leaves_it_free(root: Path) -> None:
