@@ -77,8 +77,11 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         self.config = config
         now = now_ms if store is None else store.now
         gate = None if store is None else store.gate
-        self._topics = TopicManager(root, config, gate=gate, queues=self._queues, now=now)
-        self._groups = GroupManager(root, config, gate=gate, now=now)
+        changes = None if store is None else store.config_changes
+        self._topics = TopicManager(
+            root, config, gate=gate, queues=self._queues, now=now, changes=changes
+        )
+        self._groups = GroupManager(root, config, gate=gate, now=now, changes=changes)
         self._progress = ConsumerOffsetManager(
             ProgressFile(root),
             journal=Journal(root),
@@ -389,8 +392,6 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
             return
         self._closed = True
         with ExitStack() as stack:  # the other way round, each step whatever the others raise
-            stack.callback(self._topics.close)
-            stack.callback(self._groups.close)
             if self._read_only_view is not None:
                 stack.callback(self._read_only_view.close)
             if self._store is not None:

@@ -7,13 +7,13 @@ the gate and the :class:`storage.writing.append.Appender`. Durability: FORMAT.md
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from .clock import now_ms as now_ms
 from .config import FlushDiskType, StoreConfig
-from .errors import GateTimeoutError, StoreBrokenError, StoreClosedError, StoreNotFoundError
+from .errors import StoreBrokenError, StoreClosedError, StoreNotFoundError
 from .files.fs import FileSystem
 from .format.encode import prepare
 from .format.names import COMMITLOG
@@ -44,6 +44,7 @@ _FAILED: Final = Word.FAILED
 _STAGE: Final = Word.STAGE
 _LOG_END: Final = Word.LOG_END
 _WANTED: Final = Word.GATE_WANTED
+_CONFIGS: Final = Word.CONFIGS
 
 
 class MessageStore(ForkAware):
@@ -128,7 +129,7 @@ class MessageStore(ForkAware):
         self._put_alone = self._appender.one.put_alone(
             gate,
             None if clock is now_ms else clock,
-            self._give_up_gate,
+            gate.give_up,
             self._ringer.ring_for,
             exclusive=exclusive,
         )
@@ -269,12 +270,6 @@ class MessageStore(ForkAware):
             self._ringer.ring_for(message.topic)
         return result
 
-    def _give_up_gate(self) -> None:
-        """Give the gate back after a put, where somebody asks for it."""
-        # Stored is stored: whoever has the turn for so long, or has closed the gate, gives it back.
-        with suppress(GateTimeoutError, StoreClosedError), self._gate.held():
-            pass
-
     def _join(self) -> JointPuts:
         """Have threads put single messages together: each waits for the device."""
         return JointPuts(
@@ -359,8 +354,12 @@ class MessageStore(ForkAware):
     def gate(self) -> Iterator[None]:
         """Hold the right to append and to replace config files for a block (milliseconds)."""
         self._check_open()
-        with self._gate.held():
+        with self._gate.held_for_change():
             yield
+
+    def config_changes(self) -> int:
+        """A number that changes when somebody may have replaced config files, in any process."""
+        return int(self._page.words[_CONFIGS])
 
     # -- reading ------------------------------------------------------------------------------
 

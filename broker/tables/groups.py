@@ -40,6 +40,7 @@ class GroupManager:
         *,
         gate: Gate | None,
         now: Callable[[], int],
+        changes: Callable[[], int] | None = None,
         fs: FileSystem | None = None,
     ) -> None:
         self._config = config
@@ -51,11 +52,8 @@ class GroupManager:
             gate=gate,
             journal=Journal(root, fs),
             now=now,
+            changes=changes,
         )
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._table.close()
 
     def all(self) -> dict[str, SubscriptionGroupConfig]:
         """Give all groups: the system's, and those of the file."""

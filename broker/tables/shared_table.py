@@ -20,6 +20,8 @@ Check = Callable[[T | None], None]
 """Called under the gate with the settings as they are, None for none; may refuse by raising."""
 
 _LOOK_NS: Final = 1_000_000
+_LOOK_BESIDE_WRITERS_NS: Final = 100_000_000
+"""Where who replaces settings says so: for those that somebody edits by hand."""
 
 READ_ONLY = "the store is open for reading only; open it for writing to change it"
 
@@ -29,7 +31,8 @@ class SharedTable(Generic[T]):
 
     ``system`` are the settings that a broker makes at its start; they reach the file with the first
     change, and what the file says about them wins. ``gate`` None means read-only. ``kind`` and
-    ``command`` name changes in the journal.
+    ``command`` name changes in the journal. ``changes`` gives another number when somebody has
+    held the gate to replace settings.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class SharedTable(Generic[T]):
         gate: Gate | None,
         journal: Journal,
         now: Callable[[], int],
+        changes: Callable[[], int] | None = None,
     ) -> None:
         self._file = file
         self._kind = kind
@@ -50,7 +54,9 @@ class SharedTable(Generic[T]):
         self._journal = journal
         self._now = now
         self.system = system
-        self._looked: tuple[int, Mapping[str, T]] = (-1, {})  # until when it holds, and what
+        self._changes = changes or (lambda: 0)
+        self._look_ns = _LOOK_NS if changes is None else _LOOK_BESIDE_WRITERS_NS
+        self._looked: tuple[int, int, Mapping[str, T]] = (-1, 0, {})  # until when, changes, what
 
     @property
     def writable(self) -> bool:
@@ -66,16 +72,18 @@ class SharedTable(Generic[T]):
         return self._read().get(name) or self.system.get(name)
 
     def recent(self, name: str) -> T | None:
-        """The same once a message: the file is looked at once a millisecond.
+        """The same once a message: the file is looked at when somebody has changed it, and now and
+        then; without ``changes`` once a millisecond.
 
         That is as good. Whoever changes or removes settings comes back a millisecond later, and
-        what is not found is looked for at once.
+        what is not found is looked for at once. What is edited by hand is seen a tenth of a second
+        later.
         """
-        until_ns, table = self._looked
-        now_ns = time.monotonic_ns()
-        if now_ns > until_ns:
-            table = (self._file.unchanged() or self._read()).items
-            self._looked = now_ns + _LOOK_NS, table
+        until_ns, seen, table = self._looked
+        now_ns, changes = time.monotonic_ns(), self._changes()
+        if now_ns > until_ns or changes != seen:
+            table = self._read().items
+            self._looked = now_ns + self._look_ns, changes, table
         return table.get(name) or self.get(name)
 
     def create(self, name: str, item: T) -> T:
@@ -112,10 +120,6 @@ class SharedTable(Generic[T]):
             self._file.save(table)
         time.sleep(_LOOK_NS / 1e9)
         return True
-
-    def close(self) -> None:
-        """Let go of the file; settings can be read all the same."""
-        self._file.close()
 
     def _read(self) -> ConfigTable[T]:
         table: ConfigTable[T] = self._file.read(self._now())

@@ -51,6 +51,7 @@ class TopicManager:
         gate: Gate | None,
         queues: Callable[[], list[tuple[str, int]]],
         now: Callable[[], int],
+        changes: Callable[[], int] | None = None,
         fs: FileSystem | None = None,
     ) -> None:
         self.config = config
@@ -68,11 +69,8 @@ class TopicManager:
             gate=gate,
             journal=Journal(root, fs),
             now=now,
+            changes=changes,
         )
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._table.close()
 
     def all(self) -> dict[str, TopicConfig]:
         """Give all topics: the system's, those of the file, and those that only queues tell of."""

@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 
 from storage.errors import CorruptFileError, StoreNotWritableError
 from storage.files.fs import FileSystem
-from storage.files.kept_file import FileIdent, ident_from, ident_of
 from storage.format.fastjson import dumps, loads
 
 BAK_SUFFIX: Final = ".bak"
@@ -34,6 +33,14 @@ class ConfigSource(StrEnum):
     BAK = "BAK"
     NONE = "NONE"
     """Neither file has content: RocketMQ goes on with its defaults."""
+
+
+class FileIdent(NamedTuple):
+    """What changes when a file is replaced; good for caching, not for deciding what to write."""
+
+    mtime_ns: int
+    size: int
+    inode: int
 
 
 class LoadedConfig(NamedTuple):
@@ -59,6 +66,7 @@ class ConfigFile:
     ) -> None:
         """Name the file; ``check`` raises ValueError for a document that Java could not read."""
         self.path = path
+        self._name = str(path)  # asked for once a message
         self._check = check
         self._fs = fs or FileSystem()
 
@@ -69,7 +77,7 @@ class ConfigFile:
 
     def ident(self) -> FileIdent | None:
         """Tell the main file's identity, None if there is none."""
-        return ident_of(self.path)
+        return ident_of(self._name)
 
     def load(self) -> LoadedConfig:
         """Read the file; if it is missing, empty or does not parse, its ``.bak``.
@@ -137,6 +145,15 @@ def encoded(document: JsonObject) -> bytes:
     return dumps(document).encode("utf-8", "surrogateescape")
 
 
+def ident_of(path: Path | str) -> FileIdent | None:
+    """Tell a file's identity, None if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - a third of the time, once a message
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return FileIdent(status.st_mtime_ns, status.st_size, status.st_ino)
+
+
 def write_synced(fs: FileSystem, target: Path, data: bytes) -> Path:
     """Put ``data`` on the device in a file beside ``target``; gives the path to rename from."""
     staged = target.with_name(target.name + TMP_SUFFIX)
@@ -165,4 +182,4 @@ def _read(path: Path) -> tuple[str, FileIdent | None]:
         return "", None
     # A 4.9 broker writes in the platform's charset: bytes that are not UTF-8 must survive.
     text = data.decode("utf-8", "surrogateescape")
-    return text, ident_from(status)
+    return text, FileIdent(status.st_mtime_ns, status.st_size, status.st_ino)

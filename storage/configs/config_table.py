@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from storage.files.fs import FileSystem
-from storage.files.kept_file import FileIdent, KeptFile
 
-from .config_file import ConfigFile, JsonObject
+from .config_file import ConfigFile, FileIdent, JsonObject
 from .data_version import DataVersion
 
 T = TypeVar("T")
@@ -137,7 +136,6 @@ class ConfigTableFile(Generic[C]):
     ) -> None:
         self._file = ConfigFile(path, fs, check=lambda document: table(document, 0))
         self._table = table
-        self._kept = KeptFile(str(path))
         self._cached: tuple[FileIdent | None, C] | None = None
 
     @property
@@ -148,19 +146,13 @@ class ConfigTableFile(Generic[C]):
     def read(self, now_ms: int) -> C:
         """Give the table as the file has it: one object while the file stays. Do not change it.
 
-        Raises CorruptFileError.
+        Costs a stat when nothing changed. Raises CorruptFileError.
         """
-        table = self.unchanged()
-        if table is None:
-            loaded = self._file.load()
-            table = self._table(loaded.document, now_ms)
-            self._cached = loaded.ident, table
-        return table
-
-    def unchanged(self) -> C | None:
-        """Give what was read last if the file has stayed so; None: it has to be read."""
         cached = self._cached
-        return None if cached is None or cached[0] != self._kept.ident() else cached[1]
+        if cached is None or cached[0] != self._file.ident():
+            loaded = self._file.load()
+            cached = self._cached = loaded.ident, self._table(loaded.document, now_ms)
+        return cached[1]
 
     def read_for_change(self, now_ms: int) -> C:
         """Read the file whatever the cache says; the table is the caller's. Hold the gate."""
@@ -174,7 +166,3 @@ class ConfigTableFile(Generic[C]):
         changed = self._file.save(table.document())
         self._cached = None
         return changed
-
-    def close(self) -> None:
-        """Let go of the file; it can be read again."""
-        self._kept.close()

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from storage.files.fs import FileSystem
-from storage.files.kept_file import ident_of
 from storage.format.names import CONFIG
 from storage.model import LMQ_PREFIX
 
-from .config_file import ConfigFile, JsonObject
+from .config_file import ConfigFile, JsonObject, ident_of
 
 CONSUMER_OFFSET_FILE: Final = "consumerOffset.json"
 LMQ_CONSUMER_OFFSET_FILE: Final = "lmqConsumerOffset.json"

@@ -20,11 +20,10 @@ from typing import Final
 
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
 from storage.files.fs import FileSystem
-from storage.files.kept_file import FileIdent, ident_of
 from storage.format.names import OURS
 from storage.sharing.locks import ProcessLock
 
-from .config_file import write_synced
+from .config_file import FileIdent, ident_of, write_synced
 from .delay_offsets import load_delay_offsets
 from .sealed_json import read_sealed, seal
 

@@ -22,15 +22,16 @@ from typing import Any, Final
 
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
 from storage.files.fs import FileSystem
-from storage.files.kept_file import FileIdent, ident_of
 from storage.format.names import LOCK, OURS
 from storage.sharing.locks import ProcessLock
 
 from .config_file import (
     ConfigFile,
     ConfigSource,
+    FileIdent,
     LoadedConfig,
     encoded,
+    ident_of,
     write_synced,
 )
 from .consumer_offsets import (

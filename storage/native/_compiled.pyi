@@ -302,7 +302,7 @@ def halve(
     """See storage.reading.timesearch; ``at`` gives the file of the log that begins at an offset."""
 
 def changed_ns(fd: int, /) -> int:
-    """What os.fstat(fd).st_ctime_ns is; 0 for a file that has no name any more."""
+    """What os.fstat(fd).st_ctime_ns is."""
 
 def now_ms() -> int:
     """Milliseconds since the epoch."""

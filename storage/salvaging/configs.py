@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from storage.configs.config_file import BAK_SUFFIX, MAX_CONFIG_SIZE, JsonObject
+from storage.configs.config_file import BAK_SUFFIX, MAX_CONFIG_SIZE, JsonObject, ident_of
 from storage.configs.config_table import ConfigTable
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.deleted_topics import read_deleted_topics
@@ -26,7 +26,6 @@ from storage.configs.subscription_groups import (
     system_groups,
 )
 from storage.configs.topics import TOPICS_FILE, TopicConfig, TopicTable, system_topics
-from storage.files.kept_file import ident_of
 from storage.format.names import CONFIG
 from storage.format.torn_json import loads_torn
 from storage.model import (

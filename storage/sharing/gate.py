@@ -38,7 +38,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,7 +50,7 @@ from storage.errors import (
 )
 from storage.format.names import SNAPSHOT_MANIFEST
 
-from .gate_watch import IdleWatch, ask_unmapped
+from .gate_watch import IdleWatch, change_unmapped
 from .locks import Holder, LockFile
 from .page import Word
 
@@ -205,6 +205,23 @@ class Gate:
                     self.give_back()
                     raise
 
+    @contextmanager
+    def held_for_change(self) -> Iterator[None]:
+        """Hold it for a block that may replace settings: then everybody looks at them again."""
+        with self.held():
+            try:
+                yield
+            finally:
+                self._change(Word.CONFIGS)
+
+    def give_up(self) -> None:
+        """Give it back after a put that held on to it, as somebody asks for it.
+
+        Stored is stored: who has the turn for so long, or has shut the gate, gives it back.
+        """
+        with suppress(GateTimeoutError, StoreClosedError), self.held():
+            pass
+
     def _take(self, limit_ms: int) -> None:
         start = time.monotonic()
         gap = start - self._let_go_at
@@ -232,7 +249,7 @@ class Gate:
         deadline = start + limit_ms / 1000
         pause = _FIRST_PAUSE
         while True:
-            self._ask()
+            self._change(Word.GATE_WANTED)
             time.sleep(pause)
             if self.lock_file.try_lock(GATE_BYTE):
                 return
@@ -240,11 +257,11 @@ class Gate:
                 raise GateTimeoutError(self._root, limit_ms, self._describe_holder())
             pause = min(pause * 1.5, LONGEST_PAUSE)
 
-    def _ask(self) -> None:
+    def _change(self, word: int) -> None:
         if self._words is None:
-            ask_unmapped(self._root)
+            change_unmapped(self._root, word)
         else:
-            self._words[Word.GATE_WANTED] = time.monotonic_ns()
+            self._words[word] = time.monotonic_ns()
 
     def _let_go_or_hold_on(self) -> None:
         now = time.monotonic()

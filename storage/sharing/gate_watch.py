@@ -17,16 +17,17 @@ from typing import Final
 
 from storage.format.names import OURS
 
-from .page import PAGE_MAGIC, PAGE_NAME, Word
+from .page import PAGE_MAGIC, PAGE_NAME
 
 _LOOK_SECONDS: Final = 2e-3
 _MAGIC: Final = PAGE_MAGIC.to_bytes(8, sys.byteorder)
 
 
-def ask_unmapped(root: Path) -> None:
-    """Ask for the gate without having the page mapped, as openers and changers of settings do.
+def change_unmapped(root: Path, word: int) -> None:
+    """Give GATE_WANTED or CONFIGS another value without having the page mapped, as openers and
+    changers of settings do.
 
-    A store without a page of this version has nobody who holds on to its gate.
+    A store without a page of this version has nobody who looks there.
     """
     try:
         fd = os.open(root / OURS / PAGE_NAME, os.O_RDWR | os.O_CLOEXEC)
@@ -35,7 +36,7 @@ def ask_unmapped(root: Path) -> None:
     try:
         if os.pread(fd, 8, 0) == _MAGIC:
             value = time.monotonic_ns().to_bytes(8, sys.byteorder)
-            os.pwrite(fd, value, 8 * Word.GATE_WANTED)
+            os.pwrite(fd, value, 8 * word)
     finally:
         os.close(fd)
 

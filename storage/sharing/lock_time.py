@@ -1,15 +1,23 @@
 """When a Java broker last started on a store: the time of its lock file, asked at every read.
 
-Java writes the file at each start.
+Java writes the file at each start. To look it up by its name takes as long as to read a message,
+so the file is kept by O_PATH (closing that lets go of no lock) and asked whether anything at all
+has happened to it: written, renamed, deleted, replaced. If not, what is known of it still holds.
+Only a folder above it can be exchanged unseen; so the name is looked up every tenth of a second.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from time import monotonic
+from typing import Final
 
-from storage.files.kept_file import KeptFile
+from storage import native
+
+_LOOK_SECONDS: Final = 0.1
+_PATH_ONLY: Final = getattr(os, "O_PATH", None)
 
 
 def lock_mtime(lock_path: str) -> int:
@@ -24,16 +32,49 @@ class LockTime:
     """The time of one store's lock file. Thread-safe."""
 
     def __init__(self, lock_path: str, clock: Callable[[], float] = monotonic) -> None:
-        self._file = KeptFile(lock_path, clock)
+        self._path = lock_path
+        self._clock = clock  # seconds
+        self._lock = threading.Lock()  # guards _opened
+        self._opened: list[int] = []
+        # descriptor (-1: none), its change time, the answer, until when the name is not asked again
+        self._known = (-1, 0, 0, 0.0)
 
     def ns(self) -> int:
         """The same as :func:`lock_mtime`."""
-        try:
-            ident = self._file.ident()
-        except OSError:
-            return 0
-        return 0 if ident is None else ident.mtime_ns
+        fd, changed, modified, until = self._known
+        if fd >= 0 and self._clock() < until:
+            compiled = native.compiled
+            now = os.fstat(fd).st_ctime_ns if compiled is None else compiled.changed_ns(fd)
+            if now == changed:
+                return modified
+        return self._look()
 
     def close(self) -> None:
         """Let go of the file; it can be asked again."""
-        self._file.close()
+        with self._lock:
+            self._known = (-1, 0, 0, 0.0)
+            opened, self._opened = self._opened, []
+        for fd in opened:
+            os.close(fd)
+
+    def _look(self) -> int:
+        """Ask the file of that name, and keep it if it is another one than before."""
+        with self._lock:
+            fd, until = self._known[0], self._clock() + _LOOK_SECONDS
+            self._known = (-1, 0, 0, 0.0)
+            try:
+                info = os.stat(self._path)  # noqa: PTH116 - a reader asks at every read
+                if fd < 0 or not os.path.samestat(os.fstat(fd), info):
+                    fd = self._open()
+                    info = os.fstat(fd) if fd >= 0 else info
+            except OSError:
+                return 0
+            self._known = (fd, info.st_ctime_ns, info.st_mtime_ns, until)
+            return info.st_mtime_ns
+
+    def _open(self) -> int:
+        if _PATH_ONLY is None:
+            return -1
+        fd = os.open(self._path, _PATH_ONLY | os.O_CLOEXEC)
+        self._opened.append(fd)
+        return fd

@@ -25,7 +25,8 @@ from storage.configs.topics import TopicConfig, system_topics, topics_file
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.model import Message
-from tests.support.open_files import open_paths
+from storage.sharing.config_gate import config_gate
+from tests.support.consumers import eventually
 
 BODY = b"x"
 
@@ -60,6 +61,38 @@ def test_a_change_holds_for_the_very_next_send_of_every_opening(open_broker):
         else:
             with pytest.raises(NoPermissionError):
                 sends.send(Message("T", BODY))
+
+
+def forbid_writing(root: Path) -> None:
+    """Change the file as a program does that knows nothing of openings."""
+    file = topics_file(root)
+    table = file.read(0)
+    table.put("T", TopicConfig("T", 1, 1, 4), 0)
+    file.save(table)
+
+
+def test_what_is_changed_without_opening_the_store_holds_for_the_very_next_send(open_broker, root):
+    broker = open_broker()
+    broker.send(Message("T", BODY))
+    with config_gate(root):
+        forbid_writing(root)
+    with pytest.raises(NoPermissionError):
+        broker.send(Message("T", BODY))
+
+
+def test_what_is_edited_by_hand_is_seen_a_moment_later(open_broker, root):
+    broker = open_broker()
+    broker.send(Message("T", BODY))
+    forbid_writing(root)
+
+    def is_refused() -> bool:
+        try:
+            broker.send(Message("T", BODY))
+        except NoPermissionError:
+            return True
+        return False
+
+    eventually(is_refused)
 
 
 def test_a_topic_that_another_opening_has_just_made_is_there_for_a_send(open_broker):
@@ -239,13 +272,3 @@ def test_unknown_topics_are_not_created_by_reading(broker):
     with pytest.raises(TopicNotExistError, match="T does not exist"):
         broker.pull(PullRequest("g", "T", 0, 0))
     assert broker.topic("T") is None
-
-
-def test_a_closed_broker_keeps_no_settings_open(open_broker, root):
-    broker = open_broker()
-    for _ in range(3):  # the first reads the file, the next ones ask whether it is the same
-        assert broker.topic(broker.send(Message("T", BODY)).message_queue.topic) is not None
-        broker.pull(PullRequest("g", "T", 0, 0))
-    assert any("topics.json" in path for path in open_paths(root))
-    broker.close()
-    assert open_paths(root) == []

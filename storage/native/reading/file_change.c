@@ -1,5 +1,5 @@
 /* When a file was changed last: what os.fstat tells, without an object of all that the system knows
- * of it. Asked for at every read, see storage/files/kept_file.py.
+ * of it. Asked for at every read, see storage/sharing/lock_time.py.
  */
 #include "native.h"
 #include <sys/stat.h>
@@ -10,8 +10,7 @@
 #define CHANGED st_ctim
 #endif
 
-PyDoc_STRVAR(changed_doc, "changed_ns(fd)\n\n"
-                          "os.fstat(fd).st_ctime_ns; 0 for a file that has no name any more.");
+PyDoc_STRVAR(changed_doc, "changed_ns(fd)\n\nos.fstat(fd).st_ctime_ns");
 static PyObject *changed_ns(PyObject *module, PyObject *fd)
 {
     struct stat found;
@@ -21,8 +20,6 @@ static PyObject *changed_ns(PyObject *module, PyObject *fd)
         return NULL;
     if (number < 0 || number > INT32_MAX || fstat((int)number, &found) < 0)
         return PyErr_SetFromErrno(PyExc_OSError);
-    if (!found.st_nlink)
-        return PyLong_FromLong(0);
     return PyLong_FromLongLong(found.CHANGED.tv_sec * 1000000000ll + found.CHANGED.tv_nsec);
 }
 

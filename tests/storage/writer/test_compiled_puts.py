@@ -59,7 +59,7 @@ def test_what_is_stored_does_not_fail_while_another_thread_has_the_turn(tmp_path
         thread.start()
         held.wait()
         try:
-            store._give_up_gate()
+            store._gate.give_up()
         finally:
             done.set()
             thread.join()

@@ -14,7 +14,7 @@ from storage.errors import GateTimeoutError
 from storage.files.fs import FileSystem
 from storage.sharing.config_gate import config_gate
 from storage.sharing.gate import GATE_BYTE, LONGEST_PAUSE, Gate
-from storage.sharing.gate_watch import ask_unmapped
+from storage.sharing.gate_watch import change_unmapped
 from storage.sharing.locks import LockFile
 from storage.sharing.page import PAGE_MAGIC, PAGE_NAME, SharedPage, Word
 from storage.store import MessageStore
@@ -130,7 +130,7 @@ def test_who_asks_gets_the_gate_from_a_busy_holder_after_one_put(
     with open_store(root, ROOMY) as store:
         put_until_held_on(store)
         asked = time.monotonic()
-        ask_unmapped(root)
+        change_unmapped(root, Word.GATE_WANTED)
         put(store)
         assert free(rival)
         while time.monotonic() < asked + 0.1:
@@ -218,7 +218,7 @@ def test_who_had_to_wait_keeps_the_gate_for_a_turn_though_others_ask(
             put(store)
             if not store._gate.held_on:
                 return False
-            ask_unmapped(root)
+            change_unmapped(root, Word.GATE_WANTED)
             put(store)
             return store._gate.held_on
 
@@ -259,13 +259,13 @@ def test_a_forked_child_does_not_take_the_gate_along(root: Path) -> None:
 
 
 def test_asking_changes_nothing_where_there_is_no_page_of_ours(tmp_path: Path) -> None:
-    ask_unmapped(tmp_path)
+    change_unmapped(tmp_path, Word.GATE_WANTED)
     assert list(tmp_path.iterdir()) == []
     page = tmp_path / "rmqctl" / PAGE_NAME
     page.parent.mkdir()
     newer = (PAGE_MAGIC + 1).to_bytes(8, "little") + bytes(4096)
     page.write_bytes(newer)
-    ask_unmapped(tmp_path)
+    change_unmapped(tmp_path, Word.GATE_WANTED)
     assert page.read_bytes() == newer
 
 
@@ -274,7 +274,7 @@ def test_every_asking_changes_the_word(root: Path) -> None:
     page = SharedPage(FileSystem(), root, writable=False)
     seen = set()
     for _ in range(10):
-        ask_unmapped(root)
+        change_unmapped(root, Word.GATE_WANTED)
         seen.add(page.words[Word.GATE_WANTED])
     page.close()
     assert len(seen) == 10
@@ -320,7 +320,7 @@ def test_who_has_had_the_gate_long_while_others_asked_leaves_it_free(root: Path)
     with open_store(root, ROOMY) as store:
         with store.gate():
             start = time.monotonic()
-            ask_unmapped(root)
+            change_unmapped(root, Word.GATE_WANTED)
             until(lambda: time.monotonic() > start + 0.03, "30 ms later")
             before = time.monotonic()
         with store.gate():

@@ -14,7 +14,7 @@ import pytest
 from storage import native
 from storage.readonly import StoreView
 from storage.sharing.gate import GATE_BYTE, Gate
-from storage.sharing.gate_watch import ask_unmapped
+from storage.sharing.gate_watch import change_unmapped
 from storage.sharing.locks import LockFile
 from storage.sharing.page import Word
 from storage.store import MessageStore
@@ -109,7 +109,7 @@ def test_it_waits_for_nobody(store: MessageStore) -> None:
 
 def test_who_asks_is_heard_first(store: MessageStore) -> None:
     wait_a_while(store)
-    ask_unmapped(store.root)
+    change_unmapped(store.root, Word.GATE_WANTED)
     assert not put_alone(store, "a")
     store.put_message(Sample("a", "T").inner())
     wait_a_while(store)
