@@ -32,7 +32,15 @@ from storage.format.record import blank_record, encode_record
 from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
 from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK, StoreUnit
 from storage.layout import STORE_FILE, write_sizes
-from storage.sharing.page import MAX_WAITERS, PAGE_MAGIC, SLOTS, WAITER_FLAGS, WAITER_TOPICS, Word
+from storage.sharing.page import (
+    MAX_WAITERS,
+    PAGE_MAGIC,
+    SLOTS,
+    WAITER_BELLS,
+    WAITER_FLAGS,
+    WAITER_TOPICS,
+    Word,
+)
 from storage.store import MessageStore
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -248,7 +256,7 @@ def test_the_words_of_the_page_are_those_of_the_code() -> None:
 
 def test_the_places_in_the_page_are_those_of_the_code() -> None:
     places = [int(row[0]) for row in table(FORMAT.read_text(), "at") if len(row) == 2]
-    assert places == [0, WAITER_FLAGS, WAITER_TOPICS, SLOTS]
+    assert places == [0, WAITER_FLAGS, WAITER_TOPICS, WAITER_BELLS, SLOTS]
     assert f"{MAX_WAITERS} waiter flags" in FORMAT.read_text()
 
 

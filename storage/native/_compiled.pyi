@@ -304,6 +304,13 @@ def halve(
 def changed_ns(fd: int, /) -> int:
     """What os.fstat(fd).st_ctime_ns is."""
 
+def ring(mapped: Any, wanted: int, /) -> bool: ...
+def arm(mapped: Any, slot: int, topics: int, /) -> int: ...
+def rung(mapped: Any, slot: int, seen: int, timeout_ms: int, /) -> bool: ...
+def wake(mapped: Any, slot: int, /) -> None: ...
+def has_word_bells() -> bool:
+    """The other four are for these, see storage.sharing.bells."""
+
 def now_ms() -> int:
     """Milliseconds since the epoch."""
 

@@ -14,7 +14,7 @@ PyMODINIT_FUNC PyInit__compiled(void)
         time_search_functions, file_change_functions, property_functions, inner_functions,
         sent_functions, id_functions, encode_functions, table_functions, key_functions,
         appending_functions, instant_functions, pulled_functions, call_functions,
-        readdressed_functions,
+        readdressed_functions, bell_functions,
     };
     prepare_crc();
     if (prepare_messages() < 0 || prepare_key_query() < 0 || prepare_properties() < 0

@@ -74,6 +74,7 @@ extern PyMethodDef key_functions[];
 extern PyMethodDef appending_functions[];
 int prepare_appending(void);
 extern PyMethodDef instant_functions[];
+extern PyMethodDef bell_functions[];
 
 /* sending/ */
 extern PyMethodDef property_functions[];

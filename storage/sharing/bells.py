@@ -1,33 +1,41 @@
 """Waking: a waiting process is rung by whoever appends, in microseconds, without polling.
 
 A waiter owns one flag byte of the shared page, a word that says which topics it waits for (a bit
-each, so that rings for others are rare), and a datagram socket ``rmqctl/bells/<slot>``. The order
-of steps is what keeps bells from being lost:
+each, so that rings for others are rare), and a bell. The order of steps is what keeps bells from
+being lost:
 
-    waiter:   drain -> flag = 1 -> a lock system call (barrier) -> look for data -> sleep on it
-    appender: LOG_END -> gate released (barrier) -> for each flag set: flag = 0, then send
+    waiter:   flag set, barrier -> look for data -> sleep
+    appender: LOG_END -> gate released (barrier) -> for each flag set: flag = 0, then ring
+
+A bell is one of two, and the flag says which:
+
+* a word of the page that counts rings, which the system can sleep on (a futex). What rings it and
+  sleeps is compiled (storage/native/writing/bells.c): one system call on either side.
+* a datagram socket ``rmqctl/bells/<slot>``, where nothing is compiled.
 
 A slot is owned through a lock on its byte that the kernel releases; slots of the dead are reused.
-Who rings stays connected to the sockets that it has rung: finding one by its path takes as long
-as the rest of a ring. One whose owner has closed it, or died, refuses: it is looked for anew.
-An appender killed between clearing and sending loses one ring, so sleeps are bounded by a second.
+An appender killed between clearing and ringing loses one ring, so sleeps are bounded by a second.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+from storage import native
+from storage.files.fs import WORD
 from storage.format.names import OURS
 
+from .futex import ring_word
 from .locks import ForkAware, LockFile, at_fork
-from .page import MAX_WAITERS, WAITER_FLAGS, WAITER_TOPICS, SharedPage
+from .page import MAX_WAITERS, WAITER_BELLS, WAITER_FLAGS, WAITER_TOPICS, SharedPage
 
 if TYPE_CHECKING:
     import socket
@@ -35,11 +43,13 @@ if TYPE_CHECKING:
     from storage.files.fs import FileSystem
 
 BELLS: Final = "bells"
-_TOPIC_BITS: Final = 63
-ANY_TOPIC: Final = (1 << _TOPIC_BITS) - 1
+TOPIC_BITS: Final = 63
+ANY_TOPIC: Final = (1 << TOPIC_BITS) - 1
 LONGEST_SLEEP_MS: Final = 1000
-_SET: Final = b"\x01"
+BY_SOCKET: Final = 1
+BY_WORD: Final = 2
 _CLEAR: Final = b"\x00"
+_NOBODY: Final = bytes(MAX_WAITERS)
 _FLAGS_END: Final = WAITER_FLAGS + MAX_WAITERS
 
 
@@ -55,16 +65,89 @@ def topics_word(topics: Iterable[str] | None) -> int:
 
 @lru_cache(4096)
 def _word_of(topic: str) -> int:
-    return 1 << crc32(topic.encode()) % _TOPIC_BITS
+    return 1 << crc32(topic.encode()) % TOPIC_BITS
 
 
-class Bell(ForkAware):
-    """One waiter's slot and socket. Not for several threads at once."""
+class Bell(ABC):
+    """One waiter's slot and what it is rung by. Not for several threads at once."""
 
-    def __init__(self, page: SharedPage, slot: int, lock: LockFile, directory: Path) -> None:
+    def __init__(self, page: SharedPage, slot: int, lock: LockFile) -> None:
         self._page = page
         self._slot = slot
         self._lock = lock
+
+    @classmethod
+    def take(cls, fs: FileSystem, page: SharedPage, root: Path) -> Bell | None:
+        """Take a free slot, or None when 256 waiters are there already (then poll)."""
+        lock = LockFile(page.path)
+        for slot in range(MAX_WAITERS):
+            if lock.try_lock(WAITER_FLAGS + slot):
+                compiled = native.compiled
+                if compiled is not None and compiled.has_word_bells():
+                    return WordBell(page, slot, lock)
+                directory = root / OURS / BELLS
+                fs.make_dirs(directory)
+                return SocketBell(page, slot, lock, directory)
+        lock.close()
+        return None
+
+    @abstractmethod
+    def arm(self, topics: Collection[str] | None) -> None:
+        """Ask to be rung for messages of ``topics``, and forget what has rung before; data that is
+        there already must be looked for after this call, because it rings no more."""
+
+    @abstractmethod
+    def sleep(self, timeout_ms: int) -> bool:
+        """Sleep until rung or ``timeout_ms`` is over, LONGEST_SLEEP_MS at most; whether it was
+        rung. May come back early, and say so."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """End the sleep of another thread, or its next one."""
+
+    def disarm(self) -> None:
+        """Stop being rung."""
+        at = WAITER_FLAGS + self._slot
+        self._page.map[at : at + 1] = _CLEAR
+
+    def close(self) -> None:
+        """Give the slot back."""
+        self.disarm()
+        self._lock.close()
+
+
+class WordBell(Bell):
+    """A bell that is a word of the page."""
+
+    _seen = 0
+
+    def arm(self, topics: Collection[str] | None) -> None:
+        """See Bell.arm."""
+        assert native.compiled is not None
+        self._seen = native.compiled.arm(self._page.map, self._slot, topics_word(topics))
+
+    def sleep(self, timeout_ms: int) -> bool:
+        """See Bell.sleep."""
+        assert native.compiled is not None
+        limit = max(0, min(timeout_ms, LONGEST_SLEEP_MS))
+        rung: bool = native.compiled.rung(self._page.map, self._slot, self._seen, limit)
+        return rung
+
+    def wake(self) -> None:
+        """See Bell.wake."""
+        assert native.compiled is not None
+        native.compiled.wake(self._page.map, self._slot)
+
+
+class SocketBell(Bell, ForkAware):
+    """A bell that is a datagram socket.
+
+    Who rings stays connected to the sockets that it has rung: finding one by its path takes as long
+    as the rest of a ring. One whose owner has closed it, or died, refuses: it is looked for anew.
+    """
+
+    def __init__(self, page: SharedPage, slot: int, lock: LockFile, directory: Path) -> None:
+        super().__init__(page, slot, lock)
         self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._socket = _new_socket()
         # Through /proc, so that the store's path may be longer than a socket address (108 bytes).
@@ -74,50 +157,32 @@ class Bell(ForkAware):
         self._poll = _poll_of(self._socket)
         at_fork(self)
 
-    @classmethod
-    def take(cls, fs: FileSystem, page: SharedPage, root: Path) -> Self | None:
-        """Take a free slot, or None when 256 waiters are there already (then poll)."""
-        directory = root / OURS / BELLS
-        fs.make_dirs(directory)
-        lock = LockFile(page.path)
-        for slot in range(MAX_WAITERS):
-            if lock.try_lock(WAITER_FLAGS + slot):
-                return cls(page, slot, lock, directory)
-        lock.close()
-        return None
-
     def arm(self, topics: Collection[str] | None) -> None:
-        """Ask to be rung for messages of ``topics``, and forget what has rung before; data that is
-        there already must be looked for after this call, because it rings no more."""
+        """See Bell.arm: drain first."""
         with suppress(BlockingIOError):
             while self._socket.recv(16):
                 pass
         words = self._page.words
         words[WAITER_TOPICS // 8 + self._slot] = topics_word(topics)
         at = WAITER_FLAGS + self._slot
-        self._page.map[at : at + 1] = _SET
+        self._page.map[at : at + 1] = bytes((BY_SOCKET,))
         self._lock.holder(WAITER_FLAGS + self._slot)  # a system call: full barrier
 
     def sleep(self, timeout_ms: int) -> bool:
-        """Sleep until rung or ``timeout_ms`` is over; whether it was rung."""
+        """See Bell.sleep."""
         return bool(self._poll(max(0, min(timeout_ms, LONGEST_SLEEP_MS))))
 
     def wake(self) -> None:
-        """End the sleep of another thread, or its next one."""
+        """See Bell.wake."""
         with suppress(BlockingIOError):  # full: it has been rung
             self._socket.sendto(b"!", f"/proc/self/fd/{self._directory_fd}/{self._slot}")
-
-    def disarm(self) -> None:
-        """Stop being rung."""
-        at = WAITER_FLAGS + self._slot
-        self._page.map[at : at + 1] = _CLEAR
 
     def after_fork(self) -> None:
         """Have the socket die with the process whose slot it is."""
         self._socket.close()
 
     def close(self) -> None:
-        """Give the slot back."""
+        """See Bell.close."""
         self.disarm()
         self._socket.close()
         self._path.unlink(missing_ok=True)
@@ -136,7 +201,7 @@ class Ringer:
 
     def anybody(self) -> bool:
         """Whether somebody waits; to be asked after the gate is released. Costs 0.2 us."""
-        return self._page.map.find(_SET, WAITER_FLAGS, _FLAGS_END) >= 0
+        return self._page.map[WAITER_FLAGS:_FLAGS_END] != _NOBODY
 
     def ring(self, topics: set[str] | None) -> None:
         """Ring everybody who waits for one of ``topics`` (None = all), after the gate is
@@ -148,15 +213,17 @@ class Ringer:
         self._ring(_word_of(topic))
 
     def _ring(self, wanted: int) -> None:
-        mapped = self._page.map
-        end = _FLAGS_END
-        at = mapped.find(_SET, WAITER_FLAGS, end)
-        while at >= 0:
-            slot = at - WAITER_FLAGS
-            if self._page.words[WAITER_TOPICS // 8 + slot] & wanted:
+        mapped, compiled = self._page.map, native.compiled
+        if compiled is not None and not compiled.ring(mapped, wanted):
+            return
+        for slot, how in enumerate(mapped[WAITER_FLAGS:_FLAGS_END]):
+            if how and self._page.words[WAITER_TOPICS // 8 + slot] & wanted:
+                at = WAITER_FLAGS + slot
                 mapped[at : at + 1] = _CLEAR
-                self._send(slot)
-            at = mapped.find(_SET, at + 1, end)
+                if how == BY_SOCKET:
+                    self._send(slot)
+                else:
+                    ring_word(mapped, WAITER_BELLS + WORD * slot)
 
     def _send(self, slot: int) -> None:
         # Full: it has rung already. Refused or gone: it is dead, its slot will be taken over.

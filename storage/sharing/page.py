@@ -8,6 +8,7 @@ names the queue of slot k.
     byte 0                      words below, by :class:`Word`
     byte 4096                   256 waiter flags, one byte each (see bells.py)
     byte 8192                   256 words: what each waiter waits for
+    byte 10240                  256 words: what each waiter sleeps on
     byte 16384                  slots of 2 words: next offset of the queue, and how much is synced
 
 Only the holder of the gate writes words (waiter flags apart); readers take no lock. What a word
@@ -37,6 +38,7 @@ PAGE_VERSION: Final = 2
 PAGE_MAGIC: Final = 0x726D7163_00000000 | PAGE_VERSION
 WAITER_FLAGS: Final = 4096
 WAITER_TOPICS: Final = 8192
+WAITER_BELLS: Final = 10240
 MAX_WAITERS: Final = 256
 SLOTS: Final = 16384
 SLOT_SIZE: Final = 16

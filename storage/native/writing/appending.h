@@ -13,7 +13,9 @@ enum {
     GATE_WANTED = 32
 };
 enum { GATE_BYTE = 1 }; /* of the lock file, see storage/sharing/gate.py */
-enum { WAITER_FLAGS = 4096, MAX_WAITERS = 256, SLOTS = 16384 }; /* places in the page, in bytes */
+/* Places in the page, in bytes; and how a waiter is rung, see storage/sharing/bells.py. */
+enum { WAITER_FLAGS = 4096, WAITER_TOPICS = 8192, WAITER_BELLS = 10240, SLOTS = 16384 };
+enum { MAX_WAITERS = 256, TOPIC_BITS = 63, BY_SOCKET = 1, BY_WORD = 2 };
 enum { LARGE_BODY = 16 << 10 }; /* of storage/store.py */
 
 /* Where one queue's next unit goes. */
@@ -100,7 +102,13 @@ int gate_is_ours(Appending *a);
  * this, and is_anybody_waiting comes behind it, or behind giving the gate back. */
 int see_to_gate(Appending *a);
 int is_anybody_waiting(Appending *a);
+/* Rings whoever waits for the topic. */
 int ring_for(Appending *a, PyObject *topic); /* -1 with an error set */
+/* bells.c: of the page whose bytes are given. */
+int is_anybody_there(const unsigned char *page);
+int ring_bells(unsigned char *page, uint64_t wanted); /* whether some have sockets */
+int topic_word(PyObject *topic, uint64_t *word);      /* -1 with an error set */
+
 PyObject *guard(PyObject *self, PyObject *args);
 PyObject *put(PyObject *self, PyObject *message);
 extern const char guard_doc[], put_doc[];

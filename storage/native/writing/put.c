@@ -140,12 +140,17 @@ int see_to_gate(Appending *a)
 
 int is_anybody_waiting(Appending *a)
 {
-    return a->has_words && memchr((char *)a->words.buf + WAITER_FLAGS, 1, MAX_WAITERS) != NULL;
+    return a->has_words && is_anybody_there(a->words.buf);
 }
 
 int ring_for(Appending *a, PyObject *topic)
 {
-    return call(a->ring, topic);
+    uint64_t wanted;
+    if (!a->has_words)
+        return 0;
+    if (topic_word(topic, &wanted) < 0)
+        return -1;
+    return ring_bells(a->words.buf, wanted) ? call(a->ring, topic) : 0;
 }
 
 int time_of(Appending *a, int64_t *now)

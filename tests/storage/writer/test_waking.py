@@ -10,10 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from storage import native
 from storage.files.fs import FileSystem
 from storage.sharing.bells import LONGEST_SLEEP_MS, Bell, Ringer, topics_word
+from storage.sharing.locks import LockFile
+from storage.sharing.page import WAITER_FLAGS
 from storage.sharing.services import TimedServices
 from storage.store import MessageStore
+from tests.support.compiled import compiled, needs_compiled
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared
 
 WAITER = """
@@ -32,14 +38,29 @@ with MessageStore.open(Path(sys.argv[1])) as store:
 """
 
 
+FORMS = [pytest.param(compiled, marks=needs_compiled, id="compiled"), pytest.param(None, id="pure")]
+
+
+@pytest.fixture(params=FORMS)
+def either_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Bells that are words, then such that are sockets; whether they are sockets."""
+    monkeypatch.setattr(native, "compiled", request.param)
+    return request.param is None or not request.param.has_word_bells()
+
+
+@pytest.fixture
+def sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "compiled", None)
+
+
 @contextmanager
-def waiter(root: Path) -> Iterator[subprocess.Popen[str]]:
+def waiter(root: Path, pure: str = "") -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         [sys.executable, "-c", WAITER, str(root)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "RMQCTL_PURE": pure},
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -49,9 +70,12 @@ def waiter(root: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_a_sleeping_process_is_woken_by_a_put_in_another(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("either_form")
+@pytest.mark.parametrize("pure", ["", "1"], ids=["compiled waits", "pure waits"])
+def test_a_sleeping_process_is_woken_by_a_put_in_another(tmp_path: Path, pure: str) -> None:
     root = new_store(tmp_path / "s", TINY)
-    with waiter(root) as process, open_store(root) as store:
+    started = time.monotonic()
+    with waiter(root, pure) as process, open_store(root) as store:
         assert process.stdin is not None
         assert process.stdout is not None
         for number in range(200):
@@ -61,8 +85,10 @@ def test_a_sleeping_process_is_woken_by_a_put_in_another(tmp_path: Path) -> None
             while int(process.stdout.readline()) < store.log_end:
                 process.stdin.write("A\n")
                 process.stdin.flush()
+    assert time.monotonic() - started < 60, "it slept for a second each time"
 
 
+@pytest.mark.usefixtures("sockets")
 def test_a_bell_that_can_not_be_rung_fails_no_put(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
@@ -77,6 +103,7 @@ def test_a_bell_that_can_not_be_rung_fails_no_put(tmp_path: Path) -> None:
         bell.close()
 
 
+@pytest.mark.usefixtures("either_form")
 def test_only_waiters_for_the_topic_are_rung(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
@@ -102,7 +129,7 @@ def test_only_waiters_for_the_topic_are_rung(tmp_path: Path) -> None:
         ringer.close()
 
 
-def test_a_dead_waiters_slot_is_taken_over(tmp_path: Path) -> None:
+def test_a_dead_waiters_slot_is_taken_over(tmp_path: Path, either_form: bool) -> None:
     root = new_store(tmp_path / "s", TINY)
     with waiter(root) as process, open_store(root) as store:
         assert process.stdin is not None
@@ -112,7 +139,7 @@ def test_a_dead_waiters_slot_is_taken_over(tmp_path: Path) -> None:
         deadline = time.monotonic() + 20
         while not page.map[4096] and time.monotonic() < deadline:
             os.sched_yield()
-        assert page.map[4096] == 1
+        assert page.map[4096]
         process.kill()
         process.wait()
         store.put(prepared([Sample("m", "A")]))  # rings the dead: no harm
@@ -120,10 +147,15 @@ def test_a_dead_waiters_slot_is_taken_over(tmp_path: Path) -> None:
         bell = Bell.take(FileSystem(), page, root)
 
         assert bell is not None
-        assert (root / "rmqctl/bells/0").exists()
+        assert (root / "rmqctl/bells/0").exists() == either_form
+        assert not LockFile(page.path).try_lock(WAITER_FLAGS), "it has another slot"
+        bell.arm(None)
+        store.put(prepared([Sample("n", "A")]))
+        assert bell.sleep(1000)
         bell.close()
 
 
+@pytest.mark.usefixtures("either_form")
 def test_who_has_a_slot_next_is_rung_as_its_owner_was(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
@@ -139,7 +171,7 @@ def test_who_has_a_slot_next_is_rung_as_its_owner_was(tmp_path: Path) -> None:
         ringer.close()
 
 
-def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path, either_form: bool) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
         page = store._session.page
@@ -158,7 +190,8 @@ def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path) -> None
             first.close()
             second = Bell.take(FileSystem(), page, root)
             assert second is not None
-            assert (root / "rmqctl" / "bells" / "0").exists(), "it has another slot"
+            assert (root / "rmqctl" / "bells" / "0").exists() == either_form
+            assert not LockFile(page.path).try_lock(WAITER_FLAGS), "it has another slot"
             second.arm(None)
             ringer.ring(None)
             assert second.sleep(1000)
@@ -171,6 +204,7 @@ def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path) -> None
         ringer.close()
 
 
+@pytest.mark.usefixtures("either_form")
 def test_what_rang_before_a_sleep_does_not_end_it(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
@@ -185,6 +219,7 @@ def test_what_rang_before_a_sleep_does_not_end_it(tmp_path: Path) -> None:
         bell.close()
 
 
+@pytest.mark.usefixtures("either_form")
 def test_no_bell_is_lost_between_looking_and_sleeping(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as writer, open_store(root) as reader:
@@ -225,6 +260,7 @@ def test_every_topic_has_a_bit_of_the_word_for_any() -> None:
     assert everything < 1 << 63  # a signed word of the page
 
 
+@pytest.mark.usefixtures("either_form")
 def test_a_sleeper_is_woken_by_its_own_process(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:

@@ -1,0 +1,205 @@
+/* Ringing whoever waits for messages, and waiting: see storage/sharing/bells.py. A bell that is a word
+ * of the page takes one system call on either side, and no file of its own.
+ */
+#include "appending.h"
+
+#ifdef __linux__
+#include <errno.h>
+#include <limits.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#define HAS_WORD_BELLS 1
+enum { FUTEX_WAIT, FUTEX_WAKE }; /* the kernel's headers are not everywhere */
+
+/* The half of the word that counts, in which the system looks. */
+static uint32_t *bell_of(unsigned char *page, int64_t slot)
+{
+    uint32_t *word = (uint32_t *)(page + WAITER_BELLS + slot * WORD);
+    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? word + 1 : word;
+}
+
+static void ring_word(unsigned char *page, int64_t slot)
+{
+    uint32_t *bell = bell_of(page, slot);
+    __atomic_add_fetch(bell, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Whether the bell rang, as far as one can tell: a signal ends it, too. */
+static int sleep_on(unsigned char *page, int64_t slot, uint32_t seen, int64_t timeout_ms)
+{
+    const struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
+    const long done = syscall(SYS_futex, bell_of(page, slot), FUTEX_WAIT, seen, &timeout, NULL, 0);
+    return done == 0 || errno != ETIMEDOUT;
+}
+#else
+#define HAS_WORD_BELLS 0
+static uint32_t *bell_of(unsigned char *page, int64_t slot)
+{
+    return (uint32_t *)(page + WAITER_BELLS + slot * WORD);
+}
+static void ring_word(unsigned char *page, int64_t slot)
+{
+    (void)page;
+    (void)slot;
+}
+static int sleep_on(unsigned char *page, int64_t slot, uint32_t seen, int64_t timeout_ms)
+{
+    (void)page;
+    (void)slot;
+    (void)seen;
+    (void)timeout_ms;
+    return 1;
+}
+#endif
+
+int is_anybody_there(const unsigned char *page)
+{
+    for (int i = 0; i < MAX_WAITERS; i += WORD) {
+        uint64_t eight;
+        memcpy(&eight, page + WAITER_FLAGS + i, sizeof eight);
+        if (eight)
+            return 1;
+    }
+    return 0;
+}
+
+int ring_bells(unsigned char *page, uint64_t wanted)
+{
+    int by_socket = 0;
+    for (int slot = 0; slot < MAX_WAITERS; slot++) {
+        unsigned char *flag = page + WAITER_FLAGS + slot;
+        const unsigned char how = __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+        if (!how || !(((volatile uint64_t *)(page + WAITER_TOPICS))[slot] & wanted))
+            continue;
+        if (how == BY_WORD) {
+            __atomic_store_n(flag, 0, __ATOMIC_SEQ_CST);
+            ring_word(page, slot);
+        } else {
+            by_socket = 1;
+        }
+    }
+    return by_socket;
+}
+
+int topic_word(PyObject *topic, uint64_t *word)
+{
+    Py_ssize_t length;
+    const char *text = text_of(topic, &length);
+    if (text == NULL)
+        return -1;
+    *word = (uint64_t)1 << crc32_of((const unsigned char *)text, (size_t)length) % TOPIC_BITS;
+    return 0;
+}
+
+/* The page of ``map``, held by ``view``; NULL with an error set. */
+static unsigned char *page_of(PyObject *map, Py_buffer *view, int64_t slot)
+{
+    if (PyObject_GetBuffer(map, view, PyBUF_WRITABLE) < 0)
+        return NULL;
+    if (view->len >= SLOTS && (uintptr_t)view->buf % WORD == 0 && slot >= 0 && slot < MAX_WAITERS)
+        return view->buf;
+    PyBuffer_Release(view);
+    PyErr_SetString(PyExc_ValueError, "no page, or no slot of a waiter");
+    return NULL;
+}
+
+PyDoc_STRVAR(ring_doc, "ring(map, wanted)\n\n"
+                       "Ring the words of all who wait for one of the topics, and clear their flags;"
+                       " whether others, who have sockets, wait for one, too.");
+static PyObject *ring(PyObject *module, PyObject *args)
+{
+    PyObject *map;
+    unsigned long long wanted;
+    Py_buffer view;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OK", &map, &wanted))
+        return NULL;
+    unsigned char *page = page_of(map, &view, 0);
+    if (page == NULL)
+        return NULL;
+    const int by_socket = ring_bells(page, wanted);
+    PyBuffer_Release(&view);
+    return PyBool_FromLong(by_socket);
+}
+
+PyDoc_STRVAR(arm_doc, "arm(map, slot, topics)\n\n"
+                      "Have the slot's word rung for the topics from now on; gives what it is now. A"
+                      " full memory barrier.");
+static PyObject *arm(PyObject *module, PyObject *args)
+{
+    PyObject *map;
+    long long slot;
+    unsigned long long topics;
+    Py_buffer view;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OLK", &map, &slot, &topics))
+        return NULL;
+    unsigned char *page = page_of(map, &view, slot);
+    if (page == NULL)
+        return NULL;
+    const uint32_t seen = __atomic_load_n(bell_of(page, slot), __ATOMIC_SEQ_CST);
+    ((volatile uint64_t *)(page + WAITER_TOPICS))[slot] = topics;
+    __atomic_store_n(page + WAITER_FLAGS + slot, BY_WORD, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    PyBuffer_Release(&view);
+    return PyLong_FromUnsignedLong(seen);
+}
+
+PyDoc_STRVAR(rung_doc, "rung(map, slot, seen, timeout_ms)\n\n"
+                       "Sleep until the slot's word is not ``seen``; whether that is so before the"
+                       " time is over. A signal ends it, too.");
+static PyObject *rung(PyObject *module, PyObject *args)
+{
+    PyObject *map;
+    long long slot, timeout;
+    unsigned long seen;
+    int found;
+    Py_buffer view;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OLkL", &map, &slot, &seen, &timeout))
+        return NULL;
+    unsigned char *page = page_of(map, &view, slot);
+    if (page == NULL)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    found = sleep_on(page, slot, (uint32_t)seen, timeout);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
+    return PyErr_CheckSignals() < 0 ? NULL : PyBool_FromLong(found);
+}
+
+PyDoc_STRVAR(wake_doc, "wake(map, slot)\n\nRing the slot's word.");
+static PyObject *wake(PyObject *module, PyObject *args)
+{
+    PyObject *map;
+    long long slot;
+    Py_buffer view;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OL", &map, &slot))
+        return NULL;
+    unsigned char *page = page_of(map, &view, slot);
+    if (page == NULL)
+        return NULL;
+    ring_word(page, slot);
+    PyBuffer_Release(&view);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(has_doc, "has_word_bells()\n\nWhether the system can sleep on a word.");
+static PyObject *has_word_bells(PyObject *module, PyObject *nothing)
+{
+    (void)module;
+    (void)nothing;
+    return PyBool_FromLong(HAS_WORD_BELLS);
+}
+
+PyMethodDef bell_functions[] = {
+    {"ring", ring, METH_VARARGS, ring_doc},
+    {"arm", arm, METH_VARARGS, arm_doc},
+    {"rung", rung, METH_VARARGS, rung_doc},
+    {"wake", wake, METH_VARARGS, wake_doc},
+    {"has_word_bells", has_word_bells, METH_NOARGS, has_doc},
+    {NULL, NULL, 0, NULL},
+};
