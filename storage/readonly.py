@@ -178,20 +178,19 @@ class StoreView:
         one; where to go on and why it stopped is in the result. The CRC of each body is checked; a
         record that contradicts its unit is never handed out.
         """
-        bounds = self.bounds if self._own_bounds else self._bounds
         queue = self._queues.get((topic, queue_id)) or self._queue(topic, queue_id)
         if queue is None:
             return no_such_queue()
+        if queue.followed is not None and tags is None:
+            found = queue.followed.read(offset, max_msg_nums)
+            if found is not None:
+                return found
+        bounds = self.bounds if self._own_bounds else self._bounds
         queue_bounds, _ = self._bounds_of(queue, bounds)
         return self._messages.get_message(queue, queue_bounds, offset, max_msg_nums, tags)
 
     def read_column(
-        self,
-        topic: str,
-        queue_id: int,
-        offset: int,
-        count: int,
-        max_bytes: int = _COLUMN_BYTES,
+        self, topic: str, queue_id: int, offset: int, count: int, max_bytes: int = _COLUMN_BYTES
     ) -> ColumnBatch:
         """Read many messages at once as columns, with the same checks as single messages.
 
@@ -426,7 +425,8 @@ class StoreView:
             row = self.files.queue(topic, queue_id)
             if row is None:
                 return None
-            queue = QueueReader(QueueKey(topic, queue_id), row, self._bounds, self._scan)
+            page = None if self._page is None or self._own_bounds else self._page.page
+            queue = QueueReader(QueueKey(topic, queue_id), row, self._bounds, self._scan, page)
             queue = self._queues.setdefault(key, queue)
         return queue
 

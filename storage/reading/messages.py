@@ -65,6 +65,8 @@ class MessageReader:
                 messages, total = self._records.read_run(view, key, offset, limit, byte_limit)
                 if len(messages) * CQ_STORE_UNIT_SIZE == len(view):
                     following = offset + len(messages)
+                    if following == bounds.max_offset:
+                        queue.follow(bounds, self._log, self._max_count, byte_limit)
                     return _new(GetMessageResult, (_FOUND, following, *bounds, messages, total))
         scan = max(self._scan_bytes, max_msg_nums * CQ_STORE_UNIT_SIZE) // CQ_STORE_UNIT_SIZE
         units = queue.units(offset, min(scan, bounds.max_offset - offset))

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
 from .file_times import FileTimes
+from .followed import FollowedQueue
 from .record_reader import QueueKey
 
 _new: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
 
 if TYPE_CHECKING:
     from storage.files.read_files import FileRow
+    from storage.sharing.page import SharedPage
 
     from .bounds import Bounds
     from .scan_bounds import ScanBounds
@@ -32,27 +34,38 @@ class QueueBounds(NamedTuple):
 class QueueReader:
     """Reads the units of one queue. Thread-safe.
 
-    ``scan`` is given where units may have been rebuilt in memory instead of lying in the files.
+    ``scan`` is given where units may have been rebuilt in memory instead of lying in the files,
+    ``page`` where it is a writer of the store that reads: its end is followed then.
     """
 
     __slots__ = (
         "_bounds",
         "_file_times",
         "_first_message",
+        "_page",
         "_row",
         "_scan",
         "_units_per_file",
+        "followed",
         "key",
     )
 
     def __init__(
-        self, key: QueueKey, row: FileRow, bounds: Bounds, scan: ScanBounds | None
+        self,
+        key: QueueKey,
+        row: FileRow,
+        bounds: Bounds,
+        scan: ScanBounds | None,
+        page: SharedPage | None = None,
     ) -> None:
         self.key = key
         self._row = row
         self._file_times = FileTimes(row)
         self._bounds = bounds
         self._scan = scan
+        self._page = page
+        self.followed: FollowedQueue | None = None
+        """What reads a few messages at the end, once there was one."""
         self._units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
         # (files generation, log min, min offset): where retention has left the queue
         self._first_message: tuple[int, int, int] | None = None
@@ -73,6 +86,15 @@ class QueueReader:
                 self._first_message = (generation, log_min, min_offset)
             return QueueBounds(min_offset, max_offset)
         return _new(QueueBounds, (known[2], max_offset))
+
+    def follow(self, bounds: QueueBounds, log: FileRow, max_count: int, max_bytes: int) -> None:
+        """Have :attr:`followed` read what comes behind the end; the two are its limits."""
+        page, known = self._page, self.followed
+        if page is not None and (known is None or not known.holds(bounds.max_offset)):
+            slot = page.slot(self.key.topic, self.key.queue_id)
+            if slot is not None:
+                limits = (bounds.min_offset, max_count, max_bytes)
+                self.followed = FollowedQueue(self.key, self._row, log, page, slot, *limits)
 
     def units(self, queue_offset: int, count: int) -> bytes | None:
         """Up to ``count`` units from ``queue_offset`` on, none from the next file; fewer may come.

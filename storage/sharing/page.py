@@ -355,7 +355,7 @@ class PageBounds:
     """
 
     def __init__(self, page: SharedPage) -> None:
-        self._page = page
+        self.page = page
         self._lock_time = LockTime(str(page.path.parent.parent / LOCK))
 
     @classmethod
@@ -375,34 +375,34 @@ class PageBounds:
 
     def log_end(self) -> int:
         """End of the last whole record, exclusive."""
-        end: int = self._page.words[_LOG_END]
+        end: int = self.page.words[_LOG_END]
         return end
 
     def keys_from(self) -> int:
         """The index files have all keys of records below this log offset."""
-        start: int = self._page.words[_KEYS_FROM]
+        start: int = self.page.words[_KEYS_FROM]
         return start
 
     def next_offset(self, topic: str, queue_id: int) -> int:
         """The queue's max offset (exclusive), 0 for a queue that has no message."""
-        return self._page.queue_end(topic, queue_id)
+        return self.page.queue_end(topic, queue_id)
 
     def queues(self) -> list[tuple[str, int]]:
         """All queues that ever got a unit; a writer may have died after naming another one."""
-        page = self._page
+        page = self.page
         return [queue for slot, queue in enumerate(page.queues()) if page.next_offset(slot)]
 
     def files_generation(self) -> int:
         """A number that changes when files are deleted."""
-        generation: int = self._page.words[_FILES_GENERATION]
+        generation: int = self.page.words[_FILES_GENERATION]
         return generation
 
     def valid(self) -> bool:
         """Whether the page still speaks for the store: no Java broker has run meanwhile."""
-        words = self._page.words
+        words = self.page.words
         return bool(words[_MAGIC] == PAGE_MAGIC and words[_LOCK_MTIME] == self._lock_time.ns())
 
     def close(self) -> None:
         """Let go of the page."""
         self._lock_time.close()
-        self._page.close()
+        self.page.close()
