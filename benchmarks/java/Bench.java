@@ -583,7 +583,7 @@ final class Bench {
         listener.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             long now = System.nanoTime();
             for (MessageExt message : messages) {
-                long sent = Long.parseLong(new String(message.getBody(), 0, 20));
+                long sent = ByteBuffer.wrap(message.getBody()).getLong();
                 int place = sent == 0 ? -1 : heard.getAndIncrement();
                 if (place >= 0 && place < latencies.length) {
                     latencies[place] = now - sent;
@@ -623,8 +623,7 @@ final class Bench {
             if (pause > 0) {
                 LockSupport.parkNanos(pause);
             }
-            byte[] time = String.format("%020d", untimed ? 0 : System.nanoTime()).getBytes();
-            System.arraycopy(time, 0, body, 0, time.length);
+            ByteBuffer.wrap(body).putLong(untimed ? 0 : System.nanoTime());
             check(producer.send(new Message(topic, body.clone())).getSendStatus());
         }
         return true;

@@ -79,7 +79,7 @@ def round_of(run: Run, count: int, idle_seconds: float, *, beside: bool) -> _Lat
             for topic in ("measured", "beside"):
                 broker.update_topic(TopicConfig(topic, _QUEUES, _QUEUES))
                 for queue_id in range(_QUEUES):  # beside Java, too, queues have messages already
-                    broker.send(Message(topic, b"%020d" % 0, tags="untimed"), queue_id)
+                    broker.send(Message(topic, bytes(8), tags="untimed"), queue_id)
         traffic: _Program | None = None
         if beside:
             never = 1 << 60

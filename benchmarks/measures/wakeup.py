@@ -43,7 +43,7 @@ def measure(run: Run) -> Iterator[Row]:
         for message in sent:
             # Paced as people and services send, so that the waiter is asleep each time.
             time.sleep(pause.uniform(0.002, 0.010))
-            body = b"%020d" % time.monotonic_ns() + message.body[20:]
+            body = time.monotonic_ns().to_bytes(8, "big") + message.body[8:]
             store.put(prepare((message._replace(queue_id=0, body=body),)))
         output, _ = waiter.communicate()
     if waiter.returncode:

@@ -16,7 +16,7 @@ from storage.model import Message
 
 
 def main(root: str, topic: str, per_second: float, at_once: int, count: int) -> None:
-    pad = bytes(1004)
+    pad = bytes(1016)
     sent = 0
     with EmbeddedBroker.open(root) as broker, Producer("paced", brokers=[broker]) as producer:
         producer.fetch_publish_message_queues(topic)
@@ -29,7 +29,9 @@ def main(root: str, topic: str, per_second: float, at_once: int, count: int) -> 
                 time.sleep(max(0.0, pause))
             elif select.select([sys.stdin], [], [], max(0.0, pause))[0]:
                 break
-            made = [Message(topic, b"%020d" % time.monotonic_ns() + pad) for _ in range(at_once)]
+            made = [
+                Message(topic, time.monotonic_ns().to_bytes(8, "big") + pad) for _ in range(at_once)
+            ]
             producer.send(made[0] if at_once == 1 else made)
             sent += at_once
         print(sent, time.monotonic() - start)

@@ -29,7 +29,9 @@ def main(root: str, group: str, topic: str, count: int, idle_seconds: float) -> 
     ) -> ConsumeConcurrentlyStatus:
         now = time.monotonic_ns()
         latencies.extend(
-            now - int(message.body[:20]) for message in messages if message.tags != "untimed"
+            now - int.from_bytes(message.body[:8], "big")
+            for message in messages
+            if message.tags != "untimed"
         )
         if len(latencies) >= count:
             enough.set()

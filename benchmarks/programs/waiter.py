@@ -22,7 +22,7 @@ def main(root: str, count: int, idle_seconds: int) -> None:
             found = view.get_message(TOPIC, 0, offset, 32, tags=None)
             now = time.monotonic_ns()
             for message in found.messages:
-                latencies.append(now - int(message.body[:20]))
+                latencies.append(now - int.from_bytes(message.body[:8], "big"))
                 offset += 1
             if not found.messages:
                 end = store.wait(end, 1_000, [TOPIC])

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _TAIL: Final = Struct(">HIIH")
 _COUNTERS: Final = 1 << 16
+_COUNTER_DIGITS: Final = 4
 _CLOCK_STEP_MS: Final = 1_000_000
 _LOW_DIGITS: Final = [b"%02X" % n for n in range(256)]
 _HEX: Final = [digits.decode() for digits in _LOW_DIGITS]
-"""By byte. Looking bytes up takes less than formatting a number, most of all for an id after a
-while, when what formats numbers has left the caches."""
+"""By byte: looking bytes up takes less than formatting a number."""
 
 
 def offset_msg_id(store_host: bytes, commitlog_offset: int) -> str:
@@ -114,7 +114,7 @@ class UniqueIds:
         self._counter = 0
         self._now = self._tick = -1  # the clock's last answer; the ms that ids are made for
         self._left = 0  # ids that may still be made for _tick
-        self._prefix = ""
+        self._time = 0  # since the month began
 
     def next(self, now_ms: int) -> str:
         """Make one id for a message of this moment."""
@@ -124,7 +124,7 @@ class UniqueIds:
             self._left -= 1
             counter = self._counter
             self._counter = counter + 1 & 0xFFFF
-            return f"{self._prefix}{_HEX[counter >> 8]}{_HEX[counter & 0xFF]}"
+            return unique_id(self._fixed, self._time, counter)
 
     def take(self, count: int, now_ms: int) -> IdColumn:
         """Make ``count`` ids as ASCII, in the order in which ``next`` would have made them."""
@@ -138,7 +138,8 @@ class UniqueIds:
                     self._move(now_ms)
                 first = self._counter
                 block = min(count - made, self._left, _COUNTERS - first)
-                pieces.append(numbered(self._prefix.encode(), first, first + block))
+                prefix = unique_id(self._fixed, self._time, 0)[:-_COUNTER_DIGITS].encode()
+                pieces.append(numbered(prefix, first, first + block))
                 made += block
                 self._left -= block
                 self._counter = first + block & 0xFFFF
@@ -155,9 +156,20 @@ class UniqueIds:
             self._left = _COUNTERS
         if not self._month_start <= self._tick < self._month_end:
             self._month_start, self._month_end = month_bounds(self._tick, self._tz)
-        time = self._tick - self._month_start
-        high = f"{_HEX[time >> 24 & 0xFF]}{_HEX[time >> 16 & 0xFF]}"
-        self._prefix = f"{self._fixed}{high}{_HEX[time >> 8 & 0xFF]}{_HEX[time & 0xFF]}"
+        self._time = self._tick - self._month_start
+
+
+def _unique_id(fixed: str, time: int, counter: int) -> str:
+    """The pure form of ``unique_id`` of storage/native/sending/ids.c."""
+    high = f"{_HEX[time >> 24 & 0xFF]}{_HEX[time >> 16 & 0xFF]}"
+    low = f"{_HEX[time >> 8 & 0xFF]}{_HEX[time & 0xFF]}"
+    return f"{fixed}{high}{low}{_HEX[counter >> 8]}{_HEX[counter & 0xFF]}"
+
+
+unique_id: Final[Callable[[str, int, int], str]] = (
+    _unique_id if native.compiled is None else native.compiled.unique_id
+)
+"""Put the digits of a time and a counter behind what all ids of a generator begin with."""
 
 
 def numbered(prefix: bytes, first: int, end: int) -> bytes:

@@ -131,6 +131,9 @@ def encode_sent(
     unique_ids: Any,
     /,
 ) -> tuple[bytearray, bytes, list[tuple[str, int]], bytes, str] | None: ...
+def unique_id(fixed: str, time: int, counter: int, /) -> str:
+    """See storage.format.message_id.unique_id."""
+
 def numbered(prefix: bytes, first: int, end: int, /) -> bytes:
     """See storage.format.message_id.numbered."""
 

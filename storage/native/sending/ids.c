@@ -107,7 +107,32 @@ static PyObject *numbered(PyObject *module, PyObject *arguments)
     return joined;
 }
 
+PyDoc_STRVAR(unique_id_doc, "unique_id(fixed, time, counter)\n\n"
+                            "Eight digits of the time and four of the counter behind a text.");
+static PyObject *unique_id(PyObject *module, PyObject *arguments)
+{
+    enum { LONGEST = 64, TIME = 8, COUNTER = 4 };
+    const char *fixed;
+    Py_ssize_t size;
+    unsigned int time, counter;
+    char text[LONGEST + TIME + COUNTER];
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "s#II", &fixed, &size, &time, &counter))
+        return NULL;
+    if (size > LONGEST) {
+        PyErr_SetString(PyExc_ValueError, "this is no id's beginning");
+        return NULL;
+    }
+    char *at = (char *)memcpy(text, fixed, (size_t)size) + size;
+    for (int shift = 4 * (TIME - 1); shift >= 0; shift -= 4)
+        *at++ = digits[time >> shift & 15];
+    for (int shift = 4 * (COUNTER - 1); shift >= 0; shift -= 4)
+        *at++ = digits[counter >> shift & 15];
+    return PyUnicode_FromStringAndSize(text, at - text);
+}
+
 PyMethodDef id_functions[] = {
+    {"unique_id", unique_id, METH_VARARGS, unique_id_doc},
     {"numbered", numbered, METH_VARARGS, numbered_doc},
     {"offset_msg_ids", offset_msg_ids, METH_VARARGS, ids_doc},
     {NULL, NULL, 0, NULL},

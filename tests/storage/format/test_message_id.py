@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 from storage.format.message_id import (
     UniqueIds,
     _numbered,
+    _unique_id,
     decode_unique_id,
     month_bounds,
     offset_msg_id,
@@ -117,3 +118,15 @@ def test_counters_have_four_digits() -> None:
     for first, end in ((2, 1), (0, (1 << 16) + 1)):
         with pytest.raises(ValueError, match="four digits"):
             compiled.numbered(b"", first, end)
+
+
+@needs_compiled
+@given(st.text("0123456789ABCDEF", max_size=64), st.integers(0, 2**32 - 1), st.integers(0, 65_535))
+def test_a_compiled_id_is_that_of_the_pure_form(fixed: str, time: int, counter: int) -> None:
+    assert compiled.unique_id(fixed, time, counter) == _unique_id(fixed, time, counter)
+
+
+@needs_compiled
+def test_what_no_id_begins_with_is_refused() -> None:
+    with pytest.raises(ValueError, match="beginning"):
+        compiled.unique_id("0" * 65, 0, 0)
