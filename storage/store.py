@@ -354,11 +354,11 @@ class MessageStore(ForkAware):
     def gate(self) -> Iterator[None]:
         """Hold the right to append and to replace config files for a block (milliseconds)."""
         self._check_open()
-        with self._gate.held_for_change():
+        with self._gate.held():
             yield
 
     def config_changes(self) -> int:
-        """A number that changes when somebody may have replaced config files, in any process."""
+        """A number that changes when topics or groups are changed, in any process."""
         return int(self._page.words[_CONFIGS])
 
     # -- reading ------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class SharedTable(Generic[T]):
     ``system`` are the settings that a broker makes at its start; they reach the file with the first
     change, and what the file says about them wins. ``gate`` None means read-only. ``kind`` and
     ``command`` name changes in the journal. ``changes`` gives another number when somebody has
-    held the gate to replace settings.
+    replaced settings.
     """
 
     def __init__(

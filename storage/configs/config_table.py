@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from storage.files.fs import FileSystem
+from storage.sharing.gate_watch import change_unmapped
+from storage.sharing.page import Word
 
 from .config_file import ConfigFile, FileIdent, JsonObject
 from .data_version import DataVersion
@@ -161,8 +163,11 @@ class ConfigTableFile(Generic[C]):
     def save(self, table: C) -> bool:
         """Replace the file; False if its bytes are so already. Hold the gate.
 
-        Raises StoreNotWritableError, and nothing has changed then.
+        Whoever remembers what it held is told so (CONFIGS of the store's page). Raises
+        StoreNotWritableError, and nothing has changed then.
         """
         changed = self._file.save(table.document())
         self._cached = None
+        if changed:
+            change_unmapped(self.path.parent.parent, Word.CONFIGS)
         return changed

@@ -28,7 +28,7 @@ def config_gate(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
 
         raise not_writable(root, error) from error
     try:
-        with gate.held_for_change():
+        with gate.held():
             gate.share()
             try:
                 yield

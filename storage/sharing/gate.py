@@ -205,15 +205,6 @@ class Gate:
                     self.give_back()
                     raise
 
-    @contextmanager
-    def held_for_change(self) -> Iterator[None]:
-        """Hold it for a block that may replace settings: then everybody looks at them again."""
-        with self.held():
-            try:
-                yield
-            finally:
-                self._change(Word.CONFIGS)
-
     def give_up(self) -> None:
         """Give it back after a put that held on to it, as somebody asks for it.
 
@@ -249,7 +240,7 @@ class Gate:
         deadline = start + limit_ms / 1000
         pause = _FIRST_PAUSE
         while True:
-            self._change(Word.GATE_WANTED)
+            self._ask()
             time.sleep(pause)
             if self.lock_file.try_lock(GATE_BYTE):
                 return
@@ -257,11 +248,11 @@ class Gate:
                 raise GateTimeoutError(self._root, limit_ms, self._describe_holder())
             pause = min(pause * 1.5, LONGEST_PAUSE)
 
-    def _change(self, word: int) -> None:
+    def _ask(self) -> None:
         if self._words is None:
-            change_unmapped(self._root, word)
+            change_unmapped(self._root, Word.GATE_WANTED)
         else:
-            self._words[word] = time.monotonic_ns()
+            self._words[Word.GATE_WANTED] = time.monotonic_ns()
 
     def _let_go_or_hold_on(self) -> None:
         now = time.monotonic()

@@ -84,7 +84,7 @@ class Word:
     RIVALS = 29  # a Java broker tried to start beside us since the page was made
     INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
     GATE_WANTED = 32  # changes when somebody asks for the gate: the only word written without it
-    CONFIGS = 33  # changes when settings may have been replaced
+    CONFIGS = 33  # changes when topics.json or subscriptionGroup.json was replaced
 
 
 # Names of this module are found faster than attributes of a class.
