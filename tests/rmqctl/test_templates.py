@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 
 from rmqctl.text.input_templates import InputTemplate, ParsedRecord
 from rmqctl.text.templates import Field, OutputTemplate, parse_template
+from storage.model import RESERVED_PROPERTIES
 
 NOW = 1_767_225_600_123
 MESSAGE: Any = SimpleNamespace(
@@ -25,6 +26,8 @@ MESSAGE: Any = SimpleNamespace(
     reconsume_times=2,
     born_host="10.0.0.1:5000",
 )
+
+USERS_NAMES = st.text(min_size=1, max_size=5).filter(lambda name: name not in RESERVED_PROPERTIES)
 
 
 def text(template: str, message: Any = MESSAGE) -> bytes:
@@ -138,7 +141,7 @@ def test_records_that_do_not_fit_are_refused(template, record):
     body=st.binary(max_size=40),
     keys=st.lists(st.text("abc\u00fc-", min_size=1), max_size=3),
     tags=st.none() | st.text("xyz", min_size=1),
-    properties=st.dictionaries(st.text(min_size=1, max_size=5), st.text(max_size=5), max_size=3),
+    properties=st.dictionaries(USERS_NAMES, st.text(max_size=5), max_size=3),
 )
 def test_what_one_prints_the_other_reads(body, keys, tags, properties):
     template = r"%t %q %k{base64} %g %h{json}%%%i %s{hex}\n"
