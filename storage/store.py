@@ -359,7 +359,8 @@ class MessageStore(ForkAware):
 
     def config_changes(self) -> int:
         """A number that changes when topics or groups are changed, in any process."""
-        return int(self._page.words[_CONFIGS])
+        number: int = self._page.words[_CONFIGS]
+        return number
 
     # -- reading ------------------------------------------------------------------------------
 

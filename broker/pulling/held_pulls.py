@@ -122,7 +122,7 @@ class HeldPulls:
             held = list(self._held)
         for queue in held:
             max_offset = end_of(*queue)
-            for pull in tuple(self._held.get(queue, ())):
+            for pull in tuple(self._held.get(queue, ())):  # in one step: no lock is needed
                 if max_offset > pull.looked_at and self._may_match(view, queue, pull, max_offset):
                     self._release(queue, pull)
 

@@ -216,10 +216,9 @@ class Sender:
             return known
         born = options.born_timestamp
         host = options.born_host
-        several_tags = topic.topic_filter_type == _MULTI_TAG
-        flags = (
-            options.sys_flag | MessageSysFlag.MULTI_TAGS_FLAG if several_tags else options.sys_flag
-        )
+        flags = options.sys_flag
+        if topic.topic_filter_type == _MULTI_TAG:
+            flags |= MessageSysFlag.MULTI_TAGS_FLAG
         origin = _new_tuple(
             Origin,
             (

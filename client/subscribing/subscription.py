@@ -59,10 +59,9 @@ def subscription_data(topic: str, selector: MessageSelector, version: int) -> Su
 
 
 def wanted(messages: list[MessageExt], subscription: SubscriptionData) -> list[MessageExt]:
-    """Leave out messages whose tag is none of the subscribed ones (PullAPIWrapper)."""
+    """Leave out messages whose tag is none of the subscribed ones, of which there are some
+    (PullAPIWrapper)."""
     tags = subscription.tags_set
-    if not tags:
-        return messages
     return [message for message in messages if message.tags in tags]
 
 

@@ -12,7 +12,7 @@ enum {
     LAST_STORE_TIMESTAMP = 19, INDEX_FILE = 20, UNDO_INDEX_FILE = 21, UNDO_INDEX_HEADER = 22,
     GATE_WANTED = 32
 };
-enum { GATE_BYTE = 1 }; /* of the lock file, see storage/sharing/gate.py */
+enum { GATE_BYTE = 1, QUICK_GAP_US = 1000 }; /* of storage/sharing/gate.py */
 /* Places in the page, in bytes; and how a waiter is rung, see storage/sharing/bells.py. */
 enum { WAITER_FLAGS = 4096, WAITER_TOPICS = 8192, WAITER_BELLS = 10240, SLOTS = 16384 };
 enum { MAX_WAITERS = 256, TOPIC_BITS = 63, BY_SOCKET = 1, BY_WORD = 2 };

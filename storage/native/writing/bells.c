@@ -93,33 +93,51 @@ int topic_word(PyObject *topic, uint64_t *word)
     return 0;
 }
 
-/* The page of ``map``, held by ``view``; NULL with an error set. */
-static unsigned char *page_of(PyObject *map, Py_buffer *view, int64_t slot)
+/* The page that a call is about, held by ``view``, and the numbers behind it; NULL with an error
+ * set. */
+static unsigned char *page_of(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted,
+                              Py_buffer *view, int64_t *numbers)
 {
-    if (PyObject_GetBuffer(map, view, PyBUF_WRITABLE) < 0)
+    if (!are_arguments(count, wanted))
         return NULL;
-    if (view->len >= SLOTS && (uintptr_t)view->buf % WORD == 0 && slot >= 0 && slot < MAX_WAITERS)
+    for (Py_ssize_t i = 1; i < wanted; i++)
+        if (number_of(args[i], &numbers[i - 1]) < 0) {
+            PyErr_SetString(PyExc_TypeError, "numbers are wanted behind the page");
+            return NULL;
+        }
+    if (PyObject_GetBuffer(args[0], view, PyBUF_WRITABLE) < 0)
+        return NULL;
+    if (view->len >= SLOTS && (uintptr_t)view->buf % WORD == 0)
         return view->buf;
     PyBuffer_Release(view);
-    PyErr_SetString(PyExc_ValueError, "no page, or no slot of a waiter");
+    PyErr_SetString(PyExc_ValueError, "this is no page");
+    return NULL;
+}
+
+/* The same where the first number is a waiter's slot. */
+static unsigned char *page_of_slot(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted,
+                                   Py_buffer *view, int64_t *numbers)
+{
+    unsigned char *page = page_of(args, count, wanted, view, numbers);
+    if (page == NULL || (numbers[0] >= 0 && numbers[0] < MAX_WAITERS))
+        return page;
+    PyBuffer_Release(view);
+    PyErr_SetString(PyExc_ValueError, "this is no slot of a waiter");
     return NULL;
 }
 
 PyDoc_STRVAR(ring_doc, "ring(map, wanted)\n\n"
                        "Ring the words of all who wait for one of the topics, and clear their flags;"
                        " whether others, who have sockets, wait for one, too.");
-static PyObject *ring(PyObject *module, PyObject *args)
+static PyObject *ring(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *map;
-    unsigned long long wanted;
     Py_buffer view;
+    int64_t wanted;
+    unsigned char *page = page_of(args, count, 2, &view, &wanted);
     (void)module;
-    if (!PyArg_ParseTuple(args, "OK", &map, &wanted))
-        return NULL;
-    unsigned char *page = page_of(map, &view, 0);
     if (page == NULL)
         return NULL;
-    const int by_socket = ring_bells(page, wanted);
+    const int by_socket = ring_bells(page, (uint64_t)wanted);
     PyBuffer_Release(&view);
     return PyBool_FromLong(by_socket);
 }
@@ -127,21 +145,17 @@ static PyObject *ring(PyObject *module, PyObject *args)
 PyDoc_STRVAR(arm_doc, "arm(map, slot, topics)\n\n"
                       "Have the slot's word rung for the topics from now on; gives what it is now. A"
                       " full memory barrier.");
-static PyObject *arm(PyObject *module, PyObject *args)
+static PyObject *arm(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *map;
-    long long slot;
-    unsigned long long topics;
     Py_buffer view;
+    int64_t numbers[2];
+    unsigned char *page = page_of_slot(args, count, 3, &view, numbers);
     (void)module;
-    if (!PyArg_ParseTuple(args, "OLK", &map, &slot, &topics))
-        return NULL;
-    unsigned char *page = page_of(map, &view, slot);
     if (page == NULL)
         return NULL;
-    const uint32_t seen = __atomic_load_n(bell_of(page, slot), __ATOMIC_SEQ_CST);
-    ((volatile uint64_t *)(page + WAITER_TOPICS))[slot] = topics;
-    __atomic_store_n(page + WAITER_FLAGS + slot, BY_WORD, __ATOMIC_SEQ_CST);
+    const uint32_t seen = __atomic_load_n(bell_of(page, numbers[0]), __ATOMIC_SEQ_CST);
+    ((volatile uint64_t *)(page + WAITER_TOPICS))[numbers[0]] = (uint64_t)numbers[1];
+    __atomic_store_n(page + WAITER_FLAGS + numbers[0], BY_WORD, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     PyBuffer_Release(&view);
     return PyLong_FromUnsignedLong(seen);
@@ -150,36 +164,29 @@ static PyObject *arm(PyObject *module, PyObject *args)
 PyDoc_STRVAR(rung_doc, "rung(map, slot, seen, timeout_ms)\n\n"
                        "Sleep until the slot's word is not ``seen``; whether that is so before the"
                        " time is over. A signal ends it, too.");
-static PyObject *rung(PyObject *module, PyObject *args)
+static PyObject *rung(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *map;
-    long long slot, timeout;
-    unsigned long seen;
-    int found;
     Py_buffer view;
+    int64_t numbers[3];
+    int found;
+    unsigned char *page = page_of_slot(args, count, 4, &view, numbers);
     (void)module;
-    if (!PyArg_ParseTuple(args, "OLkL", &map, &slot, &seen, &timeout))
-        return NULL;
-    unsigned char *page = page_of(map, &view, slot);
     if (page == NULL)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    found = sleep_on(page, slot, (uint32_t)seen, timeout);
+    found = sleep_on(page, numbers[0], (uint32_t)numbers[1], numbers[2]);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyErr_CheckSignals() < 0 ? NULL : PyBool_FromLong(found);
 }
 
 PyDoc_STRVAR(wake_doc, "wake(map, slot)\n\nRing the slot's word.");
-static PyObject *wake(PyObject *module, PyObject *args)
+static PyObject *wake(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *map;
-    long long slot;
     Py_buffer view;
+    int64_t slot;
+    unsigned char *page = page_of_slot(args, count, 2, &view, &slot);
     (void)module;
-    if (!PyArg_ParseTuple(args, "OL", &map, &slot))
-        return NULL;
-    unsigned char *page = page_of(map, &view, slot);
     if (page == NULL)
         return NULL;
     ring_word(page, slot);
@@ -196,10 +203,10 @@ static PyObject *has_word_bells(PyObject *module, PyObject *nothing)
 }
 
 PyMethodDef bell_functions[] = {
-    {"ring", ring, METH_VARARGS, ring_doc},
-    {"arm", arm, METH_VARARGS, arm_doc},
-    {"rung", rung, METH_VARARGS, rung_doc},
-    {"wake", wake, METH_VARARGS, wake_doc},
+    {"ring", (PyCFunction)(void (*)(void))ring, METH_FASTCALL, ring_doc},
+    {"arm", (PyCFunction)(void (*)(void))arm, METH_FASTCALL, arm_doc},
+    {"rung", (PyCFunction)(void (*)(void))rung, METH_FASTCALL, rung_doc},
+    {"wake", (PyCFunction)(void (*)(void))wake, METH_FASTCALL, wake_doc},
     {"has_word_bells", has_word_bells, METH_NOARGS, has_doc},
     {NULL, NULL, 0, NULL},
 };

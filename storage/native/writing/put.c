@@ -1,6 +1,7 @@
 /* Putting one record: what MessageStore.put_message of storage/store.py does while this process holds
- * on to the gate; and what put_batch has in common with it. Nobody else is let in meanwhile, and
- * nothing of Python's runs, so that neither the gate's turn is taken nor a signal comes between.
+ * on to the gate, or takes it for a lone put (Gate.lone_from); and what put_batch has in common with
+ * it. Nobody else is let in meanwhile, and nothing of Python's runs, so that neither the gate's turn is
+ * taken nor a signal comes between.
  */
 #include "appending.h"
 #include <fcntl.h>
@@ -11,7 +12,6 @@
 #ifndef F_OFD_SETLK
 #define F_OFD_SETLK 37 /* as in storage/sharing/locks.py */
 #endif
-static const double QUICK_GAP = 1e-3; /* of storage/sharing/gate.py, in seconds */
 
 static PyObject *holding_name, *heard_name, *lone_from_name, *fd_name;
 
@@ -114,7 +114,7 @@ static void give_gate_back(Appending *a)
 {
     store_word(a, HOLDER_PID, 0);
     set_lock(a, F_UNLCK);
-    PyObject *from = PyFloat_FromDouble(monotonic() + QUICK_GAP);
+    PyObject *from = PyFloat_FromDouble(monotonic() + QUICK_GAP_US * 1e-6);
     if (from == NULL || PyObject_SetAttr(a->gate, lone_from_name, from) < 0)
         PyErr_Clear(); /* the next put is a lone one, too */
     Py_XDECREF(from);
