@@ -11,9 +11,9 @@ names the queue of slot k.
     byte 10240                  256 words: what each waiter sleeps on
     byte 16384                  slots of 2 words: next offset of the queue, and how much is synced
 
-Only the holder of the gate writes words (GATE_WANTED and the waiters' apart); readers take no lock. What a word
-means at which moment, and what a death between two stores leaves behind: ARCHITECTURE.md, "One
-folder, many processes".
+Only the holder of the gate writes words (GATE_WANTED and the waiters' apart); readers take no lock.
+What a word means at which moment, and what a death between two stores leaves behind:
+ARCHITECTURE.md, "One folder, many processes".
 """
 
 from __future__ import annotations
