@@ -203,6 +203,7 @@ def test_an_answer_that_does_not_come_is_an_error_not_a_hang(
         with pytest.raises(JavaError, match="IllegalArgumentException: nonsense"):
             process.ask("nonsense")
         os.kill(process.pid, signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)  # a signal takes a moment to stop all threads
         with pytest.raises(JavaError, match=r"dump: no answer in 0\.0 s"):
             process.ask("dump", deadline=0.0)
         assert not process.alive
