@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from broker.port.progress import OffsetCommit, OffsetQuery
-from broker.port.reading import MAX_TIMESTAMP, PullRequest, PullResult, QueryResult
+from broker.port.reading import MAX_TIMESTAMP, PullRequest, PullResult, QueryResult, Rest
 from broker.port.sending import DEFAULT_SEND, ColumnSendResult, SendOptions, SendResult
 from broker.pulling.arrivals import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, Polled
 from broker.pulling.progress import ConsumerOffsetManager, memory_bytes, offset_query
@@ -275,7 +275,7 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         return self._puller.pull(request)
 
     def pull_async(
-        self, request: PullRequest, answer: Callable[[PullResult | Exception], None]
+        self, request: PullRequest, answer: Callable[[PullResult | Exception], Rest | None]
     ) -> None:
         """See Broker.pull_async."""
         self._puller.pull_async(request, answer)

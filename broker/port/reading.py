@@ -80,6 +80,26 @@ class QueryResult(NamedTuple):
     index_last_update_phyoffset: int
 
 
+class Rest(Protocol):
+    """What is left to do about an answer, and may block. It is called, or left, once."""
+
+    def __call__(self) -> None:
+        """Do it, in the broker's thread that brought the answer: nobody has to be woken for it.
+
+        Others wait meanwhile, for 20 ms at most. So it is for what is expected to be quick.
+        """
+        ...
+
+    def late(self) -> None:
+        """Do what can not wait for its end: another thread calls this while it lasts for longer,
+        or as it ends. Does not block."""
+        ...
+
+    def leave(self) -> None:
+        """Have it done by a thread of one's own; does not block."""
+        ...
+
+
 class Reading(Protocol):
     """Reading messages."""
 
@@ -93,13 +113,13 @@ class Reading(Protocol):
         ...
 
     def pull_async(
-        self, request: PullRequest, answer: Callable[[PullResult | Exception], None]
+        self, request: PullRequest, answer: Callable[[PullResult | Exception], Rest | None]
     ) -> None:
         """Read a queue without blocking: ``answer`` gets the result, or what ``pull`` raises.
 
         It is called at once, in this thread, unless the answer is held back: then from the broker's
         one thread for that. It is always called once, when the broker closes at the latest, and
-        may neither block nor raise.
+        may neither block nor raise. It gives back what might block.
         """
         ...
 

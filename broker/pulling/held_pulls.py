@@ -10,6 +10,11 @@ over; nothing wakes it while nothing is held. It answers a held pull
 * when its time is over; when the broker closes.
 
 Each is read once more then and answered with what is there, never held again.
+
+Who gets an answer may have more to do about it, which may block (``Rest``): to call a listener. To
+wake a thread for that, after a while of nothing, takes as long as a third of all that is done here.
+So the thread does it itself, where it is for one answer alone: what is offered to it is expected to
+be quick. If it is not, another thread takes its place after 10 to 20 ms (``Watch``).
 """
 
 from __future__ import annotations
@@ -22,8 +27,10 @@ from typing import TYPE_CHECKING, Final
 
 from storage.format.unit import MAX_EXT_ADDR
 
+from .watch import Watch
+
 if TYPE_CHECKING:
-    from broker.port.reading import PullRequest, PullResult
+    from broker.port.reading import PullRequest, PullResult, Rest
     from storage.reading.message_filter import MessageFilter
     from storage.readonly import StoreView
 
@@ -38,7 +45,7 @@ SHORT_SWEEP_MS: Final = 1_000
 AFTER_FAILURE_S: Final = 1.0
 _UNITS_AT_ONCE: Final = 1_000
 
-Answer = Callable[["PullResult | Exception"], None]
+Answer = Callable[["PullResult | Exception"], "Rest | None"]
 
 
 class HeldPull:
@@ -58,7 +65,7 @@ class HeldPull:
 
 
 class HeldPulls:
-    """The table of held pulls and its thread. ``read`` is called in that thread.
+    """The table of held pulls and the thread that looks. ``read`` is called in that thread.
 
     Without ``notified`` it looks through them every second only (longPollingEnable = false).
     """
@@ -78,9 +85,10 @@ class HeldPulls:
         self._notified = notified
         self._sweep_ms = SWEEP_MS if notified else SHORT_SWEEP_MS
         self._monotonic_ms = monotonic_ms
-        self._lock = threading.Lock()  # guards the four fields below
+        self._lock = threading.Lock()  # guards the fields below
         self._held: dict[tuple[str, int], list[HeldPull]] = {}
-        self._thread: threading.Thread | None = None
+        self._looks: threading.Thread | None = None  # others that run are about to end
+        self._watch = Watch("held-pulls-watch", self._replace)
         self._closed = False
         self._sweep_due = 0
         self._more = threading.Event()
@@ -94,16 +102,13 @@ class HeldPulls:
         with self._lock:
             closed = self._closed
             if not closed:
+                if self._looks is None:
+                    self._start_thread()
                 if not self._held:
                     self._sweep_due = now + self._sweep_ms
                 self._held.setdefault((request.topic, request.queue_id), []).append(pull)
-                if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._run, name="held-pulls", daemon=True
-                    )
-                    self._thread.start()
         if closed:
-            self._answer(pull)
+            leave(self._answer(pull))
             return
         self._more.set()
         self._arrivals.wake()
@@ -114,17 +119,28 @@ class HeldPulls:
         with self._lock:
             return sum(map(len, self._held.values()))
 
-    def notify(self) -> None:
-        """Answer those for which a message may have come (notifyMessageArriving)."""
+    def notify(self) -> Rest | None:
+        """Answer those for which a message may have come (notifyMessageArriving).
+
+        Gives what is left to do about the last one.
+        """
+        rest: Rest | None = None
         view = self._view()
         end_of = view.bounds.next_offset
         with self._lock:
             held = list(self._held)
-        for queue in held:
-            max_offset = end_of(*queue)
-            for pull in tuple(self._held.get(queue, ())):  # in one step: no lock is needed
-                if max_offset > pull.looked_at and self._may_match(view, queue, pull, max_offset):
-                    self._release(queue, pull)
+        try:
+            for queue in held:
+                end = end_of(*queue)
+                for pull in tuple(self._held.get(queue, ())):  # in one step: no lock is needed
+                    if end > pull.looked_at and self._may_match(view, queue, pull, end):
+                        leave(rest)  # it waits for no other
+                        rest = None
+                        rest = self._release(queue, pull)
+        except BaseException:
+            leave(rest)
+            raise
+        return rest
 
     def sweep(self) -> None:
         """Answer those whose queue has grown (checkHoldRequest)."""
@@ -133,27 +149,28 @@ class HeldPulls:
             max_offset = view.max_offset_in_queue(*queue)
             for pull in pulls:
                 if max_offset > pull.request.queue_offset:
-                    self._release(queue, pull)
+                    leave(self._release(queue, pull))
 
     def expire(self, now: int) -> None:
         """Answer those whose time is over."""
         for queue, pulls in self._snapshot():
             for pull in pulls:
                 if now >= pull.deadline:
-                    self._release(queue, pull)
+                    leave(self._release(queue, pull))
 
     def close(self) -> None:
-        """Answer all, and end the thread. Twice is fine."""
+        """Answer all, and end the thread: at once, unless it does what may block. Twice is fine."""
         with self._lock:
             self._closed = True
-            thread = self._thread
+            thread = self._looks if self._watch.work is None else None
+        self._watch.close()
         self._more.set()
         self._arrivals.wake()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         for queue, pulls in self._snapshot():
             for pull in pulls:
-                self._release(queue, pull)
+                leave(self._release(queue, pull))
 
     # -- inside -------------------------------------------------------------------------------
 
@@ -173,60 +190,114 @@ class HeldPulls:
             pull.looked_at += len(units)
         return False
 
-    def _release(self, queue: tuple[str, int], pull: HeldPull) -> None:
+    def _release(self, queue: tuple[str, int], pull: HeldPull) -> Rest | None:
         with self._lock:
             pulls = self._held.get(queue, [])
             if pull not in pulls:
-                return  # answered already
+                return None  # answered already
             pulls.remove(pull)
             if not pulls:
                 del self._held[queue]
-        self._answer(pull)
+        return self._answer(pull)
 
-    def _answer(self, pull: HeldPull) -> None:
+    def _answer(self, pull: HeldPull) -> Rest | None:
         result: PullResult | Exception
         try:
             result = self._read(pull.request, pull.tags)
         except Exception as error:  # noqa: BLE001 - the client is told
             result = error
         try:
-            pull.answer(result)
+            return pull.answer(result)
         except Exception:
             logger.exception("a client could not take the answer of a pull")
+            return None
 
     def _snapshot(self) -> list[tuple[tuple[str, int], list[HeldPull]]]:
         with self._lock:
             return [(queue, list(pulls)) for queue, pulls in self._held.items()]
 
+    def _start_thread(self) -> None:
+        """Start the thread that looks, in place of the one that does; needs the lock."""
+        before = self._looks
+        self._looks = threading.Thread(target=self._run, name="held-pulls", daemon=True)
+        try:
+            self._looks.start()
+        except BaseException:
+            self._looks = before
+            raise
+
     def _run(self) -> None:
-        while not self._closed:
+        me = threading.current_thread()
+        while self._looks is me and not self._closed:
             self._more.clear()
             try:
-                self._round_and_wait()
+                rest = self._round_and_wait()
             except Exception:
                 # The store was closed, or is not readable: those who wait are told at their time.
                 logger.exception("held pulls could not be looked through")
                 self._more.wait(AFTER_FAILURE_S)
+            else:
+                if rest is not None:
+                    self._do(rest)
+                rest = None  # while this sleeps, nothing keeps a message
 
-    def _round_and_wait(self) -> None:
+    def _do(self, rest: Rest) -> None:
+        """Do what may block, in this thread; or leave it, if nobody could take this one's place."""
+        with self._lock:
+            watched = not self._closed
+            if watched:
+                try:
+                    self._watch.begin(rest)
+                except RuntimeError:
+                    watched = False
+        if not watched:
+            rest.leave()
+            return
+        try:
+            rest()
+        except Exception:
+            logger.exception("a client could not act on the answer of a pull")
+        finally:
+            with self._lock:
+                self._watch.end(rest)
+
+    def _replace(self, rest: Rest) -> None:
+        """Have another thread look: this one is kept by what it does."""
+        with self._lock:
+            if self._closed or self._watch.work is not rest:
+                return  # it has just ended
+            try:
+                self._start_thread()
+            except RuntimeError:
+                return  # the system gives none: the watch will tell again
+            self._watch.end(rest)
+        try:
+            rest.late()
+        except Exception:
+            logger.exception("a client could not go on behind the answer of a pull")
+
+    def _round_and_wait(self) -> Rest | None:
+        """Answer who can be answered, or sleep until somebody can; gives what is left to do."""
         known = self._arrivals.now()
+        rest = self.notify() if self._notified else None  # first: it is what somebody waits for
+        if rest is not None:
+            return rest
         timeout_ms = self.round(self._monotonic_ms())
         if timeout_ms is None:
             self._more.wait()
-            return
+            return None
         with self._lock:
             topics = {topic for topic, _ in self._held}
         if self._notified and not self._arrivals.closed:
             if self._arrivals.wait(known, timeout_ms, topics, self._more.is_set) != known:
-                self.notify()  # at once: somebody waits for it
+                return self.notify()  # at once: somebody waits for it
         else:
             self._more.wait(timeout_ms / 1000)
+        return None
 
     def round(self, now: int) -> int | None:
-        """Look at everything once; gives when to do so again at the latest, in ms from ``now``,
-        None if nothing is held."""
-        if self._notified:  # first: it is what somebody waits for
-            self.notify()
+        """Answer those whose time is over, and sweep if it is due; gives when to do so again at the
+        latest, in ms from ``now``, None if nothing is held."""
         self.expire(now)
         if now >= self._sweep_due:
             self._sweep_due = now + self._sweep_ms
@@ -236,3 +307,9 @@ class HeldPulls:
         if not deadlines:
             return None
         return max(0, min(*deadlines, self._sweep_due) - now)
+
+
+def leave(rest: Rest | None) -> None:
+    """Have what may block done by a thread of the client's."""
+    if rest is not None:
+        rest.leave()

@@ -13,7 +13,7 @@ from storage.configs.topics import PERM_READ
 from storage.model import RETRY_GROUP_TOPIC_PREFIX
 from storage.results import GetMessageStatus
 
-from .held_pulls import Answer, HeldPulls
+from .held_pulls import Answer, HeldPulls, leave
 from .subscription import SUB_ALL, TAG, message_filter
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Puller:
         try:
             self._pull(request, answer)
         except Exception as error:  # noqa: BLE001 - an answer like any other
-            answer(error)
+            leave(answer(error))
 
     def _pull(self, request: PullRequest, answer: Answer) -> None:
         tags = self._admit(request)
@@ -113,7 +113,7 @@ class Puller:
                 suspend_ms = self._config.short_polling_time_mills
             self.held.hold(request, tags, answer, suspend_ms)
         else:
-            answer(result)
+            leave(answer(result))
 
     def _first_answer(self, request: PullRequest, tags: MessageFilter | None) -> PullResult:
         """Read, and take the progress that came along: a held pull's is not taken twice."""

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .listener import AnyConcurrentListener
     from .process_queue import Messages, ProcessQueue
     from .service import ConsumerContext
+    from .worker_pool import Lent
 
 logger = logging.getLogger("rmqctl.client.consume")
 
@@ -151,13 +152,16 @@ class ConsumeMessageConcurrentlyService:
         dispatch_to_consume: bool = True,
         *,
         more_follows: bool = False,
-    ) -> None:
+        may_lend: bool = False,
+    ) -> Lent | None:
         """See ConsumeService.submit; ``dispatch_to_consume`` means nothing here."""
         size = self._consumer.config.consume_message_batch_max_size
         own = tuple(messages)  # the same object if it is a tuple
         pulled = Pulled(own, size, process_queue, queue, self._work_on)
-        if not self.pool.submit(pulled, more_follows=more_follows):
+        lent = self.pool.lend(pulled) if may_lend else None
+        if lent is None and not self.pool.submit(pulled, more_follows=more_follows):
             self._submit_later(own, process_queue, queue)
+        return lent
 
     def hand_over(self) -> None:
         """See ConsumeService.hand_over."""

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .listener import AnyOrderlyListener
     from .process_queue import Messages, ProcessQueue
     from .service import ConsumerContext
+    from .worker_pool import Lent
 
 logger = logging.getLogger("rmqctl.client.consume")
 
@@ -134,10 +135,16 @@ class ConsumeMessageOrderlyService:
         dispatch_to_consume: bool,
         *,
         more_follows: bool = False,
-    ) -> None:
+        may_lend: bool = False,
+    ) -> Lent | None:
         """See ConsumeService.submit; a task that runs takes the messages as well."""
-        if dispatch_to_consume:
-            self._submit(process_queue, queue)
+        if not dispatch_to_consume:
+            return None
+        task = _Task(self, process_queue, queue)
+        lent = self.pool.lend(task) if may_lend else None
+        if lent is None:
+            self.pool.submit(task)
+        return lent
 
     def hand_over(self) -> None:
         """Do nothing: nothing is left lying."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from client.timing import Clock, Scheduler
 
     from .process_queue import ProcessQueue
-    from .worker_pool import WorkerPool
+    from .worker_pool import Lent, WorkerPool
 
 MAX_THREAD_NAME: Final = 100
 """Characters of a group that go into the names of its threads."""
@@ -155,11 +155,13 @@ class ConsumeService(Protocol):
         dispatch_to_consume: bool,
         *,
         more_follows: bool = False,
-    ) -> None:
+        may_lend: bool = False,
+    ) -> Lent | None:
         """Have messages consumed that were just put into ``process_queue``; does not wait.
 
         ``dispatch_to_consume`` is what ``put_message`` gave; only orderly consumption asks.
         ``more_follows``: the caller brings more, or calls ``hand_over``; they may lie until then.
+        ``may_lend``: the caller may be given the job of having them consumed, to do or to leave.
         """
         ...
 

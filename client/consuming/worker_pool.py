@@ -20,6 +20,10 @@ leaves jobs lying for who lingers, until they are many or it says ``hand_over``.
 2 ms, listeners are not that quick: it wakes the next thread, goes on, and stands back no more until
 a thread runs out of work.
 
+To be woken takes longer than most jobs. So whoever brings a single one, and would not go on before
+it is done, may do it itself if the last one was quick: a thread that sleeps is *lent*, and sleeps
+on until then. There are never more listeners at a time than threads.
+
 An idle thread registers in ``_idle``, then looks for work once more, then sleeps. Whoever adds work
 does so before looking into ``_idle``: one of the two sees the other. ``_lingering`` goes likewise.
 Operations on a deque are whole in CPython, so nothing is locked on the way of a message.
@@ -32,7 +36,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 logger = logging.getLogger("rmqctl.client.consume")
 
@@ -45,6 +49,7 @@ _GIVE_WAY_S: Final = 0.00003
 """How long whoever has nothing more to add leaves the interpreter to the thread that it woke. It
 would go on for longer than a wake-up takes, and the message would wait for that."""
 _STAND_BACK_S: Final = 0.002
+_QUICK_S: Final = 0.001
 
 
 class Job(Protocol):
@@ -81,6 +86,9 @@ class WorkerPool:
         self._standing_back: deque[threading.Lock] = deque()  # of who waits for a thread to rest
         self._quick = True  # a thread has run out of work since somebody stood back in vain
         self._watched = False  # whoever has woken a thread will wake the next one if need be
+        self._was_quick = False  # the last job that has ended
+        self._parked: dict[threading.Lock | None, threading.Thread] = {}  # what they sleep on
+        self._guests: dict[int, threading.Lock] = {}  # by thread: in whose place it works
         self._lock = threading.Lock()  # guards the two below
         self._threads: list[threading.Thread] = []
         self._core_pool_size = core_pool_size
@@ -132,6 +140,35 @@ class WorkerPool:
             self._stand_back()
         return True
 
+    def lend(self, job: Job) -> Lent | None:
+        """Have the caller do a job that is for one thread, or leave it; None: submit it.
+
+        It should not go on before the job is done, which is likely to be within a millisecond.
+        """
+        if not self._was_quick or self._jobs or self._more_follows or job.has_more():
+            return None
+        if self._lingering or self._closed:
+            return None
+        try:
+            parked = self._idle.pop()
+        except IndexError:
+            return None
+        self._jobs.append(job)
+        return Lent(self, job, parked)
+
+    def work_for(self, job: Job, parked: threading.Lock) -> None:
+        """Do a job that was lent, in place of the thread that sleeps on ``parked``."""
+        me = threading.get_ident()
+        self._guests[me] = parked
+        self._do(job)
+        self._come_to_rest()
+        del self._guests[me]
+        self._idle.append(parked)
+        if self._jobs:
+            self._wake_one()
+        if self._closed:
+            self._wake_all()
+
     def _is_crowded(self) -> bool:
         try:
             jobs = tuple(self._jobs)
@@ -158,7 +195,7 @@ class WorkerPool:
     def shutdown(self, await_ms: int) -> bool:
         """Take no jobs; after ``await_ms`` forget what is left. False if something still runs.
 
-        May be called from a thread of the pool, which is not waited for then.
+        May be called from a job, whose thread is not waited for then.
         """
         self._closed = True
         deadline = time.monotonic() + await_ms / 1000
@@ -167,8 +204,9 @@ class WorkerPool:
         self._wake_all()
         with self._lock:
             threads = list(self._threads)
+        own = threading.current_thread(), self._parked.get(self._guests.get(threading.get_ident()))
         for thread in threads:
-            if thread is not threading.current_thread():
+            if thread not in own:
                 thread.join(max(0.0, deadline - time.monotonic()))
         self._stop()
         return not any(thread.is_alive() for thread in threads)
@@ -208,15 +246,13 @@ class WorkerPool:
     def _run(self) -> None:
         parked = threading.Lock()
         parked.acquire()
+        self._parked[parked] = threading.current_thread()
         woken = True
         woken_at = 0.0
         while not self.stopped:
             job = self._oldest()
             if job is None:
-                self._call_rest()
-                self._quick = True
-                while self._wake(self._standing_back):
-                    pass
+                self._come_to_rest()
                 busy = time.monotonic() - woken_at <= _BUSY_S
                 if not (busy and self._linger(parked)) and not self._park(parked):
                     return
@@ -229,11 +265,16 @@ class WorkerPool:
                     self._watched = False
                 elif len(self._jobs) > 1 or job.has_more():
                     self._wake_one()
-            try:
-                job.work()
-            except Exception:
-                logger.exception("a job failed: %r", job)
-            self._finish(job)
+            self._do(job)
+
+    def _do(self, job: Job) -> None:
+        began = time.monotonic()
+        try:
+            job.work()
+        except Exception:
+            logger.exception("a job failed: %r", job)
+        self._was_quick = time.monotonic() - began < _QUICK_S
+        self._finish(job)
 
     def _oldest(self) -> Job | None:
         try:
@@ -247,11 +288,14 @@ class WorkerPool:
         except ValueError:
             return  # another thread has found nothing to begin either
 
-    def _call_rest(self) -> None:
+    def _come_to_rest(self) -> None:
         try:
             self._rest()
         except Exception:
             logger.exception("a thread could not come to rest: %s", self._name)
+        self._quick = True
+        while self._wake(self._standing_back):
+            pass
 
     def _linger(self, parked: threading.Lock) -> bool:
         """Wait for jobs for a moment; whoever adds some relies on it. False if none came."""
@@ -281,3 +325,20 @@ class WorkerPool:
                 sleepers.remove(parked)
             except ValueError:
                 parked.acquire()  # somebody is waking us at this moment
+
+
+class Lent(NamedTuple):
+    """A job that is to be done in place of a thread that sleeps, or by it. Either is called, once.
+    It is an error to do neither: the thread is lost then."""
+
+    pool: WorkerPool
+    job: Job
+    parked: threading.Lock
+
+    def work(self) -> None:
+        """Do it, in this thread."""
+        self.pool.work_for(self.job, self.parked)
+
+    def leave(self) -> None:
+        """Wake the thread."""
+        self.parked.release()

@@ -21,8 +21,11 @@ from client.runtime.service_state import ServiceState
 from client.subscribing.pull_result import messages_of
 from storage.model import RETRY_GROUP_TOPIC_PREFIX
 
+from .delivery import Delivery
+
 if TYPE_CHECKING:
     from broker.port.members import SubscriptionData
+    from broker.port.reading import Rest
     from client.consuming.process_queue import ProcessQueue
     from client.runtime.pull_service import PullRequest
     from storage.model import MessageExt
@@ -96,15 +99,15 @@ class PullLoop:
 
         wire = self._wire(request, subscription)
 
-        def answer(result: PullResult | Exception) -> None:
+        def answer(result: PullResult | Exception) -> Rest | None:
             try:
-                if isinstance(result, Exception):
-                    self._failed(request, result)
-                else:
-                    self._answered(request, subscription, begin_ms, wire, result)
+                if not isinstance(result, Exception):
+                    return self._answered(request, subscription, begin_ms, wire, result)
+                self._failed(request, result)
             except Exception:
                 logger.exception("a pull's answer could not be used: %s", request)
                 self._failed(request, None)
+            return None
 
         try:
             broker = self._instance.routes.broker(request.message_queue.broker_name)
@@ -191,16 +194,17 @@ class PullLoop:
         begin_ms: int,
         wire: PullMessage,
         result: PullResult,
-    ) -> None:
+    ) -> Rest | None:
         status = result.pull_status
         if status is PullStatus.FOUND:
-            self._found(request, subscription, begin_ms, wire, result)
-        elif status is PullStatus.OFFSET_ILLEGAL:
+            return self._found(request, subscription, begin_ms, wire, result)
+        if status is PullStatus.OFFSET_ILLEGAL:
             self._offset_illegal(request, result)
         else:
             request.next_offset = result.next_begin_offset
             self._correct_tags_offset(request)
             self._service.execute_pull_request_immediately(request)
+        return None
 
     def _found(
         self,
@@ -209,7 +213,7 @@ class PullLoop:
         begin_ms: int,
         wire: PullMessage,
         result: PullResult,
-    ) -> None:
+    ) -> Rest | None:
         consumer, queue = self._consumer, request.message_queue
         previous_offset = request.next_offset
         hooks = consumer.filter_message_hooks
@@ -218,7 +222,7 @@ class PullLoop:
             request.next_offset = result.next_begin_offset
             self._count(request, self._clock.now_ms() - begin_ms, 0)
             self._service.execute_pull_request_immediately(request)
-            return
+            return None
         first_offset = messages[0].queue_offset
         process_queue = request.process_queue
         pulls, is_pulling = 1, self._service.is_pulling
@@ -240,22 +244,30 @@ class PullLoop:
         dispatch = process_queue.put_message(messages, result.max_offset)
         # Only now: what can not be used, or put, is pulled again and not passed over.
         request.next_offset = result.next_begin_offset
-        consumer.consume_service.submit(
-            messages, process_queue, queue, dispatch, more_follows=is_pulling
+        lent = consumer.consume_service.submit(
+            messages,
+            process_queue,
+            queue,
+            dispatch,
+            more_follows=is_pulling,
+            may_lend=not is_pulling,
         )
-        self._count(request, took_ms, len(messages), pulls)  # behind what a listener waits for
-        interval_ms = consumer.config.pull_interval_ms
-        if interval_ms > 0:
-            self._service.execute_pull_request_later(request, interval_ms)
-        else:
-            self._service.execute_pull_request_immediately(request)
-        if result.next_begin_offset < previous_offset or first_offset < previous_offset:
-            logger.warning(
-                "BUG: a pull went back: %s asked=%d first=%d",
-                request,
-                previous_offset,
-                first_offset,
-            )
+        went_back = min(result.next_begin_offset, first_offset) < previous_offset
+
+        def go_on() -> None:  # behind what a listener waits for
+            self._count(request, took_ms, len(messages), pulls)
+            if went_back:
+                logger.warning("BUG: a pull went back behind %d: %s", previous_offset, request)
+            interval_ms = consumer.config.pull_interval_ms
+            if interval_ms > 0:
+                self._service.execute_pull_request_later(request, interval_ms)
+            else:
+                self._service.execute_pull_request_immediately(request)
+
+        if lent is not None:
+            return Delivery(lent, go_on)
+        go_on()
+        return None
 
     def _may_go_on(
         self, process_queue: ProcessQueue, messages: tuple[MessageExt, ...], size: int

@@ -23,6 +23,7 @@ from storage.model import Message
 from storage.reading.message_filter import MessageFilter
 from storage.results import GetMessageStatus
 from tests.support.broker_puppet import broker_puppet
+from tests.support.consumers import eventually
 
 WAIT = 10
 PULLED = PullResult(PullStatus.FOUND, 1, 0, 1, [], GetMessageStatus.FOUND)
@@ -312,3 +313,93 @@ def test_a_read_only_store_holds_pulls_too(topic, open_broker):
     reader.pull_async(held(0, 1), answers)
     topic.send(Message("T", b"1"), 0)
     assert [m.body for m in answers.wait()[0].messages] == [b"1"]
+
+
+class Slow:
+    """An answer with more to do about it, which blocks until it may go on."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on, self.was_late, self.left = (threading.Event() for _ in range(4))
+        self.thread = threading.current_thread()
+
+    def __call__(self, answer: PullResult | Exception | None = None) -> Any:
+        if answer is not None:
+            return self
+        self.thread = threading.current_thread()
+        self.begun.set()
+        assert self.go_on.wait(WAIT)
+        return None
+
+    def late(self) -> None:
+        self.was_late.set()
+
+    def leave(self) -> None:
+        self.left.set()
+
+
+def test_what_lasts_keeps_no_other_waiting(topic):
+    slow, others = [Slow() for _ in range(3)], Answers()
+    for queue_id, answer in enumerate(slow):
+        topic.pull_async(held(queue_id), answer)
+        topic.send(Message("T", b"x"), queue_id)
+        assert answer.begun.wait(WAIT)
+        assert answer.was_late.wait(WAIT)
+    topic.pull_async(held(3), others)
+    topic.send(Message("T", b"y"), 3)
+    assert [m.body for m in others.wait()[0].messages] == [b"y"]
+    assert [answer.thread.name for answer in slow] == ["held-pulls"] * 3
+    for answer in slow:
+        answer.go_on.set()
+        answer.thread.join(WAIT)
+        assert not answer.thread.is_alive(), "its place is taken"
+
+
+def test_what_is_quick_is_done_by_the_same_thread_each_time(topic):
+    threads, late = set(), 0
+    for offset in range(20):
+        quick = Slow()
+        quick.go_on.set()
+        topic.pull_async(held(0, offset), quick)
+        topic.send(Message("T", b"x"), 0)
+        assert quick.begun.wait(WAIT)
+        threads.add(quick.thread)
+        late += quick.was_late.is_set()  # on a machine that stood still meanwhile
+    assert len(threads) <= 1 + late < 20
+
+
+def test_what_comes_while_the_watch_sleeps_is_watched_too(topic):
+    once, again = Slow(), Slow()
+    once.go_on.set()
+    topic.pull_async(held(0), once)
+    topic.send(Message("T", b"x"), 0)
+    assert once.begun.wait(WAIT)
+    eventually(lambda: topic._puller.held._watch._sleeps)
+    topic.pull_async(held(0, 1), again)
+    topic.send(Message("T", b"y"), 0)
+    assert again.was_late.wait(WAIT)
+    again.go_on.set()
+
+
+def test_of_several_answers_at_once_all_but_one_are_left_to_others(topic, table):
+    slow = [Slow(), Slow(), Slow()]
+    table.pulls._looks = threading.current_thread()  # none of its own
+    for queue_id, answer in enumerate(slow):
+        table.pulls.hold(held(queue_id), None, answer, 60_000)
+        topic.send(Message("T", b"x"), queue_id)
+    assert table.pulls.notify() is slow[2]
+    assert [answer.left.is_set() for answer in slow] == [True, True, False]
+
+
+def test_closing_waits_for_nothing_that_may_block(open_broker):
+    broker = open_broker()
+    broker.update_topic(TopicConfig("T", 1, 1))
+    slow, held_back = Slow(), Slow()
+    broker.pull_async(held(0), slow)
+    broker.send(Message("T", b"x"), 0)
+    assert slow.begun.wait(WAIT)
+    broker.pull_async(held(0, 1), held_back)
+    broker.close()
+    assert held_back.left.is_set()
+    slow.go_on.set()
+    slow.thread.join(WAIT)
+    assert not slow.thread.is_alive()

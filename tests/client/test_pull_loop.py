@@ -119,7 +119,7 @@ def test_the_same_request_goes_round_whatever_the_answer(broker, make_consumer, 
         if request.message_queue == QUEUE:
             statuses.append(result.pull_status)
             requests.add(id(request))
-        answered(request, subscription, begin_ms, wire, result)
+        return answered(request, subscription, begin_ms, wire, result)
 
     monkeypatch.setattr(consumer.pull_loop, "_answered", note)
     turn(consumer)
