@@ -46,8 +46,8 @@ AFTER_FAILURE_S: Final = 1.0
 IN_A_FLOW_MS: Final = 100
 """For how long after a message the next one is soon expected."""
 LOOK_IN_A_FLOW_MS: Final = 5
-"""How often the thread looks around meanwhile: a processor that slept for 20 ms is slow to wake, and
-slow in all that it does next. That costs some 2 % of a core."""
+"""How often the thread looks around meanwhile: a processor that slept for 20 ms is slow to wake,
+and slow in all that it does next. That costs some 2 % of a core."""
 _UNITS_AT_ONCE: Final = 1_000
 
 Answer = Callable[["PullResult | Exception"], "Rest | None"]
