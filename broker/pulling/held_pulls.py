@@ -11,10 +11,10 @@ over; nothing wakes it while nothing is held. It answers a held pull
 
 Each is read once more then and answered with what is there, never held again.
 
-Who gets an answer may have more to do about it, which may block (``Rest``): to call a listener. To
-wake a thread for that, after a while of nothing, takes as long as a third of all that is done here.
-So the thread does it itself, where it is for one answer alone: what is offered to it is expected to
-be quick. If it is not, another thread takes its place after 10 to 20 ms (``Watch``).
+Who gets an answer may have more to do about it, which may block (``Rest``): to call a listener. For
+that a thread would have to be woken, and the message waits for it. So this one does it itself,
+where it is for one answer alone: what is offered to it is expected to be quick. If it is not,
+another thread takes its place after 10 to 20 ms (``Watch``).
 """
 
 from __future__ import annotations

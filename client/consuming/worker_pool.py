@@ -21,8 +21,8 @@ leaves jobs lying for who lingers, until they are many or it says ``hand_over``.
 a thread runs out of work.
 
 To be woken takes longer than most jobs. So whoever brings a single one, and would not go on before
-it is done, may do it itself if the last one was quick: a thread that sleeps is *lent*, and sleeps
-on until then. There are never more listeners at a time than threads.
+it is done, may do it itself if the last one was quick: a thread that sleeps is *lent*, with its
+name, and sleeps on until then. There are never more listeners at a time than threads.
 
 An idle thread registers in ``_idle``, then looks for work once more, then sleeps. Whoever adds work
 does so before looking into ``_idle``: one of the two sees the other. ``_lingering`` goes likewise.
@@ -87,8 +87,8 @@ class WorkerPool:
         self._quick = True  # a thread has run out of work since somebody stood back in vain
         self._watched = False  # whoever has woken a thread will wake the next one if need be
         self._was_quick = False  # the last job that has ended
-        self._parked: dict[threading.Lock | None, threading.Thread] = {}  # what they sleep on
-        self._guests: dict[int, threading.Lock] = {}  # by thread: in whose place it works
+        self._sleep_on: dict[threading.Lock, threading.Thread] = {}  # each thread has one
+        self._lent: dict[threading.Thread, threading.Thread] = {}  # by who works in its place
         self._lock = threading.Lock()  # guards the two below
         self._threads: list[threading.Thread] = []
         self._core_pool_size = core_pool_size
@@ -158,11 +158,13 @@ class WorkerPool:
 
     def work_for(self, job: Job, parked: threading.Lock) -> None:
         """Do a job that was lent, in place of the thread that sleeps on ``parked``."""
-        me = threading.get_ident()
-        self._guests[me] = parked
+        guest, lent = threading.current_thread(), self._sleep_on[parked]
+        self._lent[guest] = lent
+        name, guest.name = guest.name, lent.name
         self._do(job)
         self._come_to_rest()
-        del self._guests[me]
+        guest.name = name
+        del self._lent[guest]
         self._idle.append(parked)
         if self._jobs:
             self._wake_one()
@@ -204,9 +206,9 @@ class WorkerPool:
         self._wake_all()
         with self._lock:
             threads = list(self._threads)
-        own = threading.current_thread(), self._parked.get(self._guests.get(threading.get_ident()))
+        own = threading.current_thread()
         for thread in threads:
-            if thread not in own:
+            if thread is not own and thread is not self._lent.get(own):
                 thread.join(max(0.0, deadline - time.monotonic()))
         self._stop()
         return not any(thread.is_alive() for thread in threads)
@@ -246,7 +248,13 @@ class WorkerPool:
     def _run(self) -> None:
         parked = threading.Lock()
         parked.acquire()
-        self._parked[parked] = threading.current_thread()
+        self._sleep_on[parked] = threading.current_thread()
+        try:
+            self._work_and_sleep(parked)
+        finally:
+            del self._sleep_on[parked]
+
+    def _work_and_sleep(self, parked: threading.Lock) -> None:
         woken = True
         woken_at = 0.0
         while not self.stopped:

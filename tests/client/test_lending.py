@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
+from broker.embedded import EmbeddedBroker
 from broker.port.progress import ConsumeFromWhere
+from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from client.consuming.worker_pool import Lent, WorkerPool
 from client.pushing.push_consumer import PushConsumer
 from client.subscribing.consumer_config import ConsumerConfig
+from storage.model import Message, MessageExt
 from tests.support.consumers import PATIENCE_S, Heard, eventually, fill
 
 
@@ -50,8 +54,16 @@ def lent(pool: WorkerPool, do: Callable[[], object]) -> Lent:
 
 def test_the_caller_does_it_and_the_thread_sleeps_on(pool: WorkerPool) -> None:
     threads: list[int] = []
-    lent(pool, lambda: threads.append(threading.get_ident())).work()
+    names: list[str] = []
+
+    def work() -> None:
+        threads.append(threading.get_ident())
+        names.append(threading.current_thread().name)
+
+    own_name = threading.current_thread().name
+    lent(pool, work).work()
     assert threads == [threading.get_ident()]
+    assert (names, threading.current_thread().name) == (["pool_1"], own_name)
     assert not pool.waiting
     pool.submit(One(lambda: threads.append(threading.get_ident())))
     eventually(lambda: len(threads) == 2)
@@ -131,31 +143,77 @@ def test_who_works_in_a_thread_s_place_may_end_the_pool(pool: WorkerPool) -> Non
     eventually(lambda: not any(thread.is_alive() for thread in pool._threads))
 
 
-def test_a_listener_of_one_thread_never_runs_twice_at_a_time(broker):
+def consuming(
+    broker: EmbeddedBroker, heard: Heard, *, orderly: bool = False, **settings: Any
+) -> PushConsumer:
+    where = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    config = ConsumerConfig(consume_from_where=where, **settings)
+    consumer = PushConsumer("g", brokers=[broker], config=config)
+    consumer.subscribe("T")
+    if orderly:
+        consumer.register_message_listener_orderly(heard)
+    else:
+        consumer.register_message_listener(heard)
+    return consumer
+
+
+def test_a_listener_of_one_thread_never_runs_twice_at_a_time(broker: EmbeddedBroker) -> None:
     fill(broker, 1)
     running: list[int] = []
     most: list[int] = []
 
-    def listen(messages, context):
+    def listen(messages: Sequence[MessageExt], context: Any) -> Any:
         running.append(1)
         most.append(len(running))
-        threading.Event().wait(0.003)
+        if len(most) % 3 == 0:  # the next one is not lent a thread then
+            threading.Event().wait(0.003)
         running.pop()
-        return Heard()._answer(messages, context)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
     heard = Heard(listen)
-    config = ConsumerConfig(
-        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        consume_thread_min=1,
-        consume_thread_max=1,
-    )
-    consumer = PushConsumer("g", brokers=[broker], config=config)
-    consumer.subscribe("T")
-    consumer.register_message_listener(heard)
-    with consumer:
+    with consuming(broker, heard, consume_thread_min=1, consume_thread_max=1):
         heard.wait_for(1)
         for number in range(60):
             fill(broker, 2)
             heard.wait_for(1 + 2 * number)  # so that some come while it runs, some after it
         heard.wait_for(121)
     assert max(most) == 1
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_listener_that_blocks_in_the_broker_s_thread_holds_up_no_other_queue(
+    broker: EmbeddedBroker, orderly: bool
+) -> None:
+    fill(broker, 1)
+    go_on = threading.Event()
+    blocked: list[MessageExt] = []
+
+    def listen(messages: Sequence[MessageExt], context: Any) -> Any:
+        own = {thread.ident for thread in consumer.consume_service.pool._threads}
+        if threading.get_ident() not in own and not blocked:
+            blocked.extend(messages)
+            assert go_on.wait(PATIENCE_S)
+        if orderly:
+            return ConsumeOrderlyStatus.SUCCESS
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    heard = Heard(listen)
+    with consuming(broker, heard, orderly=orderly) as consumer:
+        sent = 1
+        while not blocked:  # one is lent a thread as soon as this machine is quick enough
+            heard.wait_for(sent)
+            broker.send(Message("T", b"x"), 0)
+            sent += 1
+            eventually(lambda: blocked or len(heard.messages) >= sent)
+        broker.send(Message("T", b"of another queue"), 1)
+        eventually(lambda: b"of another queue" in heard.bodies)
+        if not orderly:
+            broker.send(Message("T", b"of the same queue"), 0)
+            eventually(lambda: b"of the same queue" in heard.bodies)
+        assert not go_on.is_set()
+        go_on.set()
+        sent += 1 if orderly else 2
+        eventually(lambda: len(heard.messages) == sent)
+        broker.send(Message("T", b"last"), 0)
+        eventually(lambda: heard.bodies[-1] == b"last")
+    assert len(heard.messages) == sent + 1, "each once"
