@@ -192,7 +192,7 @@ def test_a_listener_that_blocks_in_the_broker_s_thread_holds_up_no_other_queue(
         own = {thread.ident for thread in consumer.consume_service.pool._threads}
         if threading.get_ident() not in own and not blocked:
             blocked.extend(messages)
-            assert go_on.wait(PATIENCE_S)
+            assert go_on.wait(3 * PATIENCE_S)  # longer than the test waits for anything
         if orderly:
             return ConsumeOrderlyStatus.SUCCESS
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
