@@ -47,7 +47,8 @@ IN_A_FLOW_MS: Final = 100
 """For how long after a message the next one is soon expected."""
 LOOK_IN_A_FLOW_MS: Final = 5
 """How often the thread looks around meanwhile: a processor that slept for 20 ms is slow to wake,
-and slow in all that it does next. That costs some 2 % of a core."""
+and slow in all that it does next. That costs some 2 % of a core with a few queues."""
+_FEW_QUEUES: Final = 32  # that one may look at so often
 _UNITS_AT_ONCE: Final = 1_000
 
 Answer = Callable[["PullResult | Exception"], "Rest | None"]
@@ -295,8 +296,9 @@ class HeldPulls:
             return None
         with self._lock:
             topics = {topic for topic, _ in self._held}
+            few = len(self._held) <= _FEW_QUEUES
         if self._notified and not self._arrivals.closed:
-            if self._monotonic_ms() < self._flows_until:
+            if few and self._monotonic_ms() < self._flows_until:
                 timeout_ms = min(timeout_ms, LOOK_IN_A_FLOW_MS)
             if self._arrivals.wait(known, timeout_ms, topics, self._more.is_set) != known:
                 rest = self.notify()  # at once: somebody waits for it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from broker.port.progress import OffsetCommit
 from broker.port.reading import PullRequest, PullResult, PullStatus
 from broker.pulling import held_pulls
 from broker.pulling.arrivals import Arrivals
-from broker.pulling.held_pulls import HeldPulls
+from broker.pulling.held_pulls import IN_A_FLOW_MS, LOOK_IN_A_FLOW_MS, HeldPulls
 from broker.pulling.subscription import parse_subscription
 from storage.configs.topics import TopicConfig
 from storage.model import Message
@@ -140,15 +140,29 @@ class Quiet:
         self._woken.set()
 
 
+class Noted(Quiet):
+    """The same; notes for how long somebody would sleep at most."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.end = 0
+        self.timeouts_ms: list[int] = []
+
+    def wait(self, known_log_end: int, timeout_ms: int, topics: Any = None) -> int:
+        self.timeouts_ms.append(timeout_ms)
+        super().wait(known_log_end, timeout_ms)
+        return self.end
+
+
 class Table:
     """A table of held pulls with a clock that stands still, over the queues of a store."""
 
-    def __init__(self, broker: Any) -> None:
+    def __init__(self, broker: Any, log: Quiet, end: Callable[[], int] = lambda: 0) -> None:
         self.now = 1_000_000
         self.released: list[PullRequest] = []
         self.pulls = HeldPulls(
             lambda: broker.view,
-            Arrivals(Quiet(), lambda: 0),
+            Arrivals(log, end),
             self._read,
             monotonic_ms=lambda: self.now,
         )
@@ -165,7 +179,7 @@ class Table:
 
 @pytest.fixture
 def table(topic) -> Iterator[Table]:
-    made = Table(topic)
+    made = Table(topic, Quiet())
     yield made
     made.pulls.close()
 
@@ -403,3 +417,22 @@ def test_closing_waits_for_nothing_that_may_block(open_broker):
     slow.go_on.set()
     slow.thread.join(WAIT)
     assert not slow.thread.is_alive()
+
+
+@pytest.mark.parametrize("queues", [1, 32, 33])
+def test_while_messages_flow_to_few_queues_it_looks_often(topic, queues):
+    log = Noted()
+    table = Table(topic, log, lambda: log.end)
+    for queue_id in range(queues):
+        table.hold(held(queue_id))
+    eventually(lambda: log.timeouts_ms)
+    assert log.timeouts_ms[-1] > LOOK_IN_A_FLOW_MS
+    looks = len(log.timeouts_ms)
+    log.end = 1
+    log.wake()
+    eventually(lambda: len(log.timeouts_ms) > looks)
+    assert (log.timeouts_ms[-1] <= LOOK_IN_A_FLOW_MS) == (queues <= 32)
+    table.now += IN_A_FLOW_MS
+    log.wake()
+    eventually(lambda: log.timeouts_ms[-1] > LOOK_IN_A_FLOW_MS)
+    table.pulls.close()
