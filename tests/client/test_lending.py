@@ -187,24 +187,29 @@ def test_a_listener_that_blocks_in_the_broker_s_thread_holds_up_no_other_queue(
     fill(broker, 1)
     go_on = threading.Event()
     blocked: list[MessageExt] = []
+    ended: list[MessageExt] = []
+    sent = 1
+
+    def ended_or_blocked() -> bool:
+        return bool(blocked) or len(ended) == sent
 
     def listen(messages: Sequence[MessageExt], context: Any) -> Any:
         own = {thread.ident for thread in consumer.consume_service.pool._threads}
         if threading.get_ident() not in own and not blocked:
             blocked.extend(messages)
             assert go_on.wait(3 * PATIENCE_S)  # longer than the test waits for anything
+        ended.extend(messages)
         if orderly:
             return ConsumeOrderlyStatus.SUCCESS
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
     heard = Heard(listen)
     with consuming(broker, heard, orderly=orderly) as consumer:
-        sent = 1
         while not blocked:  # one is lent a thread as soon as this machine is quick enough
             heard.wait_for(sent)
             broker.send(Message("T", b"x"), 0)
             sent += 1
-            eventually(lambda: blocked or len(heard.messages) >= sent)
+            eventually(ended_or_blocked)
         broker.send(Message("T", b"of another queue"), 1)
         eventually(lambda: b"of another queue" in heard.bodies)
         if not orderly:
