@@ -86,7 +86,7 @@ class Rest(Protocol):
     def __call__(self) -> None:
         """Do it, in the broker's thread that brought the answer: nobody has to be woken for it.
 
-        Others wait meanwhile, for 20 ms at most. So it is for what is expected to be quick.
+        Others wait meanwhile, for 20 ms as a rule. So it is for what is expected to be quick.
         """
         ...
 

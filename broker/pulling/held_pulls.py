@@ -91,13 +91,13 @@ class HeldPulls:
         self._notified = notified
         self._sweep_ms = SWEEP_MS if notified else SHORT_SWEEP_MS
         self._monotonic_ms = monotonic_ms
-        self._lock = threading.Lock()  # guards the fields below
+        self._lock = threading.Lock()  # guards the five fields below
         self._held: dict[tuple[str, int], list[HeldPull]] = {}
-        self._looks: threading.Thread | None = None  # others that run are about to end
+        self._looks: threading.Thread | None = None  # others only end what they do
         self._watch = Watch("held-pulls-watch", self._replace)
         self._closed = False
         self._sweep_due = 0
-        self._flows_until = 0
+        self._flows_until = 0  # of the thread that looks
         self._more = threading.Event()
 
     def hold(
@@ -132,6 +132,7 @@ class HeldPulls:
         Gives what is left to do about the last one.
         """
         rest: Rest | None = None
+        came = False
         view = self._view()
         end_of = view.bounds.next_offset
         with self._lock:
@@ -142,12 +143,15 @@ class HeldPulls:
                 for pull in tuple(self._held.get(queue, ())):  # in one step: no lock is needed
                     if end > pull.looked_at and self._may_match(view, queue, pull, end):
                         if rest is not None:
-                            rest.leave()  # it waits for no other
-                            rest = None
+                            last, rest = rest, None
+                            last.leave()  # it waits for no other
                         rest = self._release(queue, pull)
+                        came = True
         except BaseException:
             leave(rest)
             raise
+        if came:
+            self._flows_until = self._monotonic_ms() + IN_A_FLOW_MS
         return rest
 
     def sweep(self) -> None:
@@ -256,14 +260,14 @@ class HeldPulls:
             if watched:
                 try:
                     self._watch.begin(rest)
-                except RuntimeError:
+                except Exception:  # noqa: BLE001 - no thread, no memory
                     watched = False
         if not watched:
             rest.leave()
             return
         try:
             rest()
-        except Exception:
+        except BaseException:  # an exit, too: others are looked for by this thread
             logger.exception("a client could not act on the answer of a pull")
         finally:
             with self._lock:
@@ -279,18 +283,15 @@ class HeldPulls:
             except RuntimeError:
                 return  # the system gives none: the watch will tell again
             self._watch.end(rest)
-        try:
-            rest.late()
-        except Exception:
-            logger.exception("a client could not go on behind the answer of a pull")
+        rest.late()
 
     def _round_and_wait(self) -> Rest | None:
         """Answer who can be answered, or sleep until somebody can; gives what is left to do."""
         known = self._arrivals.now()
-        rest = self.notify() if self._notified else None  # first: it is what somebody waits for
+        timeout_ms = self.round(self._monotonic_ms())
+        rest = self.notify() if self._notified else None
         if rest is not None:
             return rest
-        timeout_ms = self.round(self._monotonic_ms())
         if timeout_ms is None:
             self._more.wait()
             return None
@@ -301,9 +302,7 @@ class HeldPulls:
             if few and self._monotonic_ms() < self._flows_until:
                 timeout_ms = min(timeout_ms, LOOK_IN_A_FLOW_MS)
             if self._arrivals.wait(known, timeout_ms, topics, self._more.is_set) != known:
-                rest = self.notify()  # at once: somebody waits for it
-                self._flows_until = self._monotonic_ms() + IN_A_FLOW_MS
-                return rest
+                return self.notify()  # at once: somebody waits for it
         else:
             self._more.wait(timeout_ms / 1000)
         return None

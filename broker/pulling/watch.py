@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from broker.port.reading import Rest
+
+logger = logging.getLogger("rmqctl.broker")
 
 LOOK_EVERY_S: Final = 0.01
 _LOOKS_FOR_NOTHING: Final = 100
@@ -29,7 +32,7 @@ class Watch:
         self._thread: threading.Thread | None = None
         self._sleeps = False
         self._woken = threading.Event()
-        self._closed = False
+        self._closed = threading.Event()
 
     @property
     def work(self) -> Rest | None:
@@ -56,24 +59,28 @@ class Watch:
 
     def close(self) -> None:
         """End the thread, soon; does not wait for it."""
-        self._closed = True
+        self._closed.set()
         self._woken.set()
 
     def _run(self) -> None:
         before: Rest | None = None
         for_nothing = 0
-        while not self._closed:
+        while not self._closed.wait(LOOK_EVERY_S):
             work = self._work
             if work is not None and work is before:
-                self._late(work)
+                try:
+                    self._late(work)
+                except Exception:
+                    logger.exception("what lasts for too long can not be told of")
             before = work
             for_nothing = 0 if work is not None else for_nothing + 1
-            if for_nothing < _LOOKS_FOR_NOTHING:
-                self._woken.wait(LOOK_EVERY_S)
-                continue
-            self._woken.clear()
-            self._sleeps = True  # before the look: whoever begins does so in the other order
-            if self._work is None and not self._closed:
-                self._woken.wait()
-            self._sleeps = False
-            for_nothing = 0
+            if for_nothing == _LOOKS_FOR_NOTHING:
+                self._sleep()
+                for_nothing = 0
+
+    def _sleep(self) -> None:
+        self._woken.clear()
+        self._sleeps = True  # before the look: whoever begins does so in the other order
+        if self._work is None and not self._closed.is_set():
+            self._woken.wait()
+        self._sleeps = False

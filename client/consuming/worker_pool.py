@@ -21,8 +21,8 @@ leaves jobs lying for who lingers, until they are many or it says ``hand_over``.
 a thread runs out of work.
 
 To be woken takes longer than most jobs. So whoever brings a single one, and would not go on before
-it is done, may do it itself if the last one was quick: a thread that sleeps is *lent*, with its
-name, and sleeps on until then. There are never more listeners at a time than threads.
+it is done, may do it itself if all threads sleep and the last job was quick. One of them is *lent*,
+with its name, and sleeps on until then: there are never more listeners at a time than threads.
 
 An idle thread registers in ``_idle``, then looks for work once more, then sleeps. Whoever adds work
 does so before looking into ``_idle``: one of the two sees the other. ``_lingering`` goes likewise.
@@ -143,11 +143,12 @@ class WorkerPool:
     def lend(self, job: Job) -> Lent | None:
         """Have the caller do a job that is for one thread, or leave it; None: submit it.
 
-        It should not go on before the job is done, which is likely to be within a millisecond.
+        It should not go on before the job is done, which is likely to be within a millisecond:
+        nobody is at another one, and the last one was done as quickly.
         """
-        if not self._was_quick or self._jobs or self._more_follows or job.has_more():
+        if not self._was_quick or len(self._idle) < len(self._threads) or self._jobs:
             return None
-        if self._lingering or self._closed:
+        if self._more_follows or self._closed or job.has_more():
             return None
         try:
             parked = self._idle.pop()
@@ -161,15 +162,17 @@ class WorkerPool:
         guest, lent = threading.current_thread(), self._sleep_on[parked]
         self._lent[guest] = lent
         name, guest.name = guest.name, lent.name
-        self._do(job)
-        self._come_to_rest()
-        guest.name = name
-        del self._lent[guest]
-        self._idle.append(parked)
-        if self._jobs:
-            self._wake_one()
-        if self._closed:
-            self._wake_all()
+        try:
+            self._do(job)
+            self._come_to_rest()
+        finally:
+            guest.name = name
+            del self._lent[guest]
+            self._idle.append(parked)
+            if self._jobs:
+                self._wake_one()
+            if self._closed:
+                self._wake_all()
 
     def _is_crowded(self) -> bool:
         try:

@@ -264,8 +264,15 @@ class PullLoop:
             else:
                 self._service.execute_pull_request_immediately(request)
 
+        def go_on_behind() -> None:
+            try:
+                go_on()
+            except Exception:
+                logger.exception("a queue could not be pulled again: %s", request)
+                self._failed(request, None)
+
         if lent is not None:
-            return Delivery(lent, go_on)
+            return Delivery(lent, go_on_behind)
         go_on()
         return None
 

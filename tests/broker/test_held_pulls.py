@@ -18,6 +18,7 @@ from broker.pulling import held_pulls
 from broker.pulling.arrivals import Arrivals
 from broker.pulling.held_pulls import IN_A_FLOW_MS, LOOK_IN_A_FLOW_MS, HeldPulls
 from broker.pulling.subscription import parse_subscription
+from broker.pulling.watch import LOOK_EVERY_S
 from storage.configs.topics import TopicConfig
 from storage.model import Message
 from storage.reading.message_filter import MessageFilter
@@ -335,9 +336,11 @@ class Slow:
     def __init__(self) -> None:
         self.begun, self.go_on, self.was_late, self.left = (threading.Event() for _ in range(4))
         self.thread = threading.current_thread()
+        self.answered_at = self.late_at = 0.0
 
     def __call__(self, answer: PullResult | Exception | None = None) -> Any:
         if answer is not None:
+            self.answered_at = time.monotonic()
             return self
         self.thread = threading.current_thread()
         self.begun.set()
@@ -345,6 +348,7 @@ class Slow:
         return None
 
     def late(self) -> None:
+        self.late_at = time.monotonic()
         self.was_late.set()
 
     def leave(self) -> None:
@@ -390,7 +394,9 @@ def test_what_comes_while_the_watch_sleeps_is_watched_too(topic):
     eventually(lambda: topic._puller.held._watch._sleeps)
     topic.pull_async(held(0, 1), again)
     topic.send(Message("T", b"y"), 0)
+    assert again.begun.wait(WAIT)
     assert again.was_late.wait(WAIT)
+    assert again.late_at - again.answered_at > 0.9 * LOOK_EVERY_S, "not before its time"
     again.go_on.set()
 
 
@@ -402,6 +408,17 @@ def test_of_several_answers_at_once_all_but_one_are_left_to_others(topic, table)
         topic.send(Message("T", b"x"), queue_id)
     assert table.pulls.notify() is slow[2]
     assert [answer.left.is_set() for answer in slow] == [True, True, False]
+
+
+def test_who_always_finds_something_to_do_answers_others_at_their_time(topic, table):
+    slow, late = Slow(), Answers()
+    table.pulls._looks = threading.current_thread()  # none of its own
+    table.pulls.hold(held(0), None, slow, 60_000)
+    table.pulls.hold(held(1), None, late, 1_000)
+    topic.send(Message("T", b"x"), 0)
+    table.now += 1_000
+    assert table.pulls._round_and_wait() is slow
+    assert late.wait()
 
 
 def test_closing_waits_for_nothing_that_may_block(open_broker):
@@ -419,19 +436,25 @@ def test_closing_waits_for_nothing_that_may_block(open_broker):
     assert not slow.thread.is_alive()
 
 
-@pytest.mark.parametrize("queues", [1, 32, 33])
-def test_while_messages_flow_to_few_queues_it_looks_often(topic, queues):
+@pytest.mark.parametrize("left", [1, 32, 33])
+def test_while_messages_flow_to_few_queues_it_looks_often(topic, left):
     log = Noted()
     table = Table(topic, log, lambda: log.end)
-    for queue_id in range(queues):
+    for queue_id in range(left + 1):
         table.hold(held(queue_id))
     eventually(lambda: log.timeouts_ms)
     assert log.timeouts_ms[-1] > LOOK_IN_A_FLOW_MS
-    looks = len(log.timeouts_ms)
-    log.end = 1
-    log.wake()
-    eventually(lambda: len(log.timeouts_ms) > looks)
-    assert (log.timeouts_ms[-1] <= LOOK_IN_A_FLOW_MS) == (queues <= 32)
+
+    def often_after_a_look() -> bool:
+        looks = len(log.timeouts_ms)
+        log.end += 1
+        log.wake()
+        eventually(lambda: len(log.timeouts_ms) > looks)
+        return log.timeouts_ms[-1] <= LOOK_IN_A_FLOW_MS
+
+    assert not often_after_a_look(), "what came was for nobody here"
+    topic.send(Message("T", b"x"), 0)
+    assert often_after_a_look() == (left <= 32)
     table.now += IN_A_FLOW_MS
     log.wake()
     eventually(lambda: log.timeouts_ms[-1] > LOOK_IN_A_FLOW_MS)

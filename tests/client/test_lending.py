@@ -91,6 +91,33 @@ def test_nothing_is_lent_where_no_thread_sleeps_or_jobs_take_long(pool: WorkerPo
     assert pool.lend(One(lambda: None)) is None
 
 
+def test_nothing_is_lent_beside_a_job_that_lasts() -> None:
+    pool = WorkerPool("pool", 2)
+    begun, go_on, both = threading.Event(), threading.Event(), threading.Barrier(2, timeout=10)
+
+    def work() -> None:
+        begun.set()
+        go_on.wait(PATIENCE_S)
+
+    try:
+        for _ in range(2):
+            pool.submit(One(both.wait))
+        eventually(lambda: len(pool._idle) == 2)
+        pool.submit(One(work))
+        assert begun.wait(PATIENCE_S)
+        eventually(lambda: len(pool._jobs) == 1 and pool._idle)
+        pool._jobs.clear()  # as if one that has found nothing to begin had taken it out
+        pool._was_quick = True
+        assert pool.lend(One(lambda: None)) is None
+        go_on.set()
+        eventually(lambda: len(pool._idle) == 2)
+        pool._was_quick = True
+        lent(pool, lambda: None).work()
+    finally:
+        go_on.set()
+        pool.shutdown(0)
+
+
 def test_never_more_run_than_there_are_threads(pool: WorkerPool) -> None:
     done = threading.Event()
     beside: list[bool] = []
