@@ -255,24 +255,21 @@ class PullLoop:
         went_back = min(result.next_begin_offset, first_offset) < previous_offset
 
         def go_on() -> None:  # behind what a listener waits for
-            self._count(request, took_ms, len(messages), pulls)
-            if went_back:
-                logger.warning("BUG: a pull went back behind %d: %s", previous_offset, request)
-            interval_ms = consumer.config.pull_interval_ms
-            if interval_ms > 0:
-                self._service.execute_pull_request_later(request, interval_ms)
-            else:
-                self._service.execute_pull_request_immediately(request)
-
-        def go_on_behind() -> None:
             try:
-                go_on()
+                self._count(request, took_ms, len(messages), pulls)
+                if went_back:
+                    logger.warning("BUG: a pull went back behind %d: %s", previous_offset, request)
+                interval_ms = consumer.config.pull_interval_ms
+                if interval_ms > 0:
+                    self._service.execute_pull_request_later(request, interval_ms)
+                else:
+                    self._service.execute_pull_request_immediately(request)
             except Exception:
                 logger.exception("a queue could not be pulled again: %s", request)
                 self._failed(request, None)
 
         if lent is not None:
-            return Delivery(lent, go_on_behind)
+            return Delivery(lent, go_on)
         go_on()
         return None
 

@@ -373,16 +373,16 @@ def test_what_lasts_keeps_no_other_waiting(topic):
 
 
 def test_what_is_quick_is_done_by_the_same_thread_each_time(topic):
-    threads, late = set(), 0
-    for offset in range(20):
-        quick = Slow()
+    threads = set()
+    answers = [Slow() for _ in range(20)]
+    for offset, quick in enumerate(answers):
         quick.go_on.set()
         topic.pull_async(held(0, offset), quick)
         topic.send(Message("T", b"x"), 0)
         assert quick.begun.wait(WAIT)
         threads.add(quick.thread)
-        late += quick.was_late.is_set()  # on a machine that stood still meanwhile
-    assert len(threads) <= 1 + late < 20
+    # Some are late on a machine that stood still meanwhile; who is replaced is told of it.
+    eventually(lambda: len(threads) <= 1 + sum(quick.was_late.is_set() for quick in answers) < 20)
 
 
 def test_what_comes_while_the_watch_sleeps_is_watched_too(topic):
