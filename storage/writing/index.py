@@ -356,9 +356,9 @@ class IndexWriter:
         return bool(restored)
 
     def _drop(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None  # first: a signal may come behind the closing
+        if file is not None:
+            file.close()
 
 
 def longs(column: Ints) -> Any:

@@ -16,7 +16,7 @@ from storage.sharing.gate import GATE_BYTE
 from storage.sharing.locks import LockFile
 from tests.support.busy_puppet import ROOMY
 from tests.support.crash import fast_folder, inspect
-from tests.support.samples import Sample, new_store, open_store
+from tests.support.samples import SMALL, Sample, new_store, open_store
 from tests.support.slim import Slim
 
 
@@ -40,6 +40,42 @@ def test_a_put_after_an_interrupted_one_goes_as_ever(exclusive: bool, several: b
         ).result()
     assert found["failures"] == []
     assert found["puts"] > 300
+
+
+class _InterruptsBehindAClosing(FileSystem):
+    """Has Ctrl-C come in this thread right behind the closing of a file, when it is told to."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self.left: int | None = None
+
+    def close(self, fd: int) -> None:
+        super().close(fd)  # which raises where it is closed twice
+        if self.left is not None and threading.get_ident() == self._thread:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_no_file_is_closed_twice_when_ctrl_c_comes_behind_its_closing(
+    tmp_path: Path, number: int
+) -> None:
+    """By then its number may be that of another file."""
+    root = new_store(tmp_path / "s", SMALL)
+    fs = _InterruptsBehindAClosing()
+    store = open_store(root, SMALL, fs=fs)
+    fs.left = number
+    puts = 0
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            store.put_message(Sample(f"m{puts}", "T", keys=(f"k{puts}",)).inner())
+            puts += 1
+    for more in range(300):
+        store.put_message(Sample(f"more-{more}", "T", keys=(f"k{more}",)).inner())
+    store.close()
+    assert inspect(root, SMALL).problems == []
 
 
 @pytest.mark.parametrize("exclusive", [False, True], ids=["shared", "exclusive"])
