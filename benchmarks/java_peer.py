@@ -97,7 +97,8 @@ def command(main: str, *arguments: str, heap: tuple[str, ...], home: Path) -> li
     found = release()
     tests = prepare(VERSION).classes
     path = f"{found.classes}:{tests}:{found.jars}/*"
-    return ["java", *_OPTIONS, *heap, f"-Duser.home={home}", "-cp", path, main, *arguments]
+    places = (f"-Duser.home={home}", f"-Djava.io.tmpdir={home}")
+    return ["java", *_OPTIONS, *heap, *places, "-cp", path, main, *arguments]
 
 
 class Bench:

