@@ -58,6 +58,7 @@ def started(folder: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
                 "SPARK_HOME": str(Path(pyspark.__file__).parent),  # as a cluster would have it
                 "SPARK_SCALA_VERSION": "2.13",  # what its shell scripts find out
                 "SPARK_LOCAL_IP": "127.0.0.1",
+                "SPARK_LOCAL_DIRS": str(folder),
                 "PYTHONPATH": str(ROOT),
                 "PYSPARK_PYTHON": sys.executable,
             },
