@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -66,14 +68,18 @@ def test_no_file_is_closed_twice_when_ctrl_c_comes_behind_its_closing(
     root = new_store(tmp_path / "s", SMALL)
     fs = _InterruptsBehindAClosing()
     store = open_store(root, SMALL, fs=fs)
+
+    numbers = count()
+
+    def put(most: float = inf) -> None:
+        while most > 0:
+            most, each = most - 1, next(numbers)
+            store.put_message(Sample(f"m{each}", "T", keys=(f"k{each}",)).inner())
+
     fs.left = number
-    puts = 0
     with pytest.raises(KeyboardInterrupt):
-        while True:
-            store.put_message(Sample(f"m{puts}", "T", keys=(f"k{puts}",)).inner())
-            puts += 1
-    for more in range(300):
-        store.put_message(Sample(f"more-{more}", "T", keys=(f"k{more}",)).inner())
+        put()
+    put(300)
     store.close()
     assert inspect(root, SMALL).problems == []
 
