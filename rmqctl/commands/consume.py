@@ -46,7 +46,10 @@ def consume(
         int | None, typer.Option(metavar="N", min=0, help="Only the last N stored")
     ] = None,
     count: Annotated[
-        int | None, typer.Option("--count", "-c", metavar="N", min=0, help="Stop after N messages")
+        int | None,
+        typer.Option(
+            "--count", "-c", metavar="N", min=0, help="Stop after N messages, as --limit does"
+        ),
     ] = None,
     stop_at_end: Annotated[
         bool, typer.Option("--exit", "-e", help="Stop at the end as it is now")
@@ -147,6 +150,13 @@ def consume(
     ends = chosen.to_timestamp is not None or (position is not None and position.end is not None)
     if follow and (stop_at_end or ends):
         raise UsageProblem("--follow goes on for ever, so no end can be given")
+    shape = _shape(cli, form, command)
+    with_meta = with_meta or bool(shape)
+    picks = "--where" in shape or "--sort" in shape  # which rows the limit counts is up to them
+    if picks and cli.view.limit is not None and group is not None:
+        raise UsageProblem("a group would pass more than --limit prints: use --count")
+    if not picks:
+        count = min((n for n in (count, cli.view.limit) if n is not None), default=None)
     reading = _Reading(
         topic,
         position,
@@ -155,6 +165,8 @@ def consume(
         follow or not (stop_at_end or ends or last is not None or count is not None),
         stop_at_end or ends,
     )
+    if reading.follow and cli.view.sort:
+        raise UsageProblem("--sort prints when all is read, so an end is needed: --exit, say")
     reader = _group(cli, group, commit, from_where, consume_timestamp)
     if reader is not None and last is not None:
         raise UsageProblem("--last is for reading without a group")
@@ -183,6 +195,17 @@ def consume(
             _join(cli, reading, reader, chosen, options, runner)
         finally:
             runner.terminate()
+
+
+def _shape(cli: Cli, form: str | None, command: str | None) -> tuple[str, ...]:
+    """The options that shape rows, which are printed then; bodies have no fields."""
+    view = cli.view
+    shaping = {"--columns": view.columns, "--where": view.where, "--sort": view.sort}
+    given = tuple(name for name, value in shaping.items() if value)
+    if given and (form is not None or command is not None):
+        other = "--format" if command is None else "--exec"
+        raise UsageProblem(f"{given[0]} shapes rows, and {other} prints none")
+    return given
 
 
 class _Reading(NamedTuple):

@@ -21,6 +21,11 @@ class Printer(Protocol):
     needs_messages: bool
     """Whether bodies alone will not do."""
 
+    @property
+    def full(self) -> bool:
+        """Whether it prints nothing more, whatever comes."""
+        ...
+
     def write(self, items: Sequence[Any]) -> None:
         """Print all of them, or raise BodyError and print none."""
         ...
@@ -38,6 +43,7 @@ class BodyPrinter:
     """Bodies alone, each followed by the delimiter."""
 
     needs_messages = False
+    full = False
 
     def __init__(
         self,
@@ -87,6 +93,7 @@ class TemplatePrinter:
     """Each message as a ``-f`` template says."""
 
     needs_messages = True
+    full = False
 
     def __init__(self, out: Stdout, template: "OutputTemplate") -> None:
         self._out = out
@@ -112,6 +119,11 @@ class RowPrinter:
     def __init__(self, stream: "RowStream", form: str) -> None:
         self._stream = stream
         self._form = form
+
+    @property
+    def full(self) -> bool:
+        """Whether ``--limit`` is reached."""
+        return self._stream.full
 
     def write(self, items: "Sequence[MessageExt]") -> None:
         """Print messages."""

@@ -61,7 +61,7 @@ class ConsumeRun:
 
     def _run(self, progress: "Progress") -> None:
         broker = self._broker
-        while self._left != 0:
+        while self._left != 0 and not self._printer.full:
             known = broker.wait_for_messages(None, 0) if self._follow else 0
             passed = self._step()
             if passed:

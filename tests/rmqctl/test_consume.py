@@ -126,6 +126,23 @@ def test_bodies_become_files(store, tmp_path):
     }
 
 
+@pytest.mark.parametrize("options", [[], ["--count", 7], ["-f", r"%s\n"], ["-g", "g"]])
+def test_a_limit_stops_it_as_a_count_does(one_queue, options):
+    result = run("consume", "t", "--offset", "start", "--limit", 4, *options)
+    assert result.out.splitlines() == [f"m{i}" for i in range(4)]
+    if "-g" in options:
+        (progress,) = run("offset", "list", "-t", "t", "-o", "json").json()
+        assert progress["committed_offset"] == 4, "what was not printed comes next"
+
+
+def test_options_that_shape_rows_print_rows(one_queue):
+    shaped = ["--columns", "body,queue_offset", "--where", "queue_offset > 3"]
+    lines = run("consume", "t", *shaped, "--limit", 2).out.splitlines()
+    assert lines == ["body\tqueue_offset", "m4\t4", "m5\t5"], "and stops, without an end"
+    newest = run("consume", "t", "-e", "--sort", "-queue_offset", "--limit", 1, "-o", "json")
+    assert [row["body"] for row in newest.json()] == ["m5"]
+
+
 @pytest.mark.parametrize(
     ("args", "code", "reason"),
     [
@@ -147,6 +164,10 @@ def test_bodies_become_files(store, tmp_path):
         (["t", "-f", "%s", "--with-meta"], 2, "exclude"),
         (["t", "-D", r"\q"], 2, "unknown escape"),
         (["t", "-c", "-1"], 2, "--count"),
+        (["t", "--columns", "tags", "-f", "%s"], 2, "--columns shapes rows, and --format"),
+        (["t", "-g", "g", "--where", "tags = A", "--exec", "cat"], 2, "--where shapes rows, and"),
+        (["t", "-g", "g", "--where", "tags = A", "--limit", "1"], 2, "more than --limit prints"),
+        (["t", "--sort", "tags"], 2, "an end is needed"),
         (["t", "-e", "-S", "nowhere"], 3, "store init"),
     ],
 )
