@@ -89,10 +89,13 @@ def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
     return Path(base) / "rmqctl"
 
 
-def spark_home(java: Java, environ: Mapping[str, str] | None = None) -> SparkHome:
+def spark_home(
+    java: Java, environ: Mapping[str, str] | None = None, *, instead: Path | None = None
+) -> SparkHome:
     """The home for a Java and the installed PySpark; made if it is not there yet.
 
-    SparkNotFoundError without PySpark. Where the cache can not be written, a temporary folder.
+    SparkNotFoundError without PySpark. Where the cache can not be written it is made in the folder
+    ``instead``; OSError without one.
     """
     try:
         import pyspark
@@ -105,7 +108,9 @@ def spark_home(java: Java, environ: Mapping[str, str] | None = None) -> SparkHom
     try:
         return _made(cache_folder(environ) / name, package, java)
     except OSError:
-        return _made(Path(tempfile.mkdtemp(prefix="rmqctl-")) / name, package, java)
+        if instead is None:
+            raise
+        return _made(instead / name, package, java)
 
 
 def remove_unused(home: SparkHome, now_s: float) -> list[Path]:

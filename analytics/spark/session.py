@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from analytics.errors import SparkFailedError, SparkNotFoundError
 
-from .home import LOG, SparkHome, spark_home
+from .home import LOG, spark_home
 from .java import find_java
 from .launch import SparkJvm, environment
 
@@ -82,7 +82,7 @@ class SparkSession:
         self.master = master
         self._orderly = orderly or not self.is_local
         self.java = find_java(environ)
-        self.home: SparkHome = spark_home(self.java, environ)
+        self._environ = environ
         self._conf = {**_CONF, **self._usual(master), **(conf or {})}
         self._more_jvm = jvm
         self._work: tempfile.TemporaryDirectory[str] | None = None
@@ -174,6 +174,7 @@ class SparkSession:
             raise SparkNotFoundError(str(error.name or error)) from None
         for name in _QUIET_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        home = spark_home(self.java, self._environ, instead=work)
         log = work / LOG
         (work / "log4j2.properties").write_text(_LOG4J.format(log=log), "utf-8")
         conf = SparkConf(loadDefaults=False)
@@ -191,13 +192,13 @@ class SparkSession:
             f"-Dlog4j2.configurationFile={work}/log4j2.properties",
             f"-Djava.io.tmpdir={work}",  # it is killed, and would leave its libraries there
         ]
-        if self.home.archive.is_file() and not self._more_jvm:
-            jvm += [f"-XX:SharedArchiveFile={self.home.archive}", "-Xshare:auto"]
+        if home.archive.is_file() and not self._more_jvm:
+            jvm += [f"-XX:SharedArchiveFile={home.archive}", "-Xshare:auto"]
         options = work / "jvm.options"
         options.write_bytes(os.fsencode("".join(map(_option_line, jvm))))
         python = sys.executable if self.is_local else os.environ.get("PYSPARK_PYTHON")
         variables = {
-            "SPARK_HOME": str(self.home.path),
+            "SPARK_HOME": str(home.path),
             "RMQCTL_SPARK_JVM": str(options),
             "SPARK_LOCAL_IP": "127.0.0.1" if "spark.driver.host" in settings else None,
             "PYSPARK_PYTHON": python,
@@ -206,7 +207,7 @@ class SparkSession:
         }
         with log.open("ab") as said, environment(variables):
             try:
-                submit = self.home.path / "bin" / "spark-submit"
+                submit = home.path / "bin" / "spark-submit"
                 self._jvm = SparkJvm(submit, settings, work, said)
                 self._context = SparkContext(conf=conf, gateway=self._jvm.gateway(conf))
             except Exception as error:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analytics.engines.spark import SparkEngine
-from analytics.errors import SparkFailedError
+from analytics.errors import AnalyticsError, SparkFailedError
 
-from .home import remove_unused
+from .home import cache_folder, remove_unused, spark_home
+from .java import find_java
 from .session import SparkSession
 
 
@@ -33,10 +34,16 @@ class Warmed(NamedTuple):
 def warm_up(tell: Callable[[str], None] | None = None) -> Warmed:
     """Make the archive for this user, PySpark and Java; takes half a minute, and 100 to 200 MB.
 
-    Raises SparkFailedError and what starting a session raises; an older archive stays then.
+    Raises AnalyticsError, SparkFailedError too, and what starting a session raises; an older
+    archive stays then.
     """
-    first = SparkSession("local[2]")
-    archive = first.home.archive
+    java = find_java()
+    try:
+        home = spark_home(java)
+    except OSError as error:
+        what = f"{cache_folder()}, where the archive would be kept, can not be written"
+        raise AnalyticsError(f"{what}: {error.strerror or error}") from error
+    archive = home.archive
     new = archive.with_name(f"{archive.name}.{os.getpid()}.new")
     options = (f"-XX:ArchiveClassesAtExit={new}",)
     try:
@@ -49,9 +56,9 @@ def warm_up(tell: Callable[[str], None] | None = None) -> Warmed:
         new.replace(archive)
     finally:
         new.unlink(missing_ok=True)
-    java = f"Java {first.java.version} ({first.java.origin})"
-    removed = remove_unused(first.home, time.time())
-    return Warmed(archive, archive.stat().st_size, java, removed)
+    removed = remove_unused(home, time.time())
+    said = f"Java {java.version} ({java.origin})"
+    return Warmed(archive, archive.stat().st_size, said, removed)
 
 
 def _train(session: SparkSession) -> None:

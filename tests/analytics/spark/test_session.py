@@ -84,6 +84,16 @@ def test_the_folders_that_it_uses_may_have_any_name(name: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_without_a_cache_it_leaves_nothing_either(tmp_path: Path) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    done = run(tmp_path, TMPDIR=str(folder), XDG_CACHE_HOME="/proc/none")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == "285"
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.slow
 def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
     program = (
         "from analytics.spark.session import SparkSession\n"

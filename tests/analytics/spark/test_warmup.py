@@ -46,3 +46,18 @@ def test_an_archive_is_made_and_used(tmp_path: Path) -> None:
     used = run("-c", LOOK).stdout.splitlines()
     assert str(archive) in used[0]
     assert used[1] == "True"
+
+
+@pytest.mark.slow
+def test_a_cache_that_can_not_be_written_is_named(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "rmqctl", "lag", "warmup"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": "/proc/none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "/proc/none/rmqctl, where the archive would be kept, can not be written" in done.stderr
+    assert "Traceback" not in done.stderr
