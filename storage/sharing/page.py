@@ -124,7 +124,8 @@ class SharedPage:
         self._lock = threading.Lock()  # guards the names and the mapping while it grows
         self._names: list[tuple[str, int]] = []
         self._slots: dict[tuple[str, int], int] = {}
-        self._names_read = 0
+        self._names_read = 0, 0
+        """Bytes of the file of names, and how many names they are."""
         self._names_fd = -1
         self.fd = fs.open(self.path, writable=writable, create=writable)
         try:
@@ -208,7 +209,7 @@ class SharedPage:
             words[number] = 0
         with self._lock:
             self._fs.set_length(self._open_names(), 0)
-            self._names, self._slots, self._names_read = [], {}, 0
+            self._names, self._slots, self._names_read = [], {}, (0, 0)
 
     def validate(self) -> None:
         """Say that all words are right; the magic is written last."""
@@ -225,7 +226,7 @@ class SharedPage:
     def slot(self, topic: str, queue_id: int) -> int | None:
         """Number of the queue's slot, or None if the queue has none yet."""
         found = self._slots.get((topic, queue_id))
-        if found is None and self.words[Word.NAMES_BYTES] != self._names_read:
+        if found is None and self.words[Word.NAMES_BYTES] != self._names_read[0]:
             self._read_names()
             found = self._slots.get((topic, queue_id))
         return found
@@ -253,12 +254,12 @@ class SharedPage:
             words[Word.NAMES_BYTES] = words[Word.NAMES_BYTES] + len(line)
             self._names.append((topic, queue_id))
             self._slots[topic, queue_id] = number
-            self._names_read = words[Word.NAMES_BYTES]
+            self._names_read = words[Word.NAMES_BYTES], number + 1
             return number
 
     def queues(self) -> list[tuple[str, int]]:
         """All queues that have a slot, in slot order."""
-        if self.words[Word.NAMES_BYTES] != self._names_read:
+        if self.words[Word.NAMES_BYTES] != self._names_read[0]:
             self._read_names()
         return list(self._names)
 
@@ -302,9 +303,10 @@ class SharedPage:
         What this one sees stays as it was left: a thread whose put comes back just now still asks
         whom to wake.
         """
-        if self._names_fd >= 0:
-            self._fs.close(self._names_fd)
-        self._fs.close(self.fd)
+        descriptors, self._names_fd, self.fd = (self._names_fd, self.fd), -1, -1
+        for descriptor in descriptors:
+            if descriptor >= 0:
+                self._fs.close(descriptor)
         left: Any = bytearray(self.map[:])
         self.map, self.words = left, memoryview(left).cast("q")  # the mapping goes with its views
 
@@ -332,20 +334,22 @@ class SharedPage:
     def _read_names(self) -> None:
         with self._lock:
             end = self.words[Word.NAMES_BYTES]
-            if end < self._names_read:  # a first-in began anew
-                self._names, self._slots, self._names_read = [], {}, 0
-            if end == self._names_read:
+            if end < self._names_read[0]:  # a first-in began anew
+                self._names, self._slots, self._names_read = [], {}, (0, 0)
+            read, count = self._names_read
+            if end == read:
                 return
             fd = self._fs.open(self._names_path, writable=False)
             try:
-                text = self._fs.read(fd, end - self._names_read, self._names_read)
+                text = self._fs.read(fd, end - read, read)
             finally:
                 self._fs.close(fd)
+            del self._names[count:]  # of a reading that a signal broke off: they come again
             for line in text.decode().splitlines():
                 topic, _, queue_id = line.rpartition("\t")
                 self._slots[topic, int(queue_id)] = len(self._names)
                 self._names.append((topic, int(queue_id)))
-            self._names_read = end
+            self._names_read = end, len(self._names)
 
 
 class PageBounds:

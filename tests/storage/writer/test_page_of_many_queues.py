@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from storage.files.fs import FileSystem
+from storage.sharing import page as page_module
 from storage.sharing.page import FIRST_SLOTS, SharedPage
+from tests.support.broken_off import broken_off
 
 
 def test_others_see_queues_that_came_when_the_page_had_grown(tmp_path: Path) -> None:
@@ -26,3 +30,44 @@ def test_others_see_queues_that_came_when_the_page_had_grown(tmp_path: Path) -> 
     assert (one.next_offset(last), one.synced_offset(last)) == (10, 9)
     for page in (one, reader, other_reader, writer, other_writer):
         page.close()
+
+
+@pytest.mark.parametrize("names_itself", [False, True], ids=["reads", "names"])
+def test_a_signal_among_the_names_moves_no_queue(tmp_path: Path, names_itself: bool) -> None:
+    fs = FileSystem()
+
+    def pages(number: int) -> tuple[SharedPage, SharedPage]:
+        root = tmp_path / str(number)
+        (root / "rmqctl").mkdir(parents=True)
+        one = SharedPage(fs, root, writable=True)
+        for queue_id in range(5):
+            one.add_slot("T", queue_id)
+        return one, SharedPage(fs, root, writable=names_itself)
+
+    def work() -> None:
+        assert page.slot("T", 3) == 3
+        if names_itself:
+            page.add_slot("T", 5)
+
+    one, page = pages(0)
+    instants = 0
+    for number in broken_off(work, page_module):
+        for queue_id in range(7 if names_itself else 5):
+            found = page.add_slot("T", queue_id) if names_itself else page.slot("T", queue_id)
+            assert found == one.slot("T", queue_id) == queue_id
+        assert page.queues() == one.queues()
+        page.close()
+        one.close()
+        instants += 1
+        one, page = pages(number + 1)
+    assert instants > 20
+    page.close()
+    one.close()
+
+
+def test_closing_twice_closes_nothing_of_others(tmp_path: Path) -> None:
+    (tmp_path / "rmqctl").mkdir()
+    page = SharedPage(FileSystem(), tmp_path, writable=True)
+    page.add_slot("T", 0)
+    page.close()
+    page.close()

@@ -1,0 +1,63 @@
+"""Breaking something off at every instant, one after the other, as a signal that raises does."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from types import FrameType, ModuleType
+from typing import Any, Final
+
+_LOOKS: Final = {
+    dis.opmap[name]
+    for name in ("RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD")
+    if name in dis.opmap
+}
+"""Behind these CPython looks for signals, and nowhere else: not at the end of a ``with``, say."""
+
+
+class BrokenOff(BaseException):
+    """Stands for KeyboardInterrupt, which would end the tests where it got out."""
+
+
+class _BreaksOff:
+    """Traces ``work``, and raises at one instant."""
+
+    def __init__(self, files: set[str | None], number: int) -> None:
+        self._files = files
+        self._left = number
+        self._looks: dict[FrameType, bool] = {}
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code.co_filename not in self._files:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            if self._looks.get(frame):
+                self._left -= 1
+                if self._left < 0:
+                    raise BrokenOff  # which ends the tracing
+            self._looks[frame] = frame.f_code.co_code[frame.f_lasti] in _LOOKS
+        return self
+
+
+def broken_off(work: Callable[[], object], *modules: ModuleType) -> Iterator[int]:
+    """Call ``work`` again and again, and break it off, each time one instant later.
+
+    An instant is whenever CPython looks for signals in a function of one of the modules. Yields
+    each time that it was broken off, for whoever asks to look what came of it and begin anew, until
+    it comes to its end.
+    """
+    files = {module.__file__ for module in modules}
+    for number in count():
+        before = sys.gettrace()
+        sys.settrace(_BreaksOff(files, number))
+        try:
+            with suppress(BrokenOff):
+                work()
+                return
+        finally:
+            sys.settrace(before)
+        yield number
