@@ -12,11 +12,10 @@ from collections.abc import Callable
 
 
 class _Waiter:
-    __slots__ = ("end", "leads", "woken")
+    __slots__ = ("end", "woken")
 
     def __init__(self, end: int) -> None:
         self.end = end
-        self.leads = False
         self.woken = threading.Lock()
         self.woken.acquire()
 
@@ -31,7 +30,7 @@ class GroupCommit:
         self._flushed_to = flushed_to
         self._sync = sync
         self._lock = threading.Lock()  # guards what follows; held for no time
-        self._is_led = False
+        self._leader: _Waiter | None = None
         self._waiting: list[_Waiter] = []
 
     def commit(self, end: int, timeout: float) -> bool:
@@ -40,56 +39,45 @@ class GroupCommit:
         The thread that syncs returns when the device does. What ``sync`` raises is raised here, in
         each thread that had to do it.
         """
-        with self._lock:
-            if self._flushed_to() >= end:
-                return True
-            waiter = _Waiter(end) if self._is_led else None
-            if waiter is None:
-                self._is_led = True
-            else:
-                self._waiting.append(waiter)
-        if waiter is not None:
-            try:
-                leads = self._is_to_lead(waiter, timeout)
-            except BaseException:  # a signal's: somebody else goes on for the others
-                self._give_up(waiter)
-                raise
-            if not leads:
-                return self._flushed_to() >= end
+        own = _Waiter(end)
         try:
-            self._sync()
-        finally:
-            self._hand_on()
+            try:
+                return self._commit(own, timeout)
+            finally:
+                self._leave(own)
+        except BaseException:  # a signal may have come when it was about to leave
+            self._leave(own)
+            raise
+
+    def _commit(self, own: _Waiter, timeout: float) -> bool:
+        with self._lock:
+            if self._flushed_to() >= own.end:
+                return True
+            if self._leader is None:
+                self._leader = own
+            else:
+                self._waiting.append(own)
+        if self._leader is not own:
+            own.woken.acquire(timeout=timeout)
+            if self._leader is not own:  # a sync of somebody else covered it, or none did in time
+                return self._flushed_to() >= own.end
+        self._sync()
         return True
 
-    def _is_to_lead(self, waiter: _Waiter, timeout: float) -> bool:
-        """Wait; False if a sync of somebody else covered it, or none did in time."""
-        if not waiter.woken.acquire(timeout=timeout):
-            self._leave(waiter)
-        return waiter.leads
-
-    def _leave(self, waiter: _Waiter) -> None:
+    def _leave(self, own: _Waiter) -> None:
+        """Wait no longer, lead no longer: somebody else goes on for the others. Twice is fine."""
         with self._lock:
-            if waiter in self._waiting:
-                self._waiting.remove(waiter)
-
-    def _give_up(self, waiter: _Waiter) -> None:
-        self._leave(waiter)
-        if waiter.leads:
-            self._hand_on()
-
-    def _hand_on(self) -> None:
-        with self._lock:
-            if not self._waiting:  # nearly always
-                self._is_led = False
+            if own in self._waiting:
+                self._waiting.remove(own)
+            if self._leader is not own:
                 return
             flushed_to = self._flushed_to()
-            covered = [waiter for waiter in self._waiting if waiter.end <= flushed_to]
-            self._waiting = [waiter for waiter in self._waiting if waiter.end > flushed_to]
-            self._is_led = bool(self._waiting)
-            if self._waiting:
-                following = self._waiting.pop(0)
-                following.leads = True
-                covered.insert(0, following)
-        for waiter in covered:
+            woken = [waiter for waiter in self._waiting if waiter.end <= flushed_to]
+            left = [waiter for waiter in self._waiting if waiter.end > flushed_to]
+            following = left.pop(0) if left else None
+            # At once: should a signal come now, they wake by themselves when their time is over.
+            self._waiting, self._leader = left, following
+        if following is not None:
+            woken.insert(0, following)
+        for waiter in woken:
             waiter.woken.release()

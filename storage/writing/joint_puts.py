@@ -46,14 +46,15 @@ class _State(Enum):
 
 
 class _Put:
-    __slots__ = ("error", "leads", "message", "result", "state", "woken")
+    __slots__ = ("by", "error", "group", "message", "result", "state", "woken")
 
     def __init__(self, message: MessageInner) -> None:
         self.message = message
         self.state = _State.LEFT
         self.result: PutMessageResult | None = None
         self.error: InvalidMessageError | None = None
-        self.leads = False
+        self.group: list[_Put] = []  # of who leads: those that it puts, too
+        self.by: _Put | None = None  # who leads, and has taken it into his group
         self.woken = threading.Lock()
         self.woken.acquire()
 
@@ -95,7 +96,7 @@ class JointPuts:
         self._alone = alone
         self._timeout = flusher.timeout
         self._lock = threading.Lock()  # guards the two fields below; held for no time
-        self._is_led = False
+        self._leader: _Put | None = None
         self._left: list[_Put] = []
 
     @property
@@ -110,42 +111,41 @@ class JointPuts:
         Raises what MessageStore.put_message raises.
         """
         own = _Put(message)
+        try:
+            try:
+                return self._put(own)
+            finally:
+                self._leave(own)
+        except BaseException:  # a signal may have come when it was about to leave
+            self._leave(own)
+            raise
+
+    def _put(self, own: _Put) -> PutMessageResult:
         with self._lock:
-            own.leads = not self._is_led
-            if own.leads:
-                self._is_led = True
+            if self._leader is None:
+                self._leader = own
             else:
                 self._left.append(own)
-        if not own.leads:
-            try:
-                in_time = self._sleep(own)
-            except BaseException:  # a signal's: somebody else goes on for the others
-                self._give_up(own)
-                raise
-            if not own.leads:
-                return self._end_of(own, in_time=in_time)
-        return self._lead(own)
+        in_time = self._leader is own or self._sleep(own)
+        if self._leader is own:
+            return self._lead(own)
+        return self._end_of(own, in_time=in_time)
 
     def _sleep(self, own: _Put) -> bool:
         """Wait to be woken; False if that takes too long and nobody will begin with ``own``, or its
-        sync takes too long. ``own.leads`` says whether it is to go on for the others."""
+        sync takes too long."""
         while not own.woken.acquire(timeout=self._timeout):
             with self._lock:
-                if own.leads:
+                if self._leader is own:
                     return True
                 if own in self._left:
                     self._left.remove(own)
                     return False
+                if self._leader is not own.by:
+                    return True  # a signal has taken who had taken it, before he woke it
             if own.state is _State.APPENDED:
                 return False
         return True
-
-    def _give_up(self, own: _Put) -> None:
-        with self._lock:
-            if own in self._left:
-                self._left.remove(own)
-        if own.leads:
-            self._hand_on([own])
 
     def _end_of(self, own: _Put, *, in_time: bool) -> PutMessageResult:
         """Answer for a message that was left to others."""
@@ -167,16 +167,15 @@ class JointPuts:
                 )
 
     def _lead(self, own: _Put) -> PutMessageResult:
-        group = [own]
-        try:
-            with self._lock:
-                group += self._left[: _MOST_TOGETHER - 1]
-                del self._left[: _MOST_TOGETHER - 1]
-            with self._gate.held():
-                end = self._append_all(group)
-            self._acknowledge(group, self._sync(end))
-        finally:
-            self._hand_on(group)
+        with self._lock:
+            taken = self._left[: _MOST_TOGETHER - 1]
+            for put in taken:
+                put.by = own
+            own.group, self._left = taken, self._left[_MOST_TOGETHER - 1 :]
+        group = [own, *taken]
+        with self._gate.held():
+            end = self._append_all(group)
+        self._acknowledge(group, self._sync(end))
         return own.answer()
 
     def _append_all(self, group: list[_Put]) -> int:
@@ -217,17 +216,21 @@ class JointPuts:
         for put in group:
             put.state = _State.ANSWERED
 
-    def _hand_on(self, group: list[_Put]) -> None:
-        """Wake who was waiting for ``group``; one of those who came since does the next."""
+    def _leave(self, own: _Put) -> None:
+        """Wait no longer, lead no longer: wake who was waiting for ``own``; one of those who came
+        since does the next. Twice is fine."""
         with self._lock:
-            following = self._left.pop(0) if self._left else None
-            self._is_led = following is not None
-            if following is not None:
-                following.leads = True
-        if following is not None:
-            following.woken.release()
-        for put in group[1:]:
+            if own in self._left:
+                self._left.remove(own)
+            if self._leader is not own:
+                return
+            group = [*self._left[:1], *own.group]
+            following = self._left[0] if self._left else None
+            # At once: should a signal come now, they wake by themselves when their time is over.
+            self._left, self._leader = self._left[1:], following
+        for put in group:
             put.woken.release()
+        own.group = []
 
 
 def _with_status(result: PutMessageResult, status: PutMessageStatus) -> PutMessageResult:

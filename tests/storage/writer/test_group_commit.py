@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
+from storage.writing import group_commit
 from storage.writing.group_commit import GroupCommit
+from tests.support.broken_off import broken_off
 
 LONG_S = 30.0
 
@@ -161,3 +163,42 @@ def test_who_is_interrupted_when_the_next_sync_is_his_leaves_it_to_the_others(
     assert device.begun.acquire(timeout=LONG_S)
     device.ended.release()
     assert others[0].over() is True
+
+
+class Crowd:
+    """While the first sync runs others come."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.flushed = 0
+        self.come = True
+        self.others: list[Thread] = []
+        self.commits = GroupCommit(lambda: self.flushed, self._sync)
+
+    def commit(self) -> None:
+        self.commits.commit(1, LONG_S)
+
+    def _sync(self) -> None:
+        if self.come:
+            self.come = False
+            self.others = [Thread(self.commits, 2, timeout=0.05) for _ in range(self._count)]
+            until(lambda: len(self.commits._waiting) == self._count)
+        self.flushed += 1
+
+
+@pytest.mark.parametrize("count", [0, 2], ids=["alone", "others wait"])
+def test_after_a_signal_at_any_instant_syncs_go_on(count: int) -> None:
+    crowd = Crowd(count)
+    instants = 0
+    for _ in broken_off(lambda: crowd.commit(), group_commit):  # noqa: B023 - the present one
+        crowd.come = False
+        for other in crowd.others:
+            other.over()
+        wanted = crowd.flushed + 1
+        assert crowd.commits.commit(wanted, 0.0), "somebody else is thought to sync"
+        assert crowd.flushed == wanted
+        assert not crowd.commits._waiting
+        instants += 1
+        crowd = Crowd(count)
+    assert instants > 10
+    assert all(other.over() for other in crowd.others)

@@ -15,6 +15,8 @@ from storage.files.fs import FileSystem
 from storage.format.encode import MessageInner
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.store import MessageStore, now_ms
+from storage.writing import joint_puts
+from tests.support.broken_off import broken_off
 
 LONG_S = 30.0
 HOST = bytes((127, 0, 0, 1, 0, 0, 0x2A, 0x9F))
@@ -276,3 +278,54 @@ def test_many_threads_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
             for number, result in enumerate(results)
         }
     assert [told[offset] for offset in range(200)] == stored
+
+
+class Crowd(Device):
+    """While the first sync runs others come. Puts the first message into a new store."""
+
+    def __init__(self, root: Path, count: int) -> None:
+        super().__init__()
+        self._count = count
+        self.others: list[Put] = []
+        config = StoreConfig(
+            flush_disk_type=FlushDiskType.SYNC_FLUSH,
+            sync_flush_timeout_ms=100,
+            mapped_file_size_commit_log=1 << 20,
+            mapped_file_size_consume_queue=20_000,
+        )
+        MessageStore.create(root, config)
+        self.store = MessageStore.open(root, config, fs=self)
+        self.come = True
+
+    def put(self) -> None:
+        self.store.put_message(message(b"first"))
+
+    def sync(self, fd: int) -> None:
+        if self.come and fd in self._logs:
+            self.come = False
+            self.others = [Put(self.store, message(b"other %d" % n)) for n in range(self._count)]
+            until(partial(left, self.store, self._count))
+        super().sync(fd)
+
+
+@pytest.mark.parametrize("count", [0, 2], ids=["alone", "others wait"])
+def test_after_a_signal_at_any_instant_puts_go_on(tmp_path: Path, count: int) -> None:
+    crowd = Crowd(tmp_path / "0", count)
+    instants = 0
+    for number in broken_off(lambda: crowd.put(), joint_puts):  # noqa: B023 - the present one
+        crowd.come = False
+        told = [other.over() for other in crowd.others]
+        store = crowd.store
+        assert store.put_message(message(b"then")).status is PutMessageStatus.PUT_OK
+        assert store._joint is not None
+        assert store._joint._leader is None, "somebody else is thought to be at it"
+        stored = bodies(store)
+        assert len(stored) == len(set(stored))
+        assert stored[-1] == b"then"
+        answered = sum(isinstance(result, PutMessageResult) for result in told)
+        assert answered <= sum(body.startswith(b"other") for body in stored)
+        store.close()
+        instants += 1
+        crowd = Crowd(tmp_path / str(number + 1), count)
+    assert instants > 20
+    crowd.store.close()
