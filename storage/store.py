@@ -412,23 +412,20 @@ class MessageStore(ForkAware):
     def close(self) -> None:
         """Leave the store; the last one out syncs everything and removes ``abort``.
 
-        Closing twice is fine. Raises StoreBrokenError if the last sync fails (``abort`` stays).
+        Closing twice is fine, also where a signal broke it off. Raises StoreBrokenError if the last
+        sync fails (``abort`` stays).
         """
-        if self._closed:
-            return
         self._closed = True
-        self._flush_service.stop()
-        self._waiter.close()
-        self._ringer.close()
-        self.services.close()
+        first = [self._flush_service.stop, self._waiter.close, self._ringer.close]
+        first += [self.services.close, self._flusher.close]
         if self._view is not None:
-            self._view.close()
-        self._flusher.close()
-        self._session.leave(self._sync_all)
+            first.append(self._view.close)
+        self._session.leave(self._sync_all, first)
 
     def after_fork(self) -> None:
         """Mark the inherited copy dead; the kernel's locks stay with the parent."""
         self._closed = True
+        self._session.forsake()
         self._broken = "the store was opened before a fork; open it in the child"
 
     def __enter__(self) -> Self:

@@ -22,7 +22,7 @@ from .page import PAGE_MAGIC, STATE_CLOSED, STATE_OPEN, SharedPage, Word
 from .rivals import Rivals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from storage.config import StoreConfig
     from storage.files.fs import FileSystem
@@ -44,6 +44,7 @@ class Session:
         """
         self._fs = fs
         self._root = root
+        self._has_left = False
         self.report: RecoveryReport | None = None
         """What recovery found, if this opening ran one."""
         _refuse_network_file_system(root)
@@ -126,11 +127,29 @@ class Session:
             with self.gate.held():
                 self.rivals.undo()
 
-    def leave(self, sync_all: Callable[[], None]) -> None:
-        """Go out. The last one calls ``sync_all`` and marks the store cleanly closed.
+    def leave(self, sync_all: Callable[[], None], first: Sequence[Callable[[], None]] = ()) -> None:
+        """Do all that is to be done ``first``, and go out, whatever one of them raises; what a
+        signal broke off, a second call does. The last one out calls ``sync_all`` and marks the
+        store cleanly closed. If that fails, ``abort`` stays and the next opener recovers.
 
-        If that fails, ``abort`` stays and the next opener recovers. Raises StoreError.
+        Raises what one of ``first`` raises, and StoreError.
         """
+        leaving = ExitStack()  # from the last to the first
+        leaving.callback(self.gate.close)
+        leaving.callback(self.page.close)
+        leaving.callback(self.appender.close)
+        leaving.callback(self._shut)
+        if not self._has_left:
+            leaving.callback(self._go_out, sync_all)
+        for step in reversed(first):
+            leaving.callback(step)
+        leaving.close()
+
+    def forsake(self) -> None:
+        """There is nothing to go out of: this is a forked copy."""
+        self._has_left = True
+
+    def _go_out(self, sync_all: Callable[[], None]) -> None:
         gate, fs, root, page = self.gate, self._fs, self._root, self.page
         try:
             with gate.held():
@@ -152,13 +171,11 @@ class Session:
                     gate.shut()  # threads that come late must not put beside Java
         except OSError as error:
             raise not_writable(root, error) from error
-        finally:
-            gate.shut()
-            gate.page = None
-            with ExitStack() as closing:  # whatever one of them raises
-                closing.callback(gate.close)
-                closing.callback(page.close)
-                closing.callback(self.appender.close)
+
+    def _shut(self) -> None:
+        self._has_left = True
+        self.gate.shut()
+        self.gate.page = None
 
 
 def not_writable(root: Path, error: OSError) -> StoreError:

@@ -356,6 +356,7 @@ class Appender:
     def close(self) -> None:
         """Close all maps."""
         self._ahead.close()
+        self.keys.close()
         self.one.close()
         self.log.close()
         self.queues.close()

@@ -294,12 +294,12 @@ class FlushService:
         """Begin, unless it has, or the system gives no thread: then the next call tries again."""
         with self._starting:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="flush", daemon=True)
+                thread = threading.Thread(target=self._run, name="flush", daemon=True)
                 try:
-                    self._thread.start()
+                    thread.start()
                 except RuntimeError:  # the interpreter ends; closing syncs everything
-                    self._thread = None
                     return
+                self._thread = thread
             self.started = True
 
     def stop(self) -> None:

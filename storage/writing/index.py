@@ -314,7 +314,11 @@ class IndexWriter:
                 if not self._restore():
                     raise
                 file = MappedFile(self._fs, path, self._size, name, writable=True)
-            file.reserve_range(0, slot_position(self._slots))  # Java leaves holes here
+            try:
+                file.reserve_range(0, slot_position(self._slots))  # Java leaves holes here
+            except BaseException:
+                file.close()
+                raise
             self._file = file
         return file
 

@@ -52,7 +52,8 @@ class PendingKeys:
         self._enabled = config.message_index_enable
         self._page = page
         self._index = index
-        self._log = FileRow(MapBudget(8), str(log_folder), config.mapped_file_size_commit_log)
+        self._maps = MapBudget(8)
+        self._log = FileRow(self._maps, str(log_folder), config.mapped_file_size_commit_log)
         self.rows: list[KeyRow] = []
         """The records of this process in [``_start``, ``end``) of the log, in order."""
         self._start = 0
@@ -87,6 +88,8 @@ class PendingKeys:
     def go_on_at(self, start: int) -> None:
         """Remember that others appended something before ``start`` meanwhile."""
         if self.rows:
+            if self._gaps and self._gaps[-1][0] == self.end:
+                del self._gaps[-1]  # noted by a put that a signal broke off: it goes on to here
             self._gaps.append((self.end, start))
         else:
             self._start = start
@@ -107,6 +110,10 @@ class PendingKeys:
             words[Word.KEYS_FROM] = end
         self.put_in_all += len(self.rows)
         self._forget(end)
+
+    def close(self) -> None:
+        """Unmap what was read of the log."""
+        self._maps.drop()
 
     def _put_between(self, start: int, end: int) -> None:
         """Put the keys of own records, and of those between them, which the log has."""

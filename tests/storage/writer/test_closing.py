@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import threading
 from collections.abc import Iterator
@@ -10,13 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from storage import native
+from storage import native, store as store_module
 from storage.config import FlushDiskType
-from storage.errors import StoreClosedError
+from storage.errors import RocketMQError, StoreClosedError
+from storage.files.fs import FileSystem
 from storage.readonly import StoreView
+from storage.sharing import session as session_module
+from storage.sharing.locks import LockFile
 from storage.store import MessageStore
 from storage.verify import fsck
+from tests.support.broken_off import broken_off
 from tests.support.compiled import compiled, needs_compiled
+from tests.support.crash import inspect
 from tests.support.samples import SMALL, START_MS, Sample, new_store, prepared
 
 
@@ -126,3 +132,50 @@ def test_the_compiled_form_does_nothing_after_its_end(
     assert append(message, START_MS) is None
     with StoreView.open(root) as view:
         assert view.bounds.log_end() == end
+
+
+@pytest.mark.parametrize("exclusive", [False, True], ids=["shared", "exclusive"])
+def test_what_a_signal_breaks_off_a_second_closing_does(tmp_path: Path, exclusive: bool) -> None:
+    def opened(number: int) -> MessageStore:
+        root = new_store(tmp_path / str(number), SMALL)
+        store = MessageStore.open(root, exclusive=exclusive)
+        store.put_message(Sample("m", "T", keys=("k",)).inner())
+        return store
+
+    store = opened(0)
+    instants = 0
+    for number in broken_off(lambda: store.close(), store_module, session_module):  # noqa: B023
+        store.close()
+        assert held(store.root) == []
+        rival = LockFile(store.root / "lock")
+        assert rival.try_lock(0, 2), "nobody is in"
+        rival.close()
+        with MessageStore.open(store.root) as again:
+            assert again.view.max_offset_in_queue("T", 0) == 1
+        assert inspect(store.root, SMALL).problems == []
+        instants += 1
+        store = opened(number + 1)
+    assert instants > 20
+
+
+def test_an_index_that_gets_no_blocks_costs_no_descriptor(tmp_path: Path) -> None:
+    class Full(FileSystem):
+        is_full = False
+
+        def reserve(self, fd: int, start: int, size: int) -> None:
+            if self.is_full and "/index/" in str(Path(f"/proc/self/fd/{fd}").readlink()):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            super().reserve(fd, start, size)
+
+    root, fs = new_store(tmp_path / "s", SMALL), Full()
+    with MessageStore.open(root) as store:
+        store.put_message(Sample("m", "T", keys=("k",)).inner())
+    for number in range(3):
+        fs.is_full = True
+        with suppress(RocketMQError, OSError), MessageStore.open(root, fs=fs) as store:
+            store.put_message(Sample(f"n{number}", "T", keys=("k",)).inner())
+        fs.is_full = False
+        assert [name for name in held(root) if "/index/" in name] == []
+    with MessageStore.open(root) as store:
+        store.put_message(Sample("o", "T", keys=("k",)).inner())
+    assert inspect(root, SMALL).problems == []

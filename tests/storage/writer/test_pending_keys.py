@@ -22,8 +22,10 @@ from storage.readonly import StoreView
 from storage.sharing.page import PageBounds
 from storage.store import MessageStore
 from storage.verify import fsck
+from storage.writing import pending_keys
 from storage.writing.pending_keys import MOST_PENDING
 from tests.support import largest_store
+from tests.support.broken_off import broken_off
 from tests.support.crash import inspect
 from tests.support.oracle import Found
 from tests.support.samples import (
@@ -305,3 +307,28 @@ def test_many_keys_at_once_are_not_stored_through_the_map(tmp_path: Path) -> Non
     assert found["numpy"] is False, "which goes another way"
     assert found["largest"] <= 64 << 10
     assert inspect(root, largest_store.ROOMY).problems == []
+
+
+def test_a_signal_among_the_keys_puts_none_twice(tmp_path: Path) -> None:
+    def opened(number: int) -> tuple[MessageStore, MessageStore]:
+        root = new_store(tmp_path / str(number), ROOMY)
+        ours, other = open_store(root, ROOMY), open_store(root, ROOMY)
+        for each in range(6):
+            one = (ours, other)[each % 3 == 2]
+            one.put_message(Sample(f"id-{each}", "T", keys=("k",)).inner())
+        return ours, other
+
+    ours, other = opened(0)
+    last = Sample("last", "T", keys=("k",)).inner()
+    instants = 0
+    for number in broken_off(lambda: ours.put_message(last), pending_keys):  # noqa: B023
+        ours.put_message(Sample("then", "T", keys=("k",)).inner())
+        other.put_message(Sample("behind", "T", keys=("k",)).inner())
+        ours.close()
+        other.close()
+        assert inspect(tmp_path / str(number), ROOMY).problems == []
+        instants += 1
+        ours, other = opened(number + 1)
+    assert instants
+    ours.close()
+    other.close()
