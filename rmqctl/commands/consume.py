@@ -69,11 +69,15 @@ def consume(
         bool, typer.Option("--with-meta", help="Print all fields, not bodies alone")
     ] = False,
     delimiter: Annotated[
-        str, typer.Option("--delimiter", "-D", metavar="D", help="Stands after each body")
-    ] = r"\n",
+        str | None,
+        typer.Option("--delimiter", "-D", metavar="D", help=r"Stands after each body (\n)"),
+    ] = None,
     from_where: Annotated[
         str | None,
-        typer.Option(metavar="WHERE", help="Where a new group begins: last, first or timestamp"),
+        typer.Option(
+            metavar="WHERE",
+            help="Where a new group begins, in queues not young: last, first, timestamp",
+        ),
     ] = None,
     consume_timestamp: Annotated[
         str | None, typer.Option(metavar="T", help="The time for --from-where timestamp")
@@ -118,10 +122,14 @@ def consume(
     Only some of them:                rmqctl consume orders -e --tag new --json-path 'sum > 100'
 
     With a group this is one of its members: they divide the topic's queues, in any number of
-    processes. What was printed is acknowledged, and the group goes on behind it; order holds
-    within a queue. -e stops when the queues that this member has are at their present ends.
+    processes. What was printed is acknowledged, and what filters leave out before it; the group
+    goes on behind it. Order holds within a queue. -e stops when the queues that this member has are
+    at their present ends. A new group begins a young queue, whose first message is still there and
+    not far from the end of the log, at 0 whatever --from-where says (RocketMQ's rule); --from and
+    --offset place it anywhere.
 
     Go on where the group stopped:    rmqctl consume greetings -g readers -e
+    A new group, from an hour ago:    rmqctl consume greetings -g audit --from -1h
     Have a program do the work:       rmqctl consume orders -g billing --exec './bill --stdin'
 
     With --exec each message is a run of CMD (no shell; body on stdin, RMQ_TOPIC, RMQ_QUEUE_ID,
@@ -129,6 +137,7 @@ def consume(
     One that fails comes again after 10 s, 30 s, 1 min ...; after --max-reconsume-times (16) it is
     a dead letter of the group, which says why.
     """
+    from rmqctl.consuming.checks import check_committing, check_shown
     from rmqctl.consuming.joining_options import MemberOptions
 
     cli = context_of(ctx)
@@ -152,29 +161,35 @@ def consume(
         raise UsageProblem("--follow goes on for ever, so no end can be given")
     shape = _shape(cli, form, command)
     with_meta = with_meta or bool(shape)
-    picks = "--where" in shape or "--sort" in shape  # which rows the limit counts is up to them
-    if picks and cli.view.limit is not None and group is not None:
-        raise UsageProblem("a group would pass more than --limit prints: use --count")
-    if not picks:
-        count = min((n for n in (count, cli.view.limit) if n is not None), default=None)
+    if group is not None and commit is not False:
+        check_committing(cli, None if prints_form else body)
+    ends_by_itself = stop_at_end or ends or last is not None
+    if cli.view.sort and (follow or not ends_by_itself):
+        raise UsageProblem("--sort prints when all is read, so an end is needed: --exit, say")
+    most = min((n for n in (count, cli.view.limit) if n is not None), default=None)
+    picks = bool(cli.view.where or cli.view.sort)  # which rows count is up to them
     reading = _Reading(
         topic,
         position,
         last,
-        count,
-        follow or not (stop_at_end or ends or last is not None or count is not None),
+        None if picks else most,
+        follow or not (ends_by_itself or most is not None),
         stop_at_end or ends,
     )
-    if reading.follow and cli.view.sort:
-        raise UsageProblem("--sort prints when all is read, so an end is needed: --exit, say")
     reader = _group(cli, group, commit, from_where, consume_timestamp)
     if reader is not None and last is not None:
         raise UsageProblem("--last is for reading without a group")
     if broadcast and position is not None and position.begin is not None:
         raise UsageProblem("--offset and --from place a group; with --broadcast use --from-where")
-    if command is not None and (form is not None or with_meta or cli.given.get("output")):
+    body_form = body if prints_form else None
+    asked = (form, body_form, delimiter, cli.given.get("output"))
+    if command is not None and (with_meta or any(value is not None for value in asked)):
         raise UsageProblem("with --exec the program prints; rmqctl itself prints nothing")
-    printer = _printer(cli, form, body if prints_form and body else "text", with_meta, delimiter)
+    with_meta = with_meta or (form is None and _rows_asked(cli))
+    check_shown(body_form, delimiter, template=form is not None, rows=with_meta)
+    printer = _printer(
+        cli, form, body_form or "text", delimiter, with_meta, most if picks else None
+    )
     if reader is None or commit is False:
         from rmqctl.opening import open_for_reading
 
@@ -259,8 +274,18 @@ def _group(
     return Group(name, FROM_WHERE[from_where or "last"], time)
 
 
+def _rows_asked(cli: Cli) -> bool:
+    """Whether another format than bodies alone is wanted."""
+    return cli.setting("output") is not None and cli.view.format is not Format.PLAIN
+
+
 def _printer(
-    cli: Cli, form: str | None, body_form: str, with_meta: bool, delimiter: str
+    cli: Cli,
+    form: str | None,
+    body_form: str,
+    delimiter: str | None,
+    with_meta: bool,
+    most_rows: int | None,
 ) -> "Printer":
     """Bodies alone unless a template, fields or another format were asked for."""
     from rmqctl.consuming import printing
@@ -275,10 +300,12 @@ def _printer(
             raise UsageProblem("--format and --with-meta exclude each other")
         template = cli.parsed("--format", lambda text: OutputTemplate(text, cli.zone, shield), form)
         return printing.TemplatePrinter(cli.out, template)
-    asked = cli.setting("output")
-    if with_meta or (asked is not None and cli.view.format is not Format.PLAIN):
-        return printing.RowPrinter(cli.row_stream(MessageRow), body_form)
-    ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
+    if with_meta:
+        from rmqctl.output.render import RowStream
+
+        view = cli.view._replace(limit=most_rows)
+        return printing.RowPrinter(RowStream(MessageRow, view, cli.out), body_form)
+    ends = cli.parsed("--delimiter", parse_delimiter, r"\n" if delimiter is None else delimiter)
     return printing.BodyPrinter(cli.out, ends, body_form, shield)
 
 
@@ -320,7 +347,7 @@ def _join(
         listening = Listening(
             consumer,
             handler,
-            Quota(reading.most, ends),
+            Quota(reading.most, ends, chosen.predicate),
             exact=config.consume_thread_min == 1 and not options.orderly,
             delay_level=options.delay_level or 0,
         )
@@ -332,7 +359,8 @@ def _join(
             cli.progress("consume", "messages") as progress,
             services_by_the_way(cli, broker),
         ):
-            MemberRun(topic, consumer, listening).run(progress)
+            run = MemberRun(topic, consumer, listening, prints=options.command is None)
+            run.run(progress)
     if listening.failed:
         cli.say(f"{listening.failed} failed; they come again, or are dead letters")
     cli.detail(f"consumed {listening.quota.consumed} messages of {topic}")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from client.progress.offset_store import ReadOffsetType
 from rmqctl import exit_codes
+from rmqctl.consuming.reader import check_reader
 from rmqctl.errors import CliError
 from storage.format.errors import BodyError
 
@@ -27,11 +28,15 @@ class MemberRun:
         topic: str,
         consumer: "PushConsumer",
         listening: "Listening",
+        *,
+        prints: bool,
     ) -> None:
+        """``prints``: it ends when nobody reads what it prints, also while nothing comes."""
         self._consumer = consumer
         self._listening = listening
         self._quota = listening.quota
         self._topic = topic
+        self._prints = prints
         self._wait_s = _IDLE_S if self._quota.ends is None else _TO_THE_END_S
 
     def run(self, progress: "Progress") -> None:
@@ -72,6 +77,8 @@ class MemberRun:
                 self._consumer.persist_consumer_offset()
                 persisted, persisted_at = now, count
             seen = count
+            if self._prints and self._quota.ends is None:
+                check_reader()
         progress.advance(self._quota.consumed - seen)
 
     def _finished(self) -> bool:

@@ -3,7 +3,8 @@
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,19 @@ _queue_offset = attrgetter("queue_offset")
 class Quota:
     """A number of messages, and an end for each queue.
 
-    ``most`` None is no limit. ``ends`` are the offsets before which queues stop: None is no end,
-    and a queue that is not among them ends before its first message.
+    ``most`` None is no limit; it counts those messages for which ``wants`` holds, None is all.
+    ``ends`` are the offsets before which queues stop: None is no end, and a queue that is not
+    among them ends before its first message.
     """
 
-    def __init__(self, most: int | None, ends: "Mapping[MessageQueue, int] | None") -> None:
+    def __init__(
+        self,
+        most: int | None,
+        ends: "Mapping[MessageQueue, int] | None",
+        wants: "Callable[[MessageExt], bool] | None" = None,
+    ) -> None:
         self.ends = ends
+        self._wants = wants
         self._left = most
         self._stopped = False
         self._changed = threading.Condition()  # guards the fields above and below
@@ -51,18 +59,34 @@ class Quota:
             self._stopped = True
 
     def enter(self, queue: "MessageQueue", messages: "Sequence[MessageExt]") -> int:
-        """How many of the messages may be consumed now; ``leave`` has to follow."""
+        """How many of the messages may be consumed now; ``leave`` has to follow.
+
+        They end with the last one that counts, when the number is reached with it.
+        """
+        count = len(messages)
+        if self.ends is not None:
+            count = bisect_left(messages, self.ends.get(queue, 0), key=_queue_offset)
+        # Outside of the lock: a filter may take long. What is left can only become less meanwhile.
+        wanted = self._wanted(messages[:count], self._left) if self._left else ()
         with self._changed:
             self._busy[queue] += 1
             if self._stopped:
                 return 0
-            count = len(messages)
-            if self.ends is not None:
-                count = bisect_left(messages, self.ends.get(queue, 0), key=_queue_offset)
-            if self._left is not None:
-                count = min(count, self._left)
-                self._left -= count
+            if self._left is None:
+                return count
+            if self._left <= len(wanted):
+                count = wanted[self._left - 1] + 1 if self._left else 0
+                self._left = 0
+            else:
+                self._left -= len(wanted)
             return count
+
+    def _wanted(self, messages: "Sequence[MessageExt]", most: int) -> Sequence[int]:
+        """Where the first messages that count are."""
+        wants = self._wants
+        if wants is None:
+            return range(min(most, len(messages)))
+        return list(islice((i for i, one in enumerate(messages) if _holds(wants, one)), most))
 
     def leave(self, queue: "MessageQueue", count: int) -> None:
         """Tell that ``count`` of what ``enter`` allowed are done."""
@@ -81,3 +105,10 @@ class Quota:
         with self._changed:
             at_end = self.ends is not None and last.queue_offset + 1 >= self.ends.get(queue, 0)
             return at_end or self._left == 0
+
+
+def _holds(wants: "Callable[[MessageExt], bool]", message: "MessageExt") -> bool:
+    try:
+        return wants(message)
+    except Exception:  # noqa: BLE001 - a body that can not be read, say: the handler tells of it
+        return True

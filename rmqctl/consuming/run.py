@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rmqctl import exit_codes
 from rmqctl.consuming.cursor import COLUMN, Cursor, Fetcher
 from rmqctl.consuming.merge import Round
+from rmqctl.consuming.reader import check_reader
 from rmqctl.consuming.selection import Span
 from rmqctl.errors import CliError
 from storage.format.errors import BodyError
@@ -70,6 +71,7 @@ class ConsumeRun:
             if not self._follow:
                 break
             progress.clear()
+            check_reader()
             broker.wait_for_messages(known, _LONGEST_WAIT_MS, self._topic)
             self._look_around()
 

@@ -96,7 +96,9 @@ def _tests(cli: Cli) -> list[Predicate]:
         tests += _tag_test(expression)
     if (key := given.get("key")) is not None:
         tests.append(lambda message: key in message.keys)
-    if ids := frozenset(given.get("id", ())):
+    if texts := given.get("id", ()):
+        # Any text: unique ids may be somebody's own. RocketMQ's are hex digits, in capitals.
+        ids = frozenset(texts) | {text.upper() for text in texts}
         tests.append(lambda message: message.msg_id in ids or message.offset_msg_id in ids)
     tests += [_property_test(text) for text in given.get("property", ())]
     if (path := given.get("json_path")) is not None:

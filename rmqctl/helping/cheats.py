@@ -66,9 +66,8 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "four at once": "rmqctl consume orders -g billing --threads 4 --exec ./bill.sh",
             "look, but do not commit": "rmqctl consume orders -g billing --no-commit -e",
             "who is in it, and has which queues": "rmqctl group clients billing",
-            "a new group begins at a time": (
-                "rmqctl consume orders -g audit --from-where timestamp --consume-timestamp -1d"
-            ),
+            "a new group begins at a time": "rmqctl consume orders -g audit --from -1d",
+            "or at what comes from now on": "rmqctl consume orders -g audit --offset end",
         },
     ),
     "lag": Sheet(

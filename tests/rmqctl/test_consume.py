@@ -166,7 +166,7 @@ def test_options_that_shape_rows_print_rows(one_queue):
         (["t", "-c", "-1"], 2, "--count"),
         (["t", "--columns", "tags", "-f", "%s"], 2, "--columns shapes rows, and --format"),
         (["t", "-g", "g", "--where", "tags = A", "--exec", "cat"], 2, "--where shapes rows, and"),
-        (["t", "-g", "g", "--where", "tags = A", "--limit", "1"], 2, "more than --limit prints"),
+        (["t", "-g", "g", "--where", "tags = A", "--limit", "1"], 2, "what --where leaves out"),
         (["t", "--sort", "tags"], 2, "an end is needed"),
         (["t", "-e", "-S", "nowhere"], 3, "store init"),
     ],
