@@ -104,7 +104,8 @@ class ConfigFile:
 
         Order: temporary file, sync; ``.bak`` likewise; rename; sync of the folder. A death in
         between leaves the old file. A main file that does not parse never becomes the ``.bak``.
-        Raises StoreNotWritableError, and nothing has changed then.
+        Raises StoreNotWritableError, and nothing has changed then, unless it was only the sync of
+        the folder that failed.
         """
         data = encoded(document)
         text, _ = _read(self.path)

@@ -164,10 +164,14 @@ class ConfigTableFile(Generic[C]):
         """Replace the file; False if its bytes are so already. Hold the gate.
 
         Whoever remembers what it held is told so (CONFIGS of the store's page). Raises
-        StoreNotWritableError, and nothing has changed then.
+        StoreNotWritableError, and nothing has changed then, unless it was only the sync of the
+        folder that failed.
         """
-        changed = self._file.save(table.document())
-        self._cached = None
-        if changed:
-            change_unmapped(self.path.parent.parent, Word.CONFIGS)
+        changed = True  # for all that is known when it fails: the new file may have its name
+        try:
+            changed = self._file.save(table.document())
+        finally:
+            self._cached = None
+            if changed:
+                change_unmapped(self.path.parent.parent, Word.CONFIGS)
         return changed

@@ -82,7 +82,7 @@ class EndedDelays:
         """
         try:
             self._fs.make_dirs(self.path.parent)
-            with self._changing:
+            with self._changing.held():
                 known = self._load()
                 for queue_id, more in places.items():
                     known.setdefault(queue_id, set()).update(more)

@@ -129,7 +129,7 @@ class HandledFile:
     ) -> Marks:
         try:
             self._fs.make_dirs(self.path.parent)
-            with self._lock:
+            with self._lock.held():
                 table = self._load()
                 queues = table[topic] = self._of_this_queue(topic, table.get(topic, {}))
                 changed: Marks = {}

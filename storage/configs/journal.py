@@ -43,10 +43,14 @@ class Journal:
         """
         try:
             self._fs.make_dirs(self.path)
-            with self._lock:
-                return self._append(change, now_ms)
+            with self._lock.held():
+                files = self.files()
+                change_id = self._last_id(files) + 1
+                entry = {CHANGE_ID: change_id, AT_TIMESTAMP: now_ms, **change}
+                self._append(files, seal(entry) + b"\n")
         except OSError as error:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
+        return change_id
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """Read all entries, oldest first; damaged lines are left out. Nothing if there is none."""
@@ -64,13 +68,10 @@ class Journal:
         """List the journal's files, oldest first."""
         return sorted(path for path in self.path.glob("*.jsonl") if path.stem.isdigit())
 
-    def _append(self, change: dict[str, Any], now_ms: int) -> int:
-        files = self.files()
+    def _append(self, files: list[Path], line: bytes) -> None:
         path = files[-1] if files else self._file(1)
         if files and path.stat().st_size >= MAX_FILE_SIZE:
             path = self._file(int(path.stem) + 1)
-        change_id = self._last_id(files) + 1
-        line = seal({CHANGE_ID: change_id, AT_TIMESTAMP: now_ms, **change}) + b"\n"
         fd = self._fs.open(path, writable=True, create=True)
         try:
             size = self._fs.size(fd)
@@ -82,7 +83,6 @@ class Journal:
             self._fs.close(fd)
         if not size:
             self._fs.sync_dir(self.path)
-        return change_id
 
     def _last_id(self, files: list[Path]) -> int:
         """Find the newest readable entry; entries are short against a file, so few are read."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -177,12 +178,13 @@ class ProgressFile:
 
     # -- under the lock -----------------------------------------------------------------------
 
-    def _changing_files(self) -> ProcessLock:
+    def _changing_files(self) -> FileIO:
+        """Give what is to be held, as ``ProcessLock.held``."""
         try:
             self._fs.make_dirs(self.path.parent)
         except OSError as error:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
-        return self._changing
+        return self._changing.held()
 
     def _load(self) -> ProgressTable:
         """Read the file, and Java's if Java has run since; never from a cache."""

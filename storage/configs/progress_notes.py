@@ -77,11 +77,13 @@ class ProgressNotes:
         fd = os.open(self.path, flags, 0o666)
         try:
             os.posix_fallocate(fd, 0, max(_GROWTH, 2 * size))
-            self._map = mapped = mmap.mmap(fd, 0)
+            mapped = mmap.mmap(fd, 0)
         finally:
             os.close(fd)
-        self._words = memoryview(mapped).cast("q")
-        mapped[: len(_head())] = _head()
+        head = _head()
+        mapped[: len(head)] = head
+        # Last, and at once: whoever breaks this off leaves what there was, and it is done anew.
+        self._map, self._words = mapped, memoryview(mapped).cast("q")
         return mapped
 
     def close(self) -> None:

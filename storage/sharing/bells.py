@@ -78,18 +78,27 @@ class Bell(ABC):
 
     @classmethod
     def take(cls, fs: FileSystem, page: SharedPage, root: Path) -> Bell | None:
-        """Take a free slot, or None when 256 waiters are there already (then poll)."""
+        """Take a free slot, or None when 256 waiters are there already (then poll).
+
+        Raises OSError if the bell can not be made, and the slot is free again.
+        """
         lock = LockFile(page.path)
-        for slot in range(MAX_WAITERS):
-            if lock.try_lock(WAITER_FLAGS + slot):
-                compiled = native.compiled
-                if compiled is not None and compiled.has_word_bells():
-                    return WordBell(page, slot, lock)
-                directory = root / OURS / BELLS
-                fs.make_dirs(directory)
-                return SocketBell(page, slot, lock, directory)
-        lock.close()
-        return None
+        bell: Bell | None = None
+        try:
+            for slot in range(MAX_WAITERS):
+                if lock.try_lock(WAITER_FLAGS + slot):
+                    compiled = native.compiled
+                    if compiled is not None and compiled.has_word_bells():
+                        bell = WordBell(page, slot, lock)
+                    else:
+                        directory = root / OURS / BELLS
+                        fs.make_dirs(directory)
+                        bell = SocketBell(page, slot, lock, directory)
+                    break
+        finally:
+            if bell is None:
+                lock.close()
+        return bell
 
     @abstractmethod
     def arm(self, topics: Collection[str] | None) -> None:
@@ -111,9 +120,10 @@ class Bell(ABC):
         self._page.map[at : at + 1] = _CLEAR
 
     def close(self) -> None:
-        """Give the slot back."""
-        self.disarm()
-        self._lock.close()
+        """Give the slot back. Closing twice is fine, also where the first time was broken off."""
+        if self._lock.fd >= 0:  # else the slot is another's by now
+            self.disarm()
+            self._lock.close()
 
 
 class WordBell(Bell):
@@ -148,14 +158,22 @@ class SocketBell(Bell, ForkAware):
 
     def __init__(self, page: SharedPage, slot: int, lock: LockFile, directory: Path) -> None:
         super().__init__(page, slot, lock)
-        self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._socket = _new_socket()
-        # Through /proc, so that the store's path may be longer than a socket address (108 bytes).
         self._path = directory / str(slot)
-        self._path.unlink(missing_ok=True)
-        self._socket.bind(f"/proc/self/fd/{self._directory_fd}/{slot}")
-        self._poll = _poll_of(self._socket)
-        at_fork(self)
+        directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        made: socket.socket | None = None
+        try:
+            made = _new_socket()
+            self._path.unlink(missing_ok=True)
+            # Through /proc: the store's path may be longer than a socket address (108 bytes).
+            made.bind(f"/proc/self/fd/{directory_fd}/{slot}")
+            self._poll = _poll_of(made)
+            self._socket, self._directory_fd = made, directory_fd
+            at_fork(self)
+        except BaseException:
+            if made is not None:
+                made.close()
+            os.close(directory_fd)
+            raise
 
     def arm(self, topics: Collection[str] | None) -> None:
         """See Bell.arm: drain first."""
@@ -183,11 +201,16 @@ class SocketBell(Bell, ForkAware):
 
     def close(self) -> None:
         """See Bell.close."""
-        self.disarm()
-        self._socket.close()
-        self._path.unlink(missing_ok=True)
-        os.close(self._directory_fd)
-        self._lock.close()
+        try:
+            self._socket.close()
+            if self._lock.fd >= 0:  # else the slot is another's by now, or the parent's
+                self.disarm()
+                self._path.unlink(missing_ok=True)
+        finally:
+            directory_fd, self._directory_fd = self._directory_fd, -1
+            if directory_fd >= 0:
+                os.close(directory_fd)
+            self._lock.close()
 
 
 class Ringer:

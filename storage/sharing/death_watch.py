@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,9 @@ from .stations import Stations
 logger = logging.getLogger("rmqctl.storage")
 
 _Watched = tuple[int, Path]  # our pid, because a forked child has no threads; somebody's life
+
+RETRY_S: Final = 1.0
+"""Seconds between two attempts to watch what can not be watched now, as without descriptors."""
 
 _lock: Final = threading.Lock()  # guards the table, and ``_closed`` of all watches
 _watchers: Final[dict[_Watched, list[DeathWatch]]] = {}  # a blocked thread each
@@ -59,8 +63,12 @@ class DeathWatch:
             thread = threading.Thread(
                 target=_wait_for_death, args=(watched,), name="death-watch", daemon=True
             )
-            thread.start()
-            _watchers[watched] = [self]
+            try:
+                _watchers[watched] = [self]  # before the start: the thread takes it out
+                thread.start()
+            except BaseException:
+                _watchers.pop(watched, None)  # a thread that runs all the same finds none
+                raise
 
     def close(self) -> None:
         """Call nobody any more."""
@@ -80,13 +88,32 @@ class DeathWatch:
 
 def _wait_for_death(watched: _Watched) -> None:
     try:
-        life = LockFile(watched[1], create=False, writable=False)
-        life.lock(0, exclusive=False)
-        life.close()
-    except FileNotFoundError:
-        pass
+        failure = _wait_for_end(watched[1])
+        if failure is not None:
+            logger.warning("a station can not be watched yet: path=%s: %s", watched[1], failure)
+        while failure is not None:
+            time.sleep(RETRY_S)
+            with _lock:
+                if not _watchers.get(watched):  # all have closed
+                    break
+            failure = _wait_for_end(watched[1])
     finally:
         with _lock:
-            watchers = _watchers.pop(watched)
+            watchers = _watchers.pop(watched, [])
     for watch in watchers:
         watch.notice()
+
+
+def _wait_for_end(path: Path) -> OSError | None:
+    """Wait for the end of a life; gives what is in the way of that, as a want of descriptors."""
+    try:
+        life = LockFile(path, create=False, writable=False)
+        try:
+            life.lock(0, exclusive=False)
+        finally:
+            life.close()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        return error
+    return None

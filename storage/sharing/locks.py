@@ -14,11 +14,11 @@ import errno
 import fcntl
 import os
 import struct
-import threading
 import weakref
 from functools import lru_cache
+from io import FileIO
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 _FLOCK: Final = struct.Struct("hhqqi4x")
 # Values of <fcntl.h>; the module has them on Linux only.
@@ -96,7 +96,7 @@ def _request(kind: int, start: int, length: int) -> bytes:
     return _FLOCK.pack(kind, os.SEEK_SET, start, length, 0)
 
 
-_open_locks: weakref.WeakSet[LockFile] = weakref.WeakSet()
+_open_locks: weakref.WeakSet[LockFile | FileIO] = weakref.WeakSet()
 _fork_callbacks: weakref.WeakSet[ForkAware] = weakref.WeakSet()
 
 
@@ -125,30 +125,35 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 class ProcessLock:
-    """An exclusive lock on byte 0 of a file of its own, for threads and processes alike.
-
-    A context manager that waits without limit; meant for work of milliseconds.
-    """
+    """An exclusive lock on byte 0 of a file of its own, for threads and processes alike: whoever
+    holds it has a descriptor of its own. Meant for work of milliseconds."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._threads = threading.Lock()  # OFD locks do not exclude threads of one descriptor
-        self._file: LockFile | None = None
 
-    def __enter__(self) -> None:
-        self._threads.acquire()
+    def held(self) -> FileIO:
+        """Open the lock file, for ``with``: the lock is held inside, and entering waits for it as
+        long as it takes. Raises OSError, entering does too."""
         try:
-            self._file = LockFile(self._path)
-            self._file.lock(0)
+            file = _HeldInside(self._path, "r+")
+        except FileNotFoundError:
+            self._path.touch(0o644)
+            file = _HeldInside(self._path, "r+")
+        _open_locks.add(file)
+        return file
+
+
+class _HeldInside(FileIO):
+    """A file whose byte 0 is locked inside ``with``.
+
+    Ctrl-C may raise at any call of Python code, which ``__exit__`` would be. That of a file is C,
+    so nothing comes in between, and a file that nobody refers to any more closes itself.
+    """
+
+    def __enter__(self) -> Self:
+        try:
+            fcntl.fcntl(self, _SETLKW, _request(fcntl.F_WRLCK, 0, 1))
         except BaseException:
-            self._release()
+            self.close()  # it may be locked, and nobody leaves what was not entered
             raise
-
-    def __exit__(self, *_: object) -> None:
-        self._release()
-
-    def _release(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        self._threads.release()
+        return self

@@ -128,8 +128,13 @@ class Stations:
                 return
             if self._socket is None:
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-                self._folder_fd = os.open(self.folder, flags)
-                self._socket = _new_socket()
+                folder_fd = os.open(self.folder, flags)
+                try:
+                    made = _new_socket()
+                except BaseException:
+                    os.close(folder_fd)
+                    raise
+                self._socket, self._folder_fd = made, folder_fd
             address = _address(self._folder_fd, name)
             # Full: it has been rung. Refused or gone: it is dead.
             with suppress(BlockingIOError, ConnectionRefusedError, FileNotFoundError):
@@ -170,10 +175,14 @@ class Stations:
         """Let go of the socket."""
         with self._lock:
             self._closed = True
-            if self._socket is not None:
-                self._socket.close()
-                os.close(self._folder_fd)
-                self._socket = None
+            # Taken first: a number that is closed may be that of another file by the next call.
+            known, folder_fd = self._socket, self._folder_fd
+            self._socket, self._folder_fd = None, -1
+            if known is not None:
+                try:
+                    known.close()
+                finally:
+                    os.close(folder_fd)
 
     def _names(self) -> list[str]:
         try:

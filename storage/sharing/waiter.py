@@ -54,6 +54,6 @@ class Waiter:
             bell.wake()
 
     def close(self) -> None:
-        """Give the bell back."""
+        """Give the bell back. Closing twice is fine, also where the first time was broken off."""
         if self._bell is not None:
             self._bell.close()
