@@ -390,7 +390,6 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         """See Broker.close. The store is closed even if progress can not be written."""
         if self._closed:
             return
-        self._closed = True
         with ExitStack() as stack:  # the other way round, each step whatever the others raise
             if self._read_only_view is not None:
                 stack.callback(self._read_only_view.close)
@@ -404,6 +403,7 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
             stack.callback(self._stop_services)
             if self._lazy_puller is not None:
                 stack.callback(self._lazy_puller.held.close)
+        self._closed = True  # only now: a close that was broken off can be done again
 
     def __enter__(self) -> Self:
         return self

@@ -109,7 +109,8 @@ _SHUTDOWN_WAIT_S: Final = 1.0
 class ThreadScheduler:
     """A Scheduler with one daemon thread, started at first use.
 
-    It sleeps exactly until the next action is due, and for ever if there is none.
+    It sleeps exactly until the next action is due, and for ever if there is none. If the system
+    gives no thread, what was to be scheduled is not, with RuntimeError; the next use tries again.
     """
 
     def __init__(self, name: str) -> None:
@@ -143,11 +144,12 @@ class ThreadScheduler:
             if self._stopped:
                 timer.cancel()
                 return timer
-            self._push(time.monotonic() + delay_ms / 1000, timer)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
-            elif self._heap[0][2] is timer:
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                thread.start()  # it waits for the lock
+                self._thread = thread
+            self._push(time.monotonic() + delay_ms / 1000, timer)
+            if self._heap[0][2] is timer:
                 self._lock.notify()  # the thread sleeps until something later
         return timer
 
@@ -155,6 +157,9 @@ class ThreadScheduler:
         heapq.heappush(self._heap, (due, next(self._order), timer))
 
     def _run(self) -> None:
+        with self._lock:
+            if self._thread is not threading.current_thread():
+                return  # starting it was broken off
         while (timer := self._next()) is not None:
             timer.run()
 

@@ -14,6 +14,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +55,8 @@ ProgressOf = Callable[[str, str, int], int | None]
 
 
 class _Client:
-    """One connected client; ``consumers`` by group."""
+    """One connected client; ``consumers`` by group. Its groups are as they were said last: another
+    one takes its place when they change."""
 
     def __init__(self, client_id: str, handler: ClientHandler, now: int, *, remote: bool) -> None:
         self.client_id = client_id
@@ -62,8 +65,15 @@ class _Client:
         self.since = now
         self.last_heartbeat = now
         self.beat = 0
-        self.producers: set[str] = set()
-        self.consumers: dict[str, ConsumerData] = {}
+        self.producers: frozenset[str] = frozenset()
+        self.consumers: Mapping[str, ConsumerData] = {}
+
+    def within(self, producers: Iterable[str], consumers: Mapping[str, ConsumerData]) -> _Client:
+        """Give this client with other groups."""
+        other = copy(self)
+        other.producers = frozenset(producers)
+        other.consumers = consumers
+        return other
 
     def json(self) -> dict[str, Any]:
         """Say it for the station file."""
@@ -98,9 +108,11 @@ class MemberManager:
         self._progress_of = progress_of
         self._adopt_progress = adopt_progress
         self._refuse_equal_client_ids = refuse_equal_client_ids
-        self._lock = threading.RLock()  # guards the two fields below
+        self._lock = threading.RLock()  # guards the four fields below
         self._clients: dict[str, _Client] = {}
         self._tables: dict[str, GroupTable | None] = {}
+        self._left: set[str] = set()  # groups of clients that are gone, until others are told
+        self._unsaid = False  # whether the station still names one that is gone
         self._queue_locks = QueueLocks(root, now)
         self.notices = Notices(
             root, self._on_notice, lambda question: self.calls.answer(question), self._on_deaths
@@ -147,11 +159,10 @@ class MemberManager:
                     joined[consumer.group_name] = consumer
             touched = {g for g, said in joined.items() if client.consumers.get(g) != said}
             changed = {group for group in joined if group not in client.consumers}
-            client.consumers.update(joined)
-            client.producers.update(data.producers)
             client.last_heartbeat = self._now()
             client.beat = time.monotonic_ns()
-            self._say()
+            producers = {*client.producers, *data.producers}
+            self._change(client.within(producers, {**client.consumers, **joined}))
             for group in joined.keys() - changed:
                 if _topics_of(before[group]) != _topics_of(self._read_table(group)):
                     changed.add(group)
@@ -189,29 +200,45 @@ class MemberManager:
             client = self._clients.get(client_id)
             if client is None:
                 return
-            if producer_group is not None:
-                client.producers.discard(producer_group)
-            left = client.consumers.pop(consumer_group, None) if consumer_group else None
-            self._leave(client_id, [consumer_group] if left and consumer_group else [])
-        if left and consumer_group:
-            self._tell_left([consumer_group])
+            left = [group for group in client.consumers if group == consumer_group]
+            producers = [group for group in client.producers if group != producer_group]
+            consumers = {g: data for g, data in client.consumers.items() if g not in left}
+            self._leave(client_id, left)
+            self._left.update(left)
+            self._change(client.within(producers, consumers))
+        self._end_leaving()
 
     def disconnect(self, client_id: str) -> None:
         """See Members.disconnect."""
         with self._lock:
-            client = self._clients.pop(client_id, None)
-            if client is None:
-                return
-            self._leave(client_id, client.consumers)
-        self._tell_left(client.consumers)
+            client = self._clients.get(client_id)
+            if client is not None:
+                self._leave(client_id, client.consumers)
+                self._left.update(client.consumers)
+                self._unsaid = True
+                del self._clients[client_id]
+        self._end_leaving()
+
+    def _end_leaving(self) -> None:
+        """Say that clients are gone, and tell the others; what could not be is done later."""
+        with self._lock:
+            if self._unsaid:
+                self._say(self._clients)
+            left = frozenset(self._left)
+        if left:
+            self._tell_left(left)
+            with self._lock:
+                self._left -= left
 
     def _leave(self, client_id: str, groups: Iterable[str]) -> None:
         for group in groups:
             self._queue_locks.unlock_all(client_id, group)
-        self._say()
 
     def scan_not_active_channel(self) -> None:
-        """Disconnect remote clients that have been silent for 120 s; every 10 s is often enough."""
+        """Disconnect remote clients that have been silent for 120 s; every 10 s is often enough.
+
+        Ends the leaving of others that was broken off, too.
+        """
         now = self._now()
         with self._lock:
             silent = [
@@ -219,20 +246,23 @@ class MemberManager:
                 for client in self._clients.values()
                 if client.remote and is_expired(client.last_heartbeat, now)
             ]
-        for client_id in silent:
-            logger.warning("client is gone, it was silent for too long: client_id=%s", client_id)
-            self.disconnect(client_id)
+        try:
+            for gone in silent:
+                logger.warning("client is gone, it was silent for too long: client_id=%s", gone)
+                self.disconnect(gone)
+            self._end_leaving()
+        except OSError:  # the disk is full: tried again with the next scan
+            logger.exception("clients are gone, and others could not be told")
 
     def close(self) -> None:
-        """Disconnect all clients and go. Twice is fine."""
+        """Disconnect all clients and go. Twice is fine, to end what was broken off, too."""
         with self._lock:
-            groups = {group for client in self._clients.values() for group in client.consumers}
-            for client_id in list(self._clients):
-                client = self._clients.pop(client_id)
-                self._leave(client_id, client.consumers)
-        self._tell_left(groups)
-        self.notices.close()
-        self._queue_locks.close()
+            self._left.update(*(client.consumers for client in self._clients.values()))
+            self._clients = {}
+        with ExitStack() as stack:  # the other way round, each step whatever the others raise
+            # They are gone with the station: nothing has to be written, which a full disk refuses.
+            stack.callback(self.notices.close, lambda: self._tell_left(self._left))
+            stack.callback(self._queue_locks.close)
 
     # -- who is there -------------------------------------------------------------------------
 
@@ -296,8 +326,15 @@ class MemberManager:
         config = self._groups.get(group)
         return config is None or config.notify_consumer_ids_changed_enable
 
-    def _say(self) -> None:
-        self.notices.say([client.json() for client in self._clients.values()])
+    def _change(self, client: _Client) -> None:
+        self._say({**self._clients, client.client_id: client})
+
+    def _say(self, clients: dict[str, _Client]) -> None:
+        """Have these clients from now on. What could not be said is not so: it can be done again,
+        and the others are told then."""
+        self.notices.say([client.json() for client in clients.values()])
+        self._clients = clients
+        self._unsaid = False
         self._tables.clear()
 
     # -- being told (from the notices' threads) -----------------------------------------------

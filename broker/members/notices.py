@@ -18,6 +18,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,6 +80,7 @@ class Notices:
         self._asked: dict[int, _Asked] = {}
         self._questions = 0
         self._closed = False
+        self._gone = False  # closed to the end
         self._paused = threading.Event()  # set by ``close``
 
     @property
@@ -90,17 +92,26 @@ class Notices:
     def open(self) -> None:
         """Be there for the others; does nothing from the second time on.
 
-        Raises StoreNotWritableError.
+        Raises StoreNotWritableError, and RuntimeError if the system gives no thread: then there is
+        no station.
         """
         with self._lock:
             if self._station is not None or self._closed:
                 return
-            station = self._station = Station(self.stations, _said_by_nobody())
-            self._watch = DeathWatch(self.stations, station.name, self.look_around)
-            self._thread = threading.Thread(
-                target=self._run, args=(station,), name="notices", daemon=True
-            )
-            self._thread.start()
+            station = Station(self.stations, _said_by_nobody())
+            try:
+                thread = threading.Thread(
+                    target=self._run, args=(station,), name="notices", daemon=True
+                )
+                thread.start()
+                self._watch = DeathWatch(self.stations, station.name, self.look_around)
+                self._thread = thread
+                self._station = station  # last: it says that all is there
+            except BaseException:
+                self._station = None
+                with suppress(OSError):  # or it would live on with nobody in it
+                    station.close()
+                raise
         self.tell({"kind": STATIONS})
         self.look_around()
 
@@ -178,10 +189,13 @@ class Notices:
         for asked in lost:
             asked.answered.set()
 
-    def close(self) -> None:
-        """Go. What is said here must have been taken back before. Twice is fine."""
+    def close(self, tell_left: Callable[[], None] = lambda: None) -> None:
+        """Go. ``tell_left`` is called when nobody sees any more what was said here.
+
+        Twice is fine, and goes on where the first time was broken off.
+        """
         with self._lock:
-            if self._closed:
+            if self._gone:
                 return
             self._closed = True
             station, thread = self._station, self._thread
@@ -193,12 +207,17 @@ class Notices:
                 thread.join()
             with self._looking:
                 station.close()
+            tell_left()
             self.tell({"kind": STATIONS})  # for those who wait for an answer from here
         self.stations.close()
+        self._gone = True
 
     # -- the thread ---------------------------------------------------------------------------
 
     def _run(self, station: Station) -> None:
+        with self._lock:
+            if self._station is not station:
+                return  # opening it was broken off
         while not self._closed:
             station.sleep()
             try:

@@ -105,8 +105,8 @@ class QueueLocks:
         known = held.get(queue)
         if known is None or known.client_id != client_id:
             return False
-        del held[queue]
         self._files[group].unlock(_byte(queue))
+        del held[queue]  # behind it: an unlocking that was broken off can be done again
         return True
 
     def _file(self, group: str) -> LockFile:

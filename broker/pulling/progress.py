@@ -225,16 +225,13 @@ class ConsumerOffsetManager:
         if not self._writable:
             return
         with self._lock:
-            noted, self._noted = self._noted, {}
-        try:
-            if noted:
-                self._file.commit(noted)
-        except BaseException:
-            with self._lock:
+            noted = dict(self._noted)
+        if noted:
+            self._file.commit(noted)
+            with self._lock:  # only now: wherever this is broken off, nothing is lost
                 for key, progress in noted.items():
-                    later = self._noted.get(key)
-                    self._noted[key] = progress if later is None else _later(progress, later)
-            raise
+                    if self._noted.get(key) == progress:
+                        del self._noted[key]
         self._file.export()
 
     def _checked(self, group: str, commit: OffsetCommit) -> tuple[ProgressKey, QueueProgress]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,8 @@ class ServicesRole:
         Each process writes the progress that came with pulls; the one that is elected delivers
         delayed messages, and one asks about half messages. ``deliver`` None has that done only in a
         store that rmqctl made; True, as somebody asked for it, in any. Starting twice is fine.
+
+        If a thread can not be started nothing runs, and another process may do the work.
         """
         from storage.layout import was_created_here
         from storage.sharing.leadership import BROKER_SERVICES, TRANSACTION_CHECKS, Leadership
@@ -116,10 +119,16 @@ class ServicesRole:
                     [checks], Leadership(store.root, TRANSACTION_CHECKS), now=store.now
                 ),
             ]
-        self._service_threads = (TimedServiceThread(own, None, now=store.now), *threads)
-        for thread in self._service_threads:
-            thread.start()
-        store.start_services()
+        try:
+            self._service_threads = (TimedServiceThread(own, None, now=store.now), *threads)
+            for thread in self._service_threads:
+                thread.start()
+            store.start_services()
+        except BaseException:  # no thread, or Ctrl-C
+            for service in ("delayed", "transaction_checks"):
+                vars(self).pop(service, None)  # how far they are is old by the next time
+            self._stop_services()
+            raise
 
     def _sampler(self, store: MessageStore) -> ProgressSampler:
         from broker.pulling.sampling import ProgressSampler
@@ -143,9 +152,10 @@ class ServicesRole:
 
         The process's own work ends first: it writes delayOffset.json, too.
         """
-        threads, self._service_threads = self._service_threads, ()
-        for thread in threads:
-            thread.stop()
+        with ExitStack() as stack:  # the other way round, each step whatever the others raise
+            stack.callback(setattr, self, "_service_threads", ())
+            for thread in reversed(self._service_threads):
+                stack.callback(thread.stop)
 
 
 class _OwnWork:

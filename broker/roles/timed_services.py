@@ -62,11 +62,15 @@ class TimedServiceThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the work; a tick that runs is finished first. Then another process takes over."""
+        """End the work; a tick that runs is finished first. Then another process takes over.
+
+        Fine twice, and where ``start`` has failed: a thread that comes late does nothing.
+        """
         self._stop.set()
         try:
             if self.elected:
-                self._thread.join()
+                if self._thread.is_alive():
+                    self._thread.join()
                 self._before_handover()
         finally:
             if self._leadership is not None:

@@ -147,7 +147,9 @@ class ConsumeMessageOrderlyService:
         return lent
 
     def hand_over(self) -> None:
-        """Do nothing: nothing is left lying."""
+        """Nothing is left lying, but by a pool that got no thread."""
+        if not self.pool.threads:
+            self.pool.hand_over()
 
     def settle(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         """Do nothing: each batch is committed as soon as it is consumed."""

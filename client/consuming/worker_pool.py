@@ -123,6 +123,8 @@ class WorkerPool:
         """Have a job done; False after ``shutdown``.
 
         ``more_follows`` says that the caller goes on to the next job, or calls ``hand_over``.
+        Raises RuntimeError if there is no thread and the system gives none: the job is done as soon
+        as there is one, which the next ``submit`` or ``hand_over`` tries.
         """
         if self._closed:
             return False
@@ -194,7 +196,7 @@ class WorkerPool:
     def hand_over(self) -> None:
         """Say that no more follows: what is left lying is begun now."""
         self._more_follows = False
-        if self._jobs and self._lingering:
+        if self._jobs and (self._lingering or not self._threads):  # none: it was refused
             self._wake_one()
 
     def shutdown(self, await_ms: int) -> bool:
@@ -245,10 +247,18 @@ class WorkerPool:
                 return
             name = f"{self._name}_{len(self._threads) + 1}"
             thread = threading.Thread(target=self._run, name=name, daemon=True)
-            self._threads.append(thread)
-            thread.start()  # under the lock: ``shutdown`` can only wait for threads that run
+            try:
+                thread.start()  # under the lock: it waits until it is one of us
+            except RuntimeError:  # the system gives no more
+                if not self._threads:
+                    raise
+            else:
+                self._threads.append(thread)
 
     def _run(self) -> None:
+        with self._lock:
+            if threading.current_thread() not in self._threads:
+                return  # starting it was broken off
         parked = threading.Lock()
         parked.acquire()
         self._sleep_on[parked] = threading.current_thread()

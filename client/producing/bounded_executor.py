@@ -29,7 +29,10 @@ class BoundedExecutor:
         self._workers: list[threading.Thread] = []
 
     def submit(self, task: Callable[[], object]) -> bool:
-        """Have a task run; False if too many wait, or after ``shutdown``: then it never runs."""
+        """Have a task run; False if too many wait, or after ``shutdown``: then it never runs.
+
+        Nor does it with RuntimeError: there is no thread, and the system gives none.
+        """
         with self._lock:
             if self._stopped or len(self._tasks) >= self._queue_size:
                 return False
@@ -65,10 +68,19 @@ class BoundedExecutor:
     def _start(self) -> None:
         name = f"{self._name}_{next(self._numbers)}"
         worker = threading.Thread(target=self._run, name=name, daemon=True)
-        self._workers.append(worker)
-        worker.start()
+        try:
+            worker.start()  # it waits for the lock
+            self._workers.append(worker)
+        except BaseException as error:
+            if isinstance(error, RuntimeError) and self._workers:
+                return  # the system gives no more: those that there are do it
+            self._tasks.pop()  # whoever submits it is told
+            raise
 
     def _run(self) -> None:
+        with self._lock:
+            if threading.current_thread() not in self._workers:
+                return  # starting it was broken off
         while (task := self._next()) is not None:
             try:
                 task()

@@ -144,11 +144,13 @@ class PushConsumer(PushConsumerInner):
             self._check_config()
             try:
                 self._make_parts()
+                self.consume_service.start()
             except BaseException:
+                if hasattr(self, "consume_service"):
+                    self.consume_service.shutdown(0)
                 if hasattr(self, "instance"):
                     self.instance.shutdown()  # or whoever comes next finds our brokers in it
                 raise
-            self.consume_service.start()
             if not self.instance.register_consumer(self.group, self):
                 self._state = ServiceState.CREATE_JUST
                 self.consume_service.shutdown(0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from broker.errors import BrokerError
@@ -202,7 +203,8 @@ class ClientInstance:
         """Start what is shared; a running instance stays as it is.
 
         Order of 4.9: connections, timers, pull service, rebalance service. Raises ClientStateError
-        if it was shut down or its start failed, and what a broker refuses the client id with.
+        if it was shut down or its start failed, what a broker refuses the client id with, and
+        RuntimeError if the system gives no thread. Then it is ended, and another may be made.
         """
         with self._lock:
             if self._state is ServiceState.RUNNING:
@@ -215,17 +217,17 @@ class ClientInstance:
             try:
                 for broker in self.routes.brokers():
                     self._connect(broker)
+                for task in self.scheduled_tasks:
+                    self.scheduler.call_every(task.first_ms, task.period_ms, task.run)
+                self.consumer_stats.start(self.scheduler)
+                if self._threads:
+                    self.pull_service.start()
+                    self.rebalance_service.start()
+                self._state = ServiceState.RUNNING
             except BaseException:
-                self._disconnect_all()
-                self._on_shutdown(self)
+                self._state = ServiceState.START_FAILED
+                self._end()
                 raise
-            for task in self.scheduled_tasks:
-                self.scheduler.call_every(task.first_ms, task.period_ms, task.run)
-            self.consumer_stats.start(self.scheduler)
-            if self._threads:
-                self.pull_service.start()
-                self.rebalance_service.start()
-            self._state = ServiceState.RUNNING
 
     def shutdown(self) -> None:
         """End what is shared, unless somebody still uses it. Twice is fine.
@@ -240,13 +242,18 @@ class ClientInstance:
                 return
             self._state = ServiceState.SHUTDOWN_ALREADY
             inner_producer = self._inner_producer
-        if inner_producer is not None:
-            inner_producer.shutdown()
-        self.pull_service.shutdown()
-        self.scheduler.shutdown()
-        self._disconnect_all()
-        self.rebalance_service.shutdown()
-        self._on_shutdown(self)
+        with ExitStack() as stack:
+            stack.callback(self._end)
+            if inner_producer is not None:
+                inner_producer.shutdown()
+
+    def _end(self) -> None:
+        with ExitStack() as stack:  # the other way round, each step whatever the others raise
+            stack.callback(self._on_shutdown, self)
+            stack.callback(self.rebalance_service.shutdown)
+            stack.callback(self._disconnect_all)
+            stack.callback(self.scheduler.shutdown)
+            stack.callback(self.pull_service.shutdown)
 
     @property
     def scheduled_tasks(self) -> tuple[ScheduledTask, ...]:

@@ -82,6 +82,7 @@ class PullService:
         self._select_consumer = select_consumer
         self._scheduler = scheduler
         self._requests: queue.SimpleQueue[PullRequest | None] = queue.SimpleQueue()
+        self._starting = threading.Lock()  # a new thread waits for it, to see that it is the one
         self._thread: threading.Thread | None = None
         self._pulled: set[Pulling] = set()  # consumers that were told to pull since the last rest
         self._stopped = False
@@ -120,10 +121,12 @@ class PullService:
         return request is not None
 
     def start(self) -> None:
-        """Start the thread. Twice is fine."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
+        """Start the thread. Twice is fine, and after RuntimeError: the system gave no thread."""
+        with self._starting:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                thread.start()
+                self._thread = thread
 
     def shutdown(self) -> None:
         """Pull nothing any more. Twice is fine; may be called from the thread itself."""
@@ -134,6 +137,9 @@ class PullService:
             self._thread.join(_SHUTDOWN_WAIT_S)
 
     def _run(self) -> None:
+        with self._starting:
+            if self._thread is not threading.current_thread():
+                return  # starting it was broken off
         self._ident = threading.get_ident()
         while not self._stopped:
             if self._requests.empty():

@@ -22,6 +22,7 @@ class RebalanceService:
         self._interval_s = interval_ms / 1000
         self._do_rebalance = do_rebalance
         self._wanted = threading.Event()
+        self._starting = threading.Lock()  # a new thread waits for it, to see that it is the one
         self._thread: threading.Thread | None = None
         self._stopped = False
 
@@ -43,10 +44,12 @@ class RebalanceService:
             logger.exception("a rebalance failed")
 
     def start(self) -> None:
-        """Start the thread. Twice is fine."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
+        """Start the thread. Twice is fine, and after RuntimeError: the system gave no thread."""
+        with self._starting:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                thread.start()
+                self._thread = thread
 
     def shutdown(self) -> None:
         """Do no more rounds; waits a moment for one that runs. Twice is fine."""
@@ -56,6 +59,9 @@ class RebalanceService:
             self._thread.join(_SHUTDOWN_WAIT_S)
 
     def _run(self) -> None:
+        with self._starting:
+            if self._thread is not threading.current_thread():
+                return  # starting it was broken off
         while True:
             self._wanted.wait(self._interval_s)
             if self._stopped:
