@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from rmqctl.output.render import RowStream
     from rmqctl.progress import Progress
 
+_SHAPING = frozenset({"output", "columns", "sort", "where", "limit", "tz", "color"})
+"""The options that a view is made of."""
+
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -82,6 +85,19 @@ class Cli:
         limit = self.setting("timeout")
         if limit is not None:
             signals.limit_time(self.parsed("--timeout", _duration, str(limit)))
+
+    def check_view(self, *row_types: type) -> None:
+        """Raise UsageProblem for a view that rows of these types can not be shown in.
+
+        Called before a command runs: what it prints comes after what it does.
+        """
+        if self.settings.mends and not _SHAPING & self.given.keys():
+            return  # a wrong setting must not be in the way of whoever puts it right
+        view = self.view
+        if view.columns or view.sort or view.where is not None:
+            from rmqctl.output.render import check_view
+
+            check_view(row_types, view)
 
     @cached_property
     def settings(self) -> Settings:
@@ -314,11 +330,15 @@ def fails_with(code: int) -> Callable[[F], F]:
     return mark
 
 
-def prints(row_type: type) -> Callable[[F], F]:
-    """Mark a command function with the type of its rows, which ``-o help`` lists."""
+def prints(row_type: type, *others: type) -> Callable[[F], F]:
+    """Mark a command function with the type of its rows, which ``-o help`` lists.
+
+    ``others`` are printed instead if an option asks for them, or beside them.
+    """
 
     def mark(function: F) -> F:
         function.row_type = row_type  # type: ignore[attr-defined]
+        function.other_rows = others  # type: ignore[attr-defined]
         return function
 
     return mark

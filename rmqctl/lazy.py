@@ -36,6 +36,8 @@ class Command(TyperCommand):
 
     row_type: type | None = None
     """What the command prints; ``-o help`` lists its fields."""
+    other_rows: tuple[type, ...] = ()
+    """What it may print as well."""
     failure_code: int | None = None
     """See Cli.failure_code."""
 
@@ -57,7 +59,14 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an integer that it returns is the exit code."""
         ctx.obj.begin(ctx.command_path)
+        if self.row_type is not None and not self._sees_to_its_view(ctx):
+            ctx.obj.check_view(self.row_type, *self.other_rows)
         return super().invoke(ctx)
+
+    def _sees_to_its_view(self, ctx: Any) -> bool:
+        """Whether it has formats of its own, or options that only show later: another command's."""
+        own_formats = any(p.name == "output" and not is_everywhere(p) for p in self.params)
+        return own_formats or bool(ctx.ignore_unknown_options)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """The docstring as it stands: its lines are already short."""
@@ -177,6 +186,7 @@ def build(name: str, entry: Leaf | Noun) -> TyperGroup | Command:
     command = build_command(app)
     assert isinstance(command, Command)
     command.row_type = getattr(function, "row_type", None)
+    command.other_rows = getattr(function, "other_rows", ())
     command.failure_code = getattr(function, "failure_code", None)
     command.add(options_of(getattr(function, "more_options", ())))
     return command

@@ -40,6 +40,8 @@ def carry_out(
     csv ...) get the plan or the result, never both; a terminal is shown the plan in any case.
     """
     dry = not will_execute(cli, execute_by_default=execute_by_default)
+    if not dry:
+        cli.check_view(result_type or row_type)  # too late to find out once it is done
     for_programs = cli.view.format.for_programs
     if dry or not for_programs or not plan:
         _print_plan(cli, row_type, result_type or row_type, plan)
@@ -89,13 +91,13 @@ def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]
 
     view = cli.view
     view = view._replace(columns=known(view.columns), sort=known(view.sort))
-    _tell_hidden(cli, render_rows(row_type, plan, view, cli.out), len(plan))
+    tell_hidden(cli, "plan", render_rows(row_type, plan, view, cli.out), len(plan))
 
 
-def _tell_hidden(cli: Cli, shown: int, total: int) -> None:
-    """A filtered plan is still carried out as a whole."""
+def tell_hidden(cli: Cli, what: str, shown: int, total: int) -> None:
+    """Options choose which rows are shown, not what is done: say so where it makes a difference."""
     if shown < total:
-        cli.warn(f"{total - shown} of {total} rows of the plan are not shown, but belong to it")
+        cli.warn(f"{total - shown} of {total} rows of the {what} are not shown, but belong to it")
 
 
 def _asks(cli: Cli) -> bool:
@@ -133,4 +135,6 @@ def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, i
             stream.finish()  # what was done so far
         raise
     stream.finish()
+    if cli.view.format.for_programs:  # all others had the plan, which says it
+        tell_hidden(cli, "result", stream.count, total)
     return total, refused

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from rmqctl.context import Cli, context_of, prints
+from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading, open_for_writing
 from rmqctl.rows.brokers import BrokerStatus
 
@@ -39,6 +40,11 @@ def start(ctx: typer.Context) -> None:
     In a store that rmqctl did not make, this command delivers, but deletes nothing.
     """
     cli = context_of(ctx)
+    if cli.given.get("dry_run"):
+        raise UsageProblem(
+            "broker start delivers and deletes while it runs; it has no dry run; "
+            "'rmqctl broker status' only looks"
+        )
     from rmqctl.logs import show_logs
 
     show_logs(cli)

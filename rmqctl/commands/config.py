@@ -19,7 +19,7 @@ _System = Annotated[bool, typer.Option("--system", help="The system's file")]
 _VARIABLE = "RMQCTL_"
 
 
-@prints(SettingRow)
+@prints(SettingRow, SettingOriginRow)
 def show(
     ctx: typer.Context,
     origin: Annotated[bool, typer.Option("--origin", help="Also where each comes from")] = False,

@@ -62,7 +62,7 @@ def browse(
             cli.say(f"{handled} of {letters.depth()} are handled and not shown; --all shows them")
 
 
-@prints(DeadLetter)
+@prints(DeadLetter, AttemptRow)
 def show(
     ctx: typer.Context,
     group: _Group,

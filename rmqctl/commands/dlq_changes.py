@@ -8,7 +8,7 @@ import typer
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.filtering.options import filters_messages, message_filter
-from rmqctl.rows.deadletters import AckRow, RedriveReceipt
+from rmqctl.rows.deadletters import AckRow, RedriveReceipt, RedriveRow
 
 if TYPE_CHECKING:
     from rmqctl.deadletters.rewriting import Rewriting
@@ -20,7 +20,7 @@ _Ids = Annotated[
 ]
 
 
-@prints(RedriveReceipt)
+@prints(RedriveReceipt, RedriveRow)
 @filters_messages
 def redrive(
     ctx: typer.Context,

@@ -12,9 +12,12 @@ from rmqctl.opening import open_for_reading
 from rmqctl.output.values import as_json, bytes_for_terminal
 from rmqctl.output.view import Format
 from rmqctl.rows.dumps import (
+    CheckpointDump,
     ExtUnitDump,
     HexDump,
     IndexEntryDump,
+    IndexHeaderDump,
+    PageDump,
     PageQueueDump,
     RecordDump,
     UnitDump,
@@ -27,7 +30,17 @@ _OBJECTS = (Format.JSON, Format.YAML)
 _MOST_IN_ONE_OBJECT = 100_000
 
 
-@prints(RecordDump)
+@prints(
+    RecordDump,
+    HexDump,
+    UnitDump,
+    ExtUnitDump,
+    IndexHeaderDump,
+    IndexEntryDump,
+    CheckpointDump,
+    PageDump,
+    PageQueueDump,
+)
 def dump(
     ctx: typer.Context,
     what: Annotated[

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqctl.changing.journal import change_note
+from rmqctl.changing.steps import tell_hidden
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.opening import open_for_reading, tables_for_change
@@ -100,8 +101,10 @@ def create(
     for name in names:
         check_group(name)
     configs = [SubscriptionGroupConfig(name)._replace(**values) for name in names]
-    cli.rows(CreatedGroupRow, list(_create(cli, configs)))
-    if cli.flag("dry_run"):
+    rows = list(_create(cli, configs))
+    dry = cli.flag("dry_run")
+    tell_hidden(cli, "plan" if dry else "result", cli.rows(CreatedGroupRow, rows), len(rows))
+    if dry:
         cli.say("dry run: nothing was created")
 
 
@@ -217,9 +220,11 @@ def _create(cli: Cli, configs: "Sequence[SubscriptionGroupConfig]") -> Iterator[
                     f"'rmqctl group alter {config.group_name}' changes them"
                 )
         for config in configs:
-            made = manager.get(config.group_name) is None
-            if made and not cli.flag("dry_run"):
-                made = manager.update(config, change_note(cli, group=config.group_name))
+            made: bool | None = False
+            if manager.get(config.group_name) is None:
+                made = None
+                if not cli.flag("dry_run"):
+                    made = manager.update(config, change_note(cli, group=config.group_name))
             yield CreatedGroupRow(
                 config.group_name,
                 made,

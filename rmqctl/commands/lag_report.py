@@ -67,6 +67,14 @@ class ReportFormat(StrEnum):
 
 
 _WHOLE = frozenset({Format.JSON, Format.JSONL, Format.YAML})
+_ROWS = {
+    By.GROUP: ReportGroupRow,
+    By.TOPIC: ReportTopicRow,
+    By.QUEUE: ReportQueueRow,
+    By.TAG: ReportTagRow,
+    By.MINUTE: ReportMinuteRow,
+    By.HOUR: ReportHourRow,
+}
 _OF_ROWS = ("columns", "where", "sort", "limit", "no_headers")
 
 
@@ -136,6 +144,8 @@ def report(
     if form is ReportFormat.HELP:
         cli.explain_fields(ctx.command)
     _check_options(cli, form, save, compare)
+    if form not in {ReportFormat.HTML, ReportFormat.PARQUET}:
+        cli.check_view(LagReport if cli.view.format in _WHOLE else _ROWS[by])
     _check_gathering(cli, from_partials, exact=exact)
     from analytics.choosing import Choice
     from analytics.history.gathering import find_kept
@@ -168,7 +178,9 @@ def report(
         for warning in found.warnings:
             cli.warn(warning)
         cli.say(reporting.summary(found, name, elapsed_ms))
-        if form is ReportFormat.PARQUET:
+        if form is ReportFormat.PARQUET and cli.flag("dry_run"):
+            cli.say(f"dry run: would write to {save}")
+        elif form is ReportFormat.PARQUET:
             _keep(cli, made.shares, moment, Path(save or ""), shown, begin)
         else:
             with _output(cli, save):
@@ -257,7 +269,8 @@ def _output(cli: Cli, save: str | None) -> Iterator[None]:
     from rmqctl.output.stdout import Stdout
 
     usual = cli.out
-    with saved_to(Path(save)) as file:
+    dry = cli.flag("dry_run")
+    with saved_to(Path(save), dry_run=dry) as file:
         text = TextIOWrapper(file, "utf-8")
         cli.out = Stdout(text)
         try:
@@ -266,7 +279,7 @@ def _output(cli: Cli, save: str | None) -> Iterator[None]:
         finally:
             cli.out = usual
             text.detach()  # else it would close the file
-    cli.say(f"wrote {save}")
+    cli.say(f"dry run: would write to {save}" if dry else f"wrote {save}")
 
 
 def _whole(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rmqctl.context import context_of, prints
+from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
 from rmqctl.opening import open_for_reading
@@ -58,6 +58,8 @@ def watch(
     pause_ms = cli.parsed("--interval", parse_duration, interval)
     if pause_ms < _LEAST_INTERVAL_MS:
         raise UsageProblem(f"--interval: {interval!r} is less than {_LEAST_INTERVAL_MS}ms")
+    if until_drained:
+        _check_nothing_is_hidden(cli)
     with open_for_reading(cli) as broker:
         from analytics.choosing import Choice
         from rmqctl.lag.watching import Screen, Watcher, watch as watch_lag
@@ -71,6 +73,19 @@ def watch(
             _pauses(pause_ms / 1000),
             with_rates=rate,
             until_drained=until_drained,
+        )
+
+
+def _check_nothing_is_hidden(cli: Cli) -> None:
+    """Whether all is drained is about all groups and topics that are watched, and says so by 0."""
+    if "limit" in cli.given:
+        raise UsageProblem(
+            "--until-drained ends when nothing is unread, and --limit would end it before; "
+            "give one of them"
+        )
+    if "where" in cli.given:
+        raise UsageProblem(
+            "--until-drained waits for what --where hides, too; name the groups instead"
         )
 
 

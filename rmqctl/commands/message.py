@@ -78,9 +78,10 @@ def _save_body(cli: Cli, found: "list[MessageExt]", save: str) -> None:
         raise UsageProblem(f"--save: {len(found)} records have this id; name one of {shown}")
     _row(found[0])  # a body that can not be inflated is an error of its own
     body = found[0].body
-    with saved_to(Path(save)) as file:
+    dry = cli.flag("dry_run")
+    with saved_to(Path(save), dry_run=dry) as file:
         file.write(body)
-    cli.say(f"wrote {len(body):,} bytes to {save}")
+    cli.say(f"{'dry run: would write' if dry else 'wrote'} {len(body):,} bytes to {save}")
 
 
 def _row(message: "MessageExt") -> MessageRow:

@@ -113,6 +113,7 @@ def _export(
     from rmqctl.exchange.masking import unmatched
 
     run = ExportRun(cli, view, query, rules, jobs)
+    done = "exported"
     if form is None:
         run.limit = None if cli.view.where or cli.view.sort else cli.view.limit
         run.run(RowWriter(cli.out, cli.view))
@@ -121,14 +122,16 @@ def _export(
         cli.out.flush()
     else:
         path = Path(str(save))
-        with saved_to(path) as file:
+        dry = cli.flag("dry_run")
+        with saved_to(path, dry_run=dry) as file:
             run.run(writer_of_file(form, file, view))
-        cli.say(f"exported {run.count:,} messages to {path}")
+        done = "dry run: would export" if dry else done
+        cli.say(f"{done} {run.count:,} messages to {path}")
     for sentence in unmatched(rules):
         cli.warn(sentence)
     if run.damaged:
         raise PartlyDone(
-            f"exported {run.count:,} messages; {len(run.damaged)} damaged records could not be, "
+            f"{done} {run.count:,} messages; {len(run.damaged)} damaged records could not be, "
             "'rmqctl store fsck' shows them"
         )
 
@@ -179,6 +182,12 @@ def import_messages(
     cli = context_of(ctx)
     if cli.given.get("dry_run"):
         raise UsageProblem("message import does what it is told; it has no dry run")
+    for name in ("where", "limit"):
+        if name in cli.given:
+            raise UsageProblem(
+                f"--{name} is for rows; message import stores all of the file: choose when you "
+                "export"
+            )
     form = form_of(form, file)
     if file != STDIN:
         check_file(file)

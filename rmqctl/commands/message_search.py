@@ -8,6 +8,7 @@ from rmqctl.context import Cli, context_of, prints
 from rmqctl.filtering.options import filters_messages
 from rmqctl.opening import view_of
 from rmqctl.rows.messages import MessageRow
+from rmqctl.rows.searches import NearRow, SearchCount
 from rmqctl.signals import Terminated, TimeLimit
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 
-@prints(MessageRow)
+@prints(MessageRow, NearRow, SearchCount)
 @filters_messages
 def search(
     ctx: typer.Context,
@@ -77,7 +78,6 @@ def search(
 
 
 def _count(cli: Cli, run: "SearchRun", query: "Query") -> None:
-    from rmqctl.rows.searches import SearchCount
     from rmqctl.searching.run import Token
 
     hits = 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _BY = "topic, queue, tag, key, host, attempts, minute, hour or day"
 
 
-@prints(MessageStats)
+@prints(MessageStats, StatsRow, TimeStatsRow)
 @filters_messages
 def stats(
     ctx: typer.Context,

@@ -54,7 +54,7 @@ def list_offsets(
         cli.rows(OffsetRow, offset_rows(broker, known, group, topic))
 
 
-@prints(InspectedOffsetRow)
+@prints(InspectedOffsetRow, AroundRow)
 def inspect(
     ctx: typer.Context,
     groups: _Groups = None,

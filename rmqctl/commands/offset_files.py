@@ -134,6 +134,9 @@ def _save(
 ) -> None:
     """Replace the file in one step: who copies it meanwhile has the old or the new one."""
     text = _text(cli, form, rows, names_groups=names_groups)
+    if cli.flag("dry_run"):
+        cli.say(f"dry run: would write {len(rows)} offsets to {path}")
+        return
     staged = path.with_name(path.name + ".tmp")
     try:
         staged.write_text(text, "utf-8", newline="")

@@ -9,7 +9,7 @@ from rmqctl.context import context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading
 from rmqctl.rows.moves import DoneMove
-from rmqctl.rows.orphans import Orphan
+from rmqctl.rows.orphans import DoneOrphan, Orphan
 
 _Groups = Annotated[
     list[str] | None,
@@ -257,7 +257,7 @@ def delete(
         carry_out_delete(cli, broker, group, topic, queue, all_topics=all_topics, no_live=no_live)
 
 
-@prints(Orphan)
+@prints(Orphan, DoneOrphan)
 def orphans(
     ctx: typer.Context,
     fix: Annotated[

@@ -105,6 +105,10 @@ def produce(
     cli = context_of(ctx)
     if cli.given.get("dry_run"):
         raise UsageProblem("produce does what it is told; it has no dry run")
+    if "limit" in cli.given:
+        raise UsageProblem("--limit is for rows; --count ends after N messages")
+    if "where" in cli.given:
+        raise UsageProblem("--where is for rows; produce sends all that it is given")
     from rmqctl.opening import open_for_writing
     from rmqctl.sending.pace import Pace
     from rmqctl.sending.run import Limits, ProduceRun
@@ -114,7 +118,8 @@ def produce(
     ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
     pace = Pace(cli.parsed("--rate", parse_rate, rate) if rate else None)
     limits = Limits(batch, count, skip_invalid, ends if tee else None)
-    defaults = _defaults(topic, queue, key, tag, properties, delay_level, delay, ordering_key)
+    level = _level(cli, delay_level, delay)
+    defaults = _defaults(topic, queue, key, tag, properties, level, ordering_key)
     _check(defaults)
     reading = _Reading(files or [], input_format, ends, key_delimiter, form, template)
     source = _source(cli, topic, reading, count)
@@ -164,37 +169,58 @@ def _defaults(
     key: list[str] | None,
     tag: str | None,
     properties: list[str] | None,
-    delay_level: int | None,
-    delay: str | None,
+    level: int,
     ordering_key: str | None,
 ) -> "Defaults":
     from rmqctl.sending.sender import Defaults
     from rmqctl.text.lists import parse_property
 
-    if delay_level is not None and delay is not None:
-        raise UsageProblem("--delay and --delay-level exclude each other")
     if queue is not None and ordering_key is not None:
         raise UsageProblem("--queue and --ordering-key exclude each other")
     try:
         named = dict(parse_property(text) for text in properties or [])
-        level = delay_level or 0 if delay is None else _level_of(delay)
     except ValueError as error:
         raise UsageProblem(str(error)) from None
     keys = " ".join(key) if key else None
     return Defaults(topic, keys, tag or None, named, level, queue, ordering_key)
 
 
-def _level_of(delay: str) -> int:
-    """The level of a delay, which must be one of the table's: RocketMQ 4.9 knows no others."""
+def _level(cli: Cli, level: int | None, delay: str | None) -> int:
+    """The delay level that is asked for, 0 for none; it must be one of the store's.
+
+    RocketMQ knows no other delays, and takes the last level for all higher ones.
+    """
+    if level is not None and delay is not None:
+        raise UsageProblem("--delay and --delay-level exclude each other")
+    if not level and delay is None:
+        return 0
     from rmqctl.text.durations import format_duration, parse_duration
+
+    delays = _delays(cli)
+    names = [format_duration(ms) for ms in delays]
+    if delay is not None:
+        wanted = cli.parsed("--delay", parse_duration, delay)
+        if wanted not in delays:
+            raise UsageProblem(f"--delay: {delay} is no level's delay ({', '.join(names)})")
+        return delays.index(wanted) + 1
+    if level is not None and level > len(delays):
+        raise UsageProblem(
+            f"--delay-level: {level} is no level: they go from 1 ({names[0]}) "
+            f"to {len(names)} ({names[-1]})"
+        )
+    return level or 0
+
+
+def _delays(cli: Cli) -> tuple[int, ...]:
+    """The delays of the levels from 1 on, in ms, of the store or of one that will be made."""
+    from storage.detect import detect_config
+    from storage.errors import StoreNotFoundError
     from storage.format.delay import parse_delay_levels
 
-    delays = parse_delay_levels()
-    wanted = parse_duration(delay)
-    if wanted not in delays:
-        known = ", ".join(format_duration(level) for level in delays)
-        raise ValueError(f"--delay: {delay} is no level of RocketMQ 4.9 ({known})")
-    return delays.index(wanted) + 1
+    try:
+        return parse_delay_levels(detect_config(cli.store.path).message_delay_level)
+    except StoreNotFoundError:
+        return parse_delay_levels()
 
 
 def _check(defaults: "Defaults") -> None:

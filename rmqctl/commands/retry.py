@@ -61,7 +61,7 @@ def show(
         cli.rows(AttemptRow, life_of(broker.view, group, message))
 
 
-@prints(AgendaRow)
+@prints(AgendaRow, DelayedRow)
 @filters_messages
 def agenda(
     ctx: typer.Context,

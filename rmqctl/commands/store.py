@@ -77,7 +77,7 @@ def info(ctx: typer.Context) -> None:
     cli.one(facts)
 
 
-@prints(FsckRow)
+@prints(FsckRow, FindingRow)
 def fsck(
     ctx: typer.Context,
     only: Annotated[

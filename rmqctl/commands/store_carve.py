@@ -12,7 +12,7 @@ from rmqctl.opening import view_of
 from rmqctl.rows.carving import CarvedRow, CarvePlanRow
 
 
-@prints(CarvedRow)
+@prints(CarvedRow, CarvePlanRow)
 @filters_messages
 def carve(
     ctx: typer.Context,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqctl.changing.journal import change_note
+from rmqctl.changing.steps import tell_hidden
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.opening import tables_for_change
@@ -81,8 +82,10 @@ def create(
         config = _new_topic(item, read, write, bits, order=ordered)
         if configs.setdefault(item.topic, config) != config:
             raise UsageProblem(f"{item.where}: topic {item.topic} stands there twice, differently")
-    cli.rows(CreatedTopicRow, list(_create(cli, list(configs.values()))))
-    if cli.flag("dry_run"):
+    rows = list(_create(cli, list(configs.values())))
+    dry = cli.flag("dry_run")
+    tell_hidden(cli, "plan" if dry else "result", cli.rows(CreatedTopicRow, rows), len(rows))
+    if dry:
         cli.say("dry run: nothing was created")
 
 
@@ -212,9 +215,11 @@ def _create(cli: Cli, configs: "Sequence[TopicConfig]") -> Iterator[CreatedTopic
                     f"'rmqctl topic alter {config.topic_name}' changes it"
                 )
         for config in configs:
-            made = manager.get(config.topic_name) != config
-            if not cli.flag("dry_run"):
-                made = manager.update(config, change_note(cli, topic=config.topic_name))
+            made: bool | None = False
+            if manager.get(config.topic_name) != config:
+                made = None
+                if not cli.flag("dry_run"):
+                    made = manager.update(config, change_note(cli, topic=config.topic_name))
             yield CreatedTopicRow(
                 config.topic_name,
                 made,

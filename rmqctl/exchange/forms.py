@@ -122,10 +122,19 @@ def writer_of_file(form: str, file: BinaryIO, view: "StoreView") -> Writer:
 
 
 @contextmanager
-def saved_to(path: Path) -> Iterator[BinaryIO]:
-    """A file that is there, whole, once the block is left without an error, and not before."""
+def saved_to(path: Path, *, dry_run: bool = False) -> Iterator[BinaryIO]:
+    """A file that is there, whole, once the block is left without an error, and not before.
+
+    In a dry run what is written to it goes nowhere.
+    """
     if path.is_dir():
         raise UsageProblem(f"--save: {path} is a folder, not a file")
+    if dry_run:
+        if not path.parent.is_dir():
+            raise UsageProblem(f"--save: there is no folder {path.parent}")
+        with Path(os.devnull).open("wb") as nowhere:
+            yield nowhere
+        return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         file = temporary.open("wb")

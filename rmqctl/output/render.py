@@ -207,6 +207,14 @@ def render_help(row_type: type, view: View, out: Out) -> None:
     render_rows(FieldRow, rows, shape, out)
 
 
+def check_view(row_types: Iterable[type], view: View) -> None:
+    """Raise UsageProblem for columns, sort keys or a condition that none of the types has."""
+    fields = list({f.name: f for kind in row_types for f in fields_of(kind)}.values())
+    chosen_fields(fields, view)
+    _sort_keys(fields, view.sort)
+    _predicate(fields, view)
+
+
 def chosen_fields(fields: Sequence[Field], view: View) -> list[Field]:
     """The columns to print: those of ``--columns``, else those that the format shows."""
     if view.columns:

@@ -61,7 +61,10 @@ class CreatedGroupRow(NamedTuple):
     """What became of one group that was to be created."""
 
     group: Annotated[str, "the consumer group"]
-    created: Annotated[bool, "false if it was there with the same settings"]
+    created: Annotated[
+        bool | None,
+        "whether it was made; false: it was there with the same settings; null: a dry run",
+    ]
     retry_max_times: Annotated[int, "attempts after the first before a message is dead"]
     retry_queue_nums: Annotated[int, "queues of its retry topic"]
     consume_enable: Annotated[bool, "whether it may consume"]

@@ -50,7 +50,10 @@ class CreatedTopicRow(NamedTuple):
     """What became of one topic that was to be created."""
 
     topic: Annotated[str, "the topic"]
-    created: Annotated[bool, "false if it was there with the same settings"]
+    created: Annotated[
+        bool | None,
+        "whether it was made; false: it was there with the same settings; null: a dry run",
+    ]
     read_queues: Annotated[int, "queues that consumers read"]
     write_queues: Annotated[int, "queues that producers write"]
     perm: Annotated[int, "sum of 4 (read), 2 (write) and 1 (new topics may be made like it)"]

@@ -80,6 +80,21 @@ def test_creating_again_changes_nothing_and_other_settings_are_refused(store):
     assert (store / "config/subscriptionGroup.json").read_bytes() == before
 
 
+def test_a_dry_run_does_not_say_that_a_group_was_created(store):
+    run("group", "create", "there")
+    result = run("group", "create", "g", "there", "-n", "-o", "json")
+    assert [row["created"] for row in result.json()] == [None, False]
+    assert result.err == "dry run: nothing was created\n"
+    assert settings(store, "g") is None
+
+
+def test_groups_that_are_made_and_not_shown_are_spoken_of(store):
+    result = run("group", "create", "a", "b", "-o", "json", "--where", "group = b")
+    assert [row["group"] for row in result.json()] == ["b"]
+    assert "1 of 2 rows of the result are not shown" in result.err
+    assert settings(store, "a") is not None
+
+
 @pytest.mark.feature(101)
 def test_what_is_named_changes_and_the_rest_stays(store):
     run("group", "create", "g", "--no-broadcast")

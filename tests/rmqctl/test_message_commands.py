@@ -113,6 +113,15 @@ def test_a_body_goes_into_a_file_as_it_is(store, tmp_path):
     assert hashlib.sha256(file.read_bytes()).hexdigest() == row["bodySha256"]
 
 
+def test_a_dry_run_writes_no_body_and_says_what_it_would_write(store, tmp_path):
+    run("produce", "t", "-Q", 0, stdin=b"hello\n")
+    file = tmp_path / "body"
+    result = run("message", "get", "-t", "t", "-Q", 0, "-O", 0, "--save", file, "-n")
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"dry run: would write 5 bytes to {file}\n"
+    assert not file.exists()
+
+
 def test_copies_of_a_message_have_one_body(tmp_path):
     retries = golden.manifest("retry-dlq-4.9")["messages"]
     unique = next(

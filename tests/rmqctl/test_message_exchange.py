@@ -285,6 +285,19 @@ def test_without_pyarrow_parquet_is_one_sentence(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("*x.parquet*"))
 
 
+@pytest.mark.parametrize("form", ["jsonl", "csv", "raw", "parquet"])
+def test_a_dry_run_exports_nothing_and_says_how_much_it_would_be(store, tmp_path, form):
+    run("produce", "t", stdin=b"a\nb\n")
+    file = tmp_path / "x"
+    file.write_bytes(b"before")
+    result = run("message", "export", "-t", "t", "--as", form, "--save", file, "-n")
+    assert (result.code, result.out) == (0, ""), result.err
+    assert result.err == f"dry run: would export 2 messages to {file}\n"
+    assert file.read_bytes() == b"before"
+    missing = run("message", "export", "-n", "--as", form, "--save", tmp_path / "no" / "x")
+    assert (missing.code, missing.err.count("there is no folder")) == (2, 1)
+
+
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
@@ -294,6 +307,8 @@ def test_without_pyarrow_parquet_is_one_sentence(tmp_path, monkeypatch):
         (["import", "-", "--as", "xml"], 2, "--as: 'xml' is not one of jsonl, csv, parquet, raw"),
         (["import", "-", "--as", "parquet"], 2, "Parquet can not be read from a pipe"),
         (["import", "-", "-n"], 2, "has no dry run"),
+        (["import", "-", "--limit", "1"], 2, "--limit is for rows; message import stores all of"),
+        (["import", "-", "--where", "queue_id = 1"], 2, "choose when you export"),
         (["export", "--save", "x.json"], 2, "x.json: say which form it has"),
         (["export", "--save", "."], 2, "is a folder"),
         (["export", "--save", "no/such/x.jsonl"], 2, "there is no folder no/such"),

@@ -173,6 +173,14 @@ def test_an_export_is_saved_by_the_ending_of_its_name(two_groups, tmp_path):
     assert run("offset", "export", "nope").code == 3
 
 
+def test_a_dry_run_saves_no_export(two_groups, tmp_path):
+    table = tmp_path / "a.csv"
+    result = run("offset", "export", "h", "-t", "t", "--save", table, "-n")
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"dry run: would write 1 offsets to {table}\n"
+    assert not table.exists()
+
+
 @pytest.mark.parametrize("name", ["basic-4.9", "lmq-4.9", "retry-dlq-5.3"])
 def test_what_is_exported_of_a_java_store_is_what_its_file_says(name, tmp_path):
     root = golden.store(name)

@@ -82,6 +82,21 @@ def test_a_delay_is_stored_as_its_level(store):
     assert run("consume", "t", "-e").out == ""
 
 
+def test_levels_are_those_of_the_store(store):
+    assert run("broker", "config", "set", "messageDelayLevel", "1s 7s", "--yes").code == 0
+    result = run("produce", "t", "--delay-level", 3, stdin=b"x\n")
+    assert (result.code, result.out) == (2, "")
+    assert "3 is no level: they go from 1 (1s) to 2 (7s)" in result.err
+    assert run("produce", "t", "--delay", "5s", stdin=b"x\n").code == 2
+    assert run("produce", "t", "--delay", "7s", stdin=b"x\n").code == 0
+    assert [row["properties"]["DELAY"] for row in rows("SCHEDULE_TOPIC_XXXX")] == ["2"]
+
+
+def test_a_level_that_is_too_high_makes_no_store(own_home):
+    assert run("produce", "t", "--delay-level", 19, stdin=b"x\n").code == 2
+    assert list(own_home.iterdir()) == []
+
+
 def test_a_delay_without_a_level_lists_the_levels(store):
     result = run("produce", "t", "--delay", "7s", stdin=b"x\n")
     assert result.code == 2
@@ -261,6 +276,11 @@ def test_what_can_not_be_sent_can_be_left_out(store):
         (["t", "nofile"], 2, "no such file: nofile"),
         (["t", "/"], 2, "is a folder"),
         (["t", "-n"], 2, "no dry run"),
+        (["t", "--limit", "1"], 2, "--limit is for rows; --count ends after N messages"),
+        (["t", "-o", "json", "--limit", "1"], 2, "--count ends after N messages"),
+        (["t", "--where", "queue_id = 1"], 2, "--where is for rows; produce sends all that it is"),
+        (["t", "--columns", "nosuch"], 2, "'nosuch' is not a field"),
+        (["t", "--delay-level", "19"], 2, "19 is no level: they go from 1 (1s) to 18 (2h)"),
         (["t", "--batch", "0"], 2, "--batch"),
         (["t", "-S", "nowhere"], 3, "store init"),
     ],

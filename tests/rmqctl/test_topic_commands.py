@@ -76,8 +76,22 @@ def test_a_topic_that_is_there_with_other_settings_is_refused_and_none_is_made(s
 
 def test_a_dry_run_creates_nothing(store):
     result = run("topic", "create", "orders", "-n", "-o", "json")
-    assert (result.code, result.json()[0]["created"]) == (0, True)
+    assert (result.code, result.json()[0]["created"]) == (0, None)
+    assert result.err == "dry run: nothing was created\n"
     assert "orders" not in listed()
+
+
+def test_a_dry_run_tells_what_is_there_already(store):
+    run("topic", "create", "orders")
+    result = run("topic", "create", "orders", "payments", "-n", "-o", "json")
+    assert [row["created"] for row in result.json()] == [False, None]
+
+
+def test_topics_that_are_made_and_not_shown_are_spoken_of(store):
+    result = run("topic", "create", "orders", "payments", "-o", "json", "--limit", 1)
+    assert [row["topic"] for row in result.json()] == ["orders"]
+    assert "1 of 2 rows of the result are not shown" in result.err
+    assert {"orders", "payments"} <= listed().keys()
 
 
 @pytest.mark.feature(149)

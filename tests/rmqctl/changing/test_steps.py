@@ -183,3 +183,29 @@ def test_an_empty_plan_is_nothing_to_ask_about(streams):
 def test_rows_that_are_filtered_away_are_spoken_of(streams):
     streams.carry_out(given={"output": "plain", "limit": "1"})
     assert "1 of 2 rows of the plan are not shown" in streams.err.getvalue()
+
+
+class Told(NamedTuple):
+    applied: bool
+
+
+def test_a_column_that_the_result_lacks_is_refused_before_it_is_done(streams):
+    given = {"output": "json", "columns": "name", "yes": True}
+    with pytest.raises(UsageProblem, match="'name' is not a field"):
+        streams.carry_out(given=given, result_type=Told, execute_by_default=True)
+    assert not streams.done
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "csv", "plain"])
+def test_what_was_done_and_is_filtered_away_is_spoken_of_once(streams, form):
+    given = {"output": form, "where": "name = b", "sort": "name", "yes": True}
+    assert streams.carry_out(given=given, results=RESULTS, execute_by_default=True)
+    part = "plan" if form == "plain" else "result"
+    warning = f"rmqctl: warning: 1 of 2 rows of the {part} are not shown, but belong to it\n"
+    assert streams.err.getvalue() == warning
+
+
+def test_nothing_is_said_where_all_rows_are_shown(streams):
+    given = {"output": "json", "limit": "2", "yes": True}
+    assert streams.carry_out(given=given, results=RESULTS, execute_by_default=True)
+    assert streams.err.getvalue() == ""

@@ -39,6 +39,22 @@ def test_a_wrong_command_line_is_no_alarm(behind, args):
     assert (result.code, result.err.count("\n")) == (3, 1)
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("--where", "group = other"), ("--limit", "0"), ("--sort", "group")]
+)
+@pytest.mark.parametrize("form", ["nagios", "prometheus", "json"])
+def test_a_verdict_is_about_all_rows_so_none_can_be_left_out(behind, option, value, form):
+    result = run("lag", "check", "-o", form, "--crit-lag", 0, option, value)
+    assert (result.code, result.out) == (3, "")
+    assert f"{option} is for rows, and lag check judges all of them" in result.err
+    assert "-g or -t" in result.err
+
+
+def test_columns_of_the_json_object_can_be_chosen(behind):
+    result = run("lag", "check", "-o", "json", "--crit-lag", 0, "--columns", "verdict")
+    assert (result.code, result.json()) == (2, {"verdict": "CRITICAL"})
+
+
 def test_other_commands_keep_their_codes(behind):
     assert run("lag", "show", "--no-such").code == 2
     assert run("lag", "show", "nobody").code == 3

@@ -140,6 +140,16 @@ def test_runs_gather_and_one_of_the_same_moment_takes_its_place(
     assert len(rows(history, "queues")) == count + count // 2
 
 
+@pytest.mark.parametrize("form", ["html", "json", "csv", "parquet"])
+def test_a_dry_run_writes_no_report(stores: Path, tmp_path: Path, form: str) -> None:
+    target = tmp_path / "report"
+    local = [word for word in LOCAL if word != "-q"]
+    done = run(*local, *where(stores), *AS_OF, "-o", form, "--save", target, "-n")
+    assert (done.code, done.out) == (0, ""), done.err
+    assert done.err.endswith(f"\ndry run: would write to {target}\n")
+    assert not target.exists()
+
+
 def test_since_and_top_hold_for_parquet_too(stores: Path, tmp_path: Path) -> None:
     words = (*LOCAL, *where(stores), *AS_OF, "-o", "parquet", "--save", tmp_path)
     assert run(*words, "--window", "1h", "--top", "1").code == 0

@@ -216,12 +216,19 @@ def test_sorted_looks_are_sorted_one_by_one(behind):
         (["nobody"], 3, "group nobody has no progress"),
         (["-i", "1ms"], 2, "--interval: '1ms' is less than 100ms"),
         (["-i", "soon"], 2, "'soon' is not a duration"),
+        (["--until-drained", "--limit", "1"], 2, "--limit would end it before"),
+        (["--until-drained", "--where", "group = g"], 2, "name the groups instead"),
     ],
 )
 def test_what_can_not_be_watched_is_one_sentence(behind, args, code, sentence):
     result = run("lag", "watch", *args)
     assert (result.code, result.err.count("\n")) == (code, 1)
     assert sentence in result.err
+
+
+def test_a_limit_ends_what_waits_for_nothing(behind):
+    result = run("lag", "watch", "-i", "100ms", "-o", "jsonl", "--limit", 2)
+    assert (result.code, len(result.lines)) == (0, 2)
 
 
 def test_a_time_limit_ends_it(behind):
