@@ -340,6 +340,8 @@ def warmup(ctx: typer.Context) -> None:
     Then see the difference:   rmqctl lag report
     """
     cli = context_of(ctx)
+    if cli.flag("dry_run"):
+        raise UsageProblem("lag warmup makes what can be made again; it has no dry run")
     from analytics.spark.warmup import warm_up
 
     cli.say("starting Spark to see what it loads; this takes half a minute")

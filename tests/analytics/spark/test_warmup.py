@@ -61,3 +61,17 @@ def test_a_cache_that_can_not_be_written_is_named(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert "/proc/none/rmqctl, where the archive would be kept, can not be written" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_it_has_no_dry_run(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "rmqctl", "lag", "warmup", "-n"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "it has no dry run" in done.stderr
+    assert list(tmp_path.iterdir()) == []
