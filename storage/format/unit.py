@@ -20,6 +20,10 @@ CQ_STORE_UNIT_SIZE: Final = CQ_STORE_UNIT.size
 PRE_BLANK_SIZE: Final = 0x7FFFFFFF
 PRE_BLANK: Final = CQ_STORE_UNIT.pack(0, PRE_BLANK_SIZE, 0)
 """Filler unit in front of a queue's first message (ConsumeQueue.fillPreBlank)."""
+MAX_QUEUE_OFFSET: Final = 1 << 56
+"""No queue has so many messages: larger queue offsets are damage."""
+MOST_LOST: Final = 1_000_000
+"""Messages in a row that a queue can lack: a larger gap is no gap but a damaged record."""
 MAX_EXT_ADDR: Final = -(1 << 31) - 1
 """Tags codes up to this one are addresses into ConsumeQueueExt (ConsumeQueueExt.MAX_ADDR)."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.format.unit import CQ_STORE_UNIT_SIZE
+from storage.format.unit import CQ_STORE_UNIT_SIZE, MOST_LOST
 
-_MAX_GAP: Final = 1 << 40
-"""Queue offsets further than this from what is known are taken for damage."""
+_FIRST_AT_MOST: Final = 1 << 40
+"""A queue of which nothing is known may begin anywhere: a larger queue offset is damage."""
 
 
 class RebuiltUnits:
@@ -26,7 +26,7 @@ class RebuiltUnits:
         A record whose queue offset leaves a gap begins a new run. If a later record goes on where
         an earlier run ends, single units behind that one came from damaged records: dropped.
         """
-        if not known <= queue_offset < known + _MAX_GAP:
+        if not known <= queue_offset < _FIRST_AT_MOST:
             return
         runs = self._runs.setdefault((topic, queue_id), [])
         kept = len(runs)
@@ -35,7 +35,7 @@ class RebuiltUnits:
         end = _end_of(runs[kept - 1]) if kept else known
         if kept < len(runs) and queue_offset != end:
             return  # its place is taken: a repetition, or damaged itself
-        if queue_offset < end:
+        if queue_offset < end or (end and queue_offset - end > MOST_LOST):
             return
         del runs[kept:]
         if runs and queue_offset == end:

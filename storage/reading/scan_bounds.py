@@ -319,8 +319,13 @@ def _cut(tail: QueueTail, log_end: int) -> None:
 
     ConsumeQueue.truncateDirtyLogicFiles; a queue must not end with a filler either.
     """
-    while tail.next_offset:
-        offset, size, _ = tail.unit(tail.next_offset - 1)
-        if offset >= 0 and 0 < size < PRE_BLANK_SIZE and offset + size <= log_end:
-            break
-        tail.next_offset -= 1
+    each = tail.row.file_size // CQ_STORE_UNIT_SIZE
+    for first in reversed(tail.row.offsets()):
+        number = first // CQ_STORE_UNIT_SIZE
+        tail.next_offset = min(tail.next_offset, number + each)
+        while tail.next_offset > number:
+            offset, size, _ = tail.unit(tail.next_offset - 1)
+            if offset >= 0 and 0 < size < PRE_BLANK_SIZE and offset + size <= log_end:
+                return
+            tail.next_offset -= 1
+    tail.next_offset = 0

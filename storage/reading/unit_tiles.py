@@ -7,6 +7,7 @@ to the blank record at a file's end. That is told from 20 bytes a message, witho
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -41,16 +42,14 @@ def _units_between(tail: QueueTail, start: int, end: int) -> bytes:
     high = _first_at(tail, end)
     pieces = []
     row = tail.row
-    while low < high:
-        position = low * CQ_STORE_UNIT_SIZE
-        within = position % row.file_size
-        file = row.at(position - within)
-        size = min((high - low) * CQ_STORE_UNIT_SIZE, row.file_size - within)
+    files = row.offsets()  # not all numbers in between: the last may be far behind the others
+    begin, stop = low * CQ_STORE_UNIT_SIZE, high * CQ_STORE_UNIT_SIZE
+    for first in files[max(0, bisect_right(files, begin) - 1) : bisect_left(files, stop)]:
+        file = row.at(first)
         if file is not None:
-            data = file.map[within : within + size]
+            data = file.map[max(0, begin - first) : stop - first]
             # a file may have been cut inside a unit
             pieces.append(data[: len(data) - len(data) % CQ_STORE_UNIT_SIZE])
-        low += size // CQ_STORE_UNIT_SIZE
     return b"".join(pieces)
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.columns.windows import Longs
+from storage.format.unit import MOST_LOST
 
-MOST_LOST: Final = 1_000_000
-"""Messages in a row that can be missing: a larger gap is no gap but a damaged record."""
 _MOST_WAITING: Final = 1024
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from storage.files.read_files import ReadMap
 from storage.format.delay import UNKNOWN_LEVEL_DELAY_MS, capped_level, delay_ms
 from storage.format.properties import find_property
 from storage.format.sys_flag import MessageSysFlag
+from storage.format.unit import MAX_QUEUE_OFFSET
 from storage.model import PROPERTY_DELAY_TIME_LEVEL, SCHEDULE_TOPIC
 from storage.writing.dispatch import read_request
-
-MAX_QUEUE_OFFSET: Final = 1 << 56
-"""No queue has so many messages: larger queue offsets are damage."""
 
 
 class UnitColumns(NamedTuple):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from storage.format.record import read_head
-from storage.format.unit import PRE_BLANK
+from storage.format.unit import MOST_LOST, PRE_BLANK
 from storage.reading.log_walk import LogWalk, StretchKind
 from storage.sharing.page import Word
 from storage.writing.dispatch import DispatchRequest, read_request
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from .queues import QueueRecovery
     from .store import RecoveryReport
-
-MOST_LOST: Final = 1_000_000
-"""Queue offsets that fillers may stand for: a larger gap is no gap but a damaged record."""
 
 
 class Redispatch:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
-from storage.verify.units import MAX_QUEUE_OFFSET, UNIT
+from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET, PRE_BLANK_SIZE
+from storage.verify.units import UNIT
 from storage.writing.dispatch import is_possible_topic
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from storage.columns.block import MARK_DELAY, MARK_LIGHT, RecordBlock
 from storage.columns.names import TopicNames
 from storage.columns.windows import Longs
 from storage.format.sys_flag import MessageSysFlag
-from storage.format.unit import MAX_EXT_ADDR
+from storage.format.unit import MAX_EXT_ADDR, MAX_QUEUE_OFFSET
 from storage.model import SCHEDULE_TOPIC
 from storage.writing.dispatch import read_request
 
 from .claims import Claims, ClaimsPart, QueueKey
 from .offset_runs import OffsetRuns
-from .units import MAX_QUEUE_OFFSET, distinct, units_at, units_in_row
+from .units import distinct, units_at, units_in_row
 from .unsure import Mask
 
 if TYPE_CHECKING:

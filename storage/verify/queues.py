@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from storage.columns.windows import Longs
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name
 from storage.format.record import CheckKind, check_record, read_head
-from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET, PRE_BLANK_SIZE
 
 from .claims import OddClaim, QueueKey
 from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns
 from .queue_compare import Queue, QueueComparison
 from .told import Told
-from .units import MAX_QUEUE_OFFSET, units_at
+from .units import units_at
 
 if TYPE_CHECKING:
-    from storage.files.read_files import StoreFiles
+    from storage.files.read_files import FileRow, StoreFiles
 
 Emit = Callable[[Finding], None]
 
@@ -208,16 +208,27 @@ class QueueCheck:
             self._judge_run(key, queue, start, end)
 
     def _judge_run(self, key: QueueKey, queue: Queue, start: int, end: int) -> None:
+        gaps = OffsetRuns()
+        for without in _of_files(queue.row).missing(start, end):
+            gaps.add(*without)
         for numbers, units in self._read_units(queue, start, end):
             self._checked.units += len(units)
-            self._judge_units(key, numbers, units)
+            gaps.add_all(self._judge_units(key, numbers, units))
+        for gap in gaps:
+            self._unclaimed(Code.QUEUE_GAP, key, *gap)
 
     def _read_units(self, queue: Queue, start: int, end: int) -> Iterator[tuple[Longs, Any]]:
-        for offset in range(start, end, _BLOCK_UNITS):
-            numbers = np.arange(offset, min(end, offset + _BLOCK_UNITS))
-            yield numbers, units_at(queue.row, numbers)
+        """Units of [start, end) where there are files: a damaged queue offset can be anywhere."""
+        without = OffsetRuns()
+        for gap in _of_files(queue.row).missing(start, end):
+            without.add(*gap)
+        for first, last in without.missing(start, end):
+            for offset in range(first, last, _BLOCK_UNITS):
+                numbers = np.arange(offset, min(last, offset + _BLOCK_UNITS))
+                yield numbers, units_at(queue.row, numbers)
 
-    def _judge_units(self, key: QueueKey, numbers: Longs, units: NDArray[Any]) -> None:
+    def _judge_units(self, key: QueueKey, numbers: Longs, units: NDArray[Any]) -> Longs:
+        """Tell of units that no record has claimed; gives the queue offsets without a unit."""
         offsets, sizes = units["offset"], units["size"]
         filler = sizes == PRE_BLANK_SIZE
         empty = (sizes <= 0) | (offsets < 0)
@@ -229,7 +240,6 @@ class QueueCheck:
         for row in np.flatnonzero(inside).tolist():
             astray[row] = self._is_record(int(offsets[row]), int(sizes[row]))
         kinds = (
-            (empty, Code.QUEUE_GAP),
             (~empty & ~filler & ~outside & behind, Code.UNIT_BEHIND_END),
             (astray, Code.UNIT_WRONG),
             (inside & ~astray, Code.UNIT_WITHOUT_RECORD),
@@ -242,6 +252,7 @@ class QueueCheck:
                     self._behind_end.append((key, start, end))
                 else:
                     self._unclaimed(code, key, start, end)
+        return numbers[empty]
 
     def _is_record(self, offset: int, size: int) -> bool:
         """Whether a whole record that knows its place lies in the log."""
@@ -309,6 +320,17 @@ class QueueCheck:
             self.behind.append(finding)
         else:
             self._emit(finding)
+
+
+def _of_files(row: FileRow | None) -> OffsetRuns:
+    """Queue offsets for which a queue has files, as they were listed last."""
+    found = OffsetRuns()
+    if row is not None:
+        each = row.file_size // CQ_STORE_UNIT_SIZE
+        for first in row.offsets():
+            number = first // CQ_STORE_UNIT_SIZE
+            found.add(number, number + each)
+    return found
 
 
 def _span(start: int, end: int) -> str:

@@ -8,15 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.columns.windows import Longs
-from storage.format.unit import CQ_STORE_UNIT_SIZE
+from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
 
 if TYPE_CHECKING:
     from storage.files.read_files import FileRow
 
 UNIT: Final = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _BYTES: Final = np.dtype(f"V{UNIT.itemsize}")
-MAX_QUEUE_OFFSET: Final = 1 << 56
-"""No queue has so many messages: larger queue offsets are damage."""
 
 
 def distinct(numbers: Longs) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.format.unit import MOST_LOST
 from storage.reading.rebuilt_units import RebuiltUnits
 
 
@@ -49,6 +50,14 @@ def test_a_damaged_queue_offset_is_dropped_when_the_right_one_follows() -> None:
     assert found.read("T", 0, 0, 9) == unit(0) + unit(1) + unit(3) + unit(4)
     found = with_offsets(7, 1 << 30, 5, 6, known=5)
     assert (found.first_offset("T", 0), found.next_offset("T", 0)) == (5, 7)
+
+
+def test_a_gap_that_no_loss_explains_is_damage() -> None:
+    """As in recovery, whether the queue goes on behind it or not."""
+    assert with_offsets(0, 1, 1 + MOST_LOST + 1).next_offset("T", 0) == MOST_LOST + 3
+    assert with_offsets(0, 1, 2 + MOST_LOST + 1).next_offset("T", 0) == 2
+    assert with_offsets(5 + MOST_LOST + 1, known=5).next_offset("T", 0) == 0
+    assert with_offsets(MOST_LOST * 5).next_offset("T", 0) == MOST_LOST * 5 + 1
 
 
 def test_a_damaged_queue_offset_drops_no_run_of_others() -> None:

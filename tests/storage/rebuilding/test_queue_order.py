@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from storage.format.unit import MOST_LOST
 from storage.rebuilding.queue_build import UNIT
-from storage.rebuilding.queue_order import MOST_LOST, QueueOrder
+from storage.rebuilding.queue_order import QueueOrder
 
 HUGE = 1 << 40
 

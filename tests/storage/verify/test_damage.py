@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from storage.format.layout import HEAD_SIZES
+from storage.format.names import file_name
 from storage.readonly import Boundary, StoreView
 from storage.verify import Code, Severity, fsck
 from tests.support.hand_made import TINY, HandMade, Stored
@@ -206,3 +207,25 @@ def test_two_records_of_one_queue_offset_are_told(tmp_path: Path) -> None:
     with StoreView.open(made.write(tmp_path), CONFIG) as view:
         codes = [f.code for f in fsck(view).findings]
     assert codes.count(Code.RECORD_REPEATED) == 1
+
+
+@pytest.mark.parametrize("far", [1 << 26, 1 << 45])
+def test_a_check_reads_only_what_is_there(tmp_path: Path, far: int) -> None:
+    """However far behind the others a queue's last file claims to be."""
+    made = HandMade(TINY)
+    for _ in range(7):
+        made.put("T")
+    made.write(tmp_path)
+    folder, far = tmp_path / "consumequeue" / "T" / "0", far * TINY.mapped_file_size_consume_queue
+    (folder / file_name(far)).write_bytes((folder / file_name(100)).read_bytes())
+    with StoreView.open(tmp_path, TINY) as view:
+        assert view.bounds.next_offset("T", 0) == far // 20 + 2
+        report = fsck(view)
+    assert report.checked.units == 7 + 3 + 2
+    gaps = [finding.what for finding in report.findings if finding.code is Code.QUEUE_GAP]
+    assert gaps == [f"T queue 0: offsets 7 to {far // 20 - 1}: neither unit nor record"]
+    del made.log[made.messages[5].commitlog_offset :]
+    made.write(tmp_path)
+    with StoreView.open(tmp_path, TINY) as view:  # neither 5, 6 nor what is far behind
+        assert view.bounds.next_offset("T", 0) == 5
+        assert Code.LOG_TAIL_LOST in {finding.code for finding in fsck(view).findings}
