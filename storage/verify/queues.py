@@ -80,9 +80,9 @@ class QueueCheck:
         if not self._comparison.claims:
             return
         for key, queue in self._comparison.queues.items():
-            first = self._first_in_range(queue)
+            first, files = self._first_in_range(queue), _of_files(queue.row)
             for start, end in queue.runs.well.missing(first, queue.next_offset):
-                for numbers, units in self._read_units(queue, start, end):
+                for numbers, units in _read_units(queue.row, files, start, end):
                     self._comparison.claims.note_units(key, numbers, units)
         for first, count in self._comparison.claims.foreign_files():
             size = self._files.log.file_size
@@ -150,7 +150,7 @@ class QueueCheck:
         for key, end in sorted(written.items()):
             queue = self._comparison.queue(key)
             if queue is not None and end > queue.next_offset:
-                self._judge_run(key, queue, queue.next_offset, end)
+                self._judge_run(key, queue.row, _of_files(queue.row), queue.next_offset, end)
         for key, start, end in self._behind_end:
             self._unclaimed(Code.UNIT_BEHIND_END, key, start, end)
 
@@ -203,29 +203,21 @@ class QueueCheck:
         for runs in (queue.runs.well, queue.runs.present, queue.damaged):
             for run in runs:
                 claimed.add(*run)
-        first = self._first_in_range(queue)
+        first, files = self._first_in_range(queue), _of_files(queue.row)
         for start, end in claimed.missing(first, queue.next_offset):
-            self._judge_run(key, queue, start, end)
+            self._judge_run(key, queue.row, files, start, end)
 
-    def _judge_run(self, key: QueueKey, queue: Queue, start: int, end: int) -> None:
+    def _judge_run(
+        self, key: QueueKey, row: FileRow | None, files: OffsetRuns, start: int, end: int
+    ) -> None:
         gaps = OffsetRuns()
-        for without in _of_files(queue.row).missing(start, end):
+        for without in files.missing(start, end):
             gaps.add(*without)
-        for numbers, units in self._read_units(queue, start, end):
+        for numbers, units in _read_units(row, files, start, end):
             self._checked.units += len(units)
             gaps.add_all(self._judge_units(key, numbers, units))
         for gap in gaps:
             self._unclaimed(Code.QUEUE_GAP, key, *gap)
-
-    def _read_units(self, queue: Queue, start: int, end: int) -> Iterator[tuple[Longs, Any]]:
-        """Units of [start, end) where there are files: a damaged queue offset can be anywhere."""
-        without = OffsetRuns()
-        for gap in _of_files(queue.row).missing(start, end):
-            without.add(*gap)
-        for first, last in without.missing(start, end):
-            for offset in range(first, last, _BLOCK_UNITS):
-                numbers = np.arange(offset, min(last, offset + _BLOCK_UNITS))
-                yield numbers, units_at(queue.row, numbers)
 
     def _judge_units(self, key: QueueKey, numbers: Longs, units: NDArray[Any]) -> Longs:
         """Tell of units that no record has claimed; gives the queue offsets without a unit."""
@@ -331,6 +323,19 @@ def _of_files(row: FileRow | None) -> OffsetRuns:
             number = first // CQ_STORE_UNIT_SIZE
             found.add(number, number + each)
     return found
+
+
+def _read_units(
+    row: FileRow | None, files: OffsetRuns, start: int, end: int
+) -> Iterator[tuple[Longs, Any]]:
+    """Units of [start, end) where there are files: a damaged queue offset can be anywhere."""
+    without = OffsetRuns()
+    for gap in files.missing(start, end):
+        without.add(*gap)
+    for first, last in without.missing(start, end):
+        for offset in range(first, last, _BLOCK_UNITS):
+            numbers = np.arange(offset, min(last, offset + _BLOCK_UNITS))
+            yield numbers, units_at(row, numbers)
 
 
 def _span(start: int, end: int) -> str:
