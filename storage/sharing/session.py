@@ -44,7 +44,7 @@ class Session:
         """
         self._fs = fs
         self._root = root
-        self._has_left = False
+        self._has_left = self._is_copy = False
         self.report: RecoveryReport | None = None
         """What recovery found, if this opening ran one."""
         _refuse_network_file_system(root)
@@ -130,10 +130,13 @@ class Session:
     def leave(self, sync_all: Callable[[], None], first: Sequence[Callable[[], None]] = ()) -> None:
         """Do all that is to be done ``first``, and go out, whatever one of them raises; what a
         signal broke off, a second call does. The last one out calls ``sync_all`` and marks the
-        store cleanly closed. If that fails, ``abort`` stays and the next opener recovers.
+        store cleanly closed. If that fails, ``abort`` stays and the next opener recovers. A forked
+        copy does nothing: a thread that it has not may hold any lock.
 
         Raises what one of ``first`` raises, and StoreError.
         """
+        if self._is_copy:
+            return
         leaving = ExitStack()  # from the last to the first
         leaving.callback(self.gate.close)
         leaving.callback(self.page.close)
@@ -147,7 +150,7 @@ class Session:
 
     def forsake(self) -> None:
         """There is nothing to go out of: this is a forked copy."""
-        self._has_left = True
+        self._is_copy = True
 
     def _go_out(self, sync_all: Callable[[], None]) -> None:
         gate, fs, root, page = self.gate, self._fs, self._root, self.page

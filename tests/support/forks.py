@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from storage.errors import StoreClosedError
 from storage.sharing.locks import LockFile
+from storage.store import MessageStore
 from tests.support.busy_puppet import ROOMY
 from tests.support.samples import Sample, open_store, prepared
+
+GATE_TIMEOUT_MS = 20_000
 
 
 def use_after_fork(root: str) -> list[str]:
     """Fork with the store open; gives what went wrong."""
     place = Path(root)
-    store = open_store(place)
+    store = open_store(place, gate_timeout_ms=GATE_TIMEOUT_MS)
     store.put(prepared([Sample("parent-1", "A")]))
     problems = _in_child(lambda: _child(store, place))
     rival = LockFile(place / "lock")
@@ -26,6 +30,7 @@ def use_after_fork(root: str) -> list[str]:
 
     with store.gate():  # also with the gate held, which the child must not take along
         problems += _in_child(lambda: _child_beside_the_gate(store, place))
+        problems += _in_child(lambda: _child_closes(store))
         rival = LockFile(place / "lock")
         if rival.try_lock(1, exclusive=True):
             problems.append("the parent has lost the gate")
@@ -85,6 +90,14 @@ def _child_beside_the_gate(store: object, place: Path) -> list[str]:
     taken = lock.try_lock(1)
     lock.close()
     return ["the gate is not the parent's alone"] if taken else []
+
+
+def _child_closes(store: MessageStore) -> list[str]:
+    """The gate's turn is that of a thread which the child has not: it must not wait for it."""
+    began = time.monotonic()
+    store.close()
+    waits = time.monotonic() - began >= GATE_TIMEOUT_MS / 1000
+    return ["a copy waits for the turn"] if waits else []
 
 
 def _in_child(run: Callable[[], list[str]]) -> list[str]:
