@@ -26,22 +26,21 @@ class RebuiltUnits:
         A record whose queue offset leaves a gap begins a new run. If a later record goes on where
         an earlier run ends, single units behind that one came from damaged records: dropped.
         """
-        if not known <= queue_offset < _FIRST_AT_MOST:
-            return
-        runs = self._runs.setdefault((topic, queue_id), [])
+        runs = self._runs.get((topic, queue_id), [])
         kept = len(runs)
         while kept and runs[kept - 1][0] > queue_offset and _length(runs[kept - 1]) == 1:
             kept -= 1
         end = _end_of(runs[kept - 1]) if kept else known
         if kept < len(runs) and queue_offset != end:
             return  # its place is taken: a repetition, or damaged itself
-        if queue_offset < end or (end and queue_offset - end > MOST_LOST):
+        if not end <= queue_offset <= end + (MOST_LOST if end else _FIRST_AT_MOST):
             return
         del runs[kept:]
         if runs and queue_offset == end:
             runs[-1][1].extend(unit)
         else:
             runs.append((queue_offset, bytearray(unit)))
+            self._runs[topic, queue_id] = runs
 
     def queues(self) -> list[tuple[str, int]]:
         """Queues that have any such units."""

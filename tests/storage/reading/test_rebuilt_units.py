@@ -56,7 +56,10 @@ def test_a_gap_that_no_loss_explains_is_damage() -> None:
     """As in recovery, whether the queue goes on behind it or not."""
     assert with_offsets(0, 1, 1 + MOST_LOST + 1).next_offset("T", 0) == MOST_LOST + 3
     assert with_offsets(0, 1, 2 + MOST_LOST + 1).next_offset("T", 0) == 2
-    assert with_offsets(5 + MOST_LOST + 1, known=5).next_offset("T", 0) == 0
+    assert with_offsets(5 + MOST_LOST, known=5).next_offset("T", 0) == MOST_LOST + 6
+    damaged = with_offsets(5 + MOST_LOST + 1, known=5)
+    assert (damaged.next_offset("T", 0), damaged.queues()) == (0, [])
+    assert with_offsets(1 << 41, known=1 << 41).next_offset("T", 0) == (1 << 41) + 1
     assert with_offsets(MOST_LOST * 5).next_offset("T", 0) == MOST_LOST * 5 + 1
 
 
