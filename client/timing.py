@@ -16,6 +16,8 @@ from typing import Final, Protocol
 from storage import native
 from storage.clock import now_ms
 
+from .starting import start_among
+
 logger = logging.getLogger("rmqctl.client")
 
 Action = Callable[[], object]
@@ -118,7 +120,7 @@ class ThreadScheduler:
         self._lock = threading.Condition()  # guards all below
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []  # one at most
         self._stopped = False
 
     def call_later(self, delay_ms: int, action: Action) -> Cancellable:
@@ -134,20 +136,19 @@ class ThreadScheduler:
         with self._lock:
             self._stopped = True
             self._heap.clear()
-            thread = self._thread
+            threads = list(self._threads)
             self._lock.notify()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_SHUTDOWN_WAIT_S)
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join(_SHUTDOWN_WAIT_S)
 
     def _add(self, delay_ms: int, timer: Timer) -> Timer:
         with self._lock:
             if self._stopped:
                 timer.cancel()
                 return timer
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                thread.start()  # it waits for the lock
-                self._thread = thread
+            if not self._threads:
+                start_among(self._threads, self._lock, self._run, self._name)
             self._push(time.monotonic() + delay_ms / 1000, timer)
             if self._heap[0][2] is timer:
                 self._lock.notify()  # the thread sleeps until something later
@@ -157,9 +158,6 @@ class ThreadScheduler:
         heapq.heappush(self._heap, (due, next(self._order), timer))
 
     def _run(self) -> None:
-        with self._lock:
-            if self._thread is not threading.current_thread():
-                return  # starting it was broken off
         while (timer := self._next()) is not None:
             timer.run()
 

@@ -2,8 +2,13 @@
 
 import re
 import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 
 import pytest
+
+from tests.support.broken_off import starts_broken_off
 
 # From cheap to dear; a test goes by its dearest marker. Within a rank the order of the files holds.
 _RANKS = {"slow": 1, "crash": 2, "spark": 3, "interop": 4, "long": 5}
@@ -20,6 +25,12 @@ _LONG_SECONDS = 1800
 """On a busy machine; the others have what pyproject.toml says."""
 
 _unexplained: list[str] = []
+
+
+@pytest.fixture(params=[False, True], ids=["refused", "interrupted"])
+def broken_starts(request: pytest.FixtureRequest) -> Callable[..., AbstractContextManager[None]]:
+    """``starts_broken_off``, in either way."""
+    return partial(starts_broken_off, runs=request.param)
 
 
 def _missing_for_interop() -> str | None:

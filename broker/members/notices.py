@@ -108,7 +108,6 @@ class Notices:
                 self._thread = thread
                 self._station = station  # last: it says that all is there
             except BaseException:
-                self._station = None
                 with suppress(OSError):  # or it would live on with nobody in it
                     station.close()
                 raise
@@ -189,7 +188,7 @@ class Notices:
         for asked in lost:
             asked.answered.set()
 
-    def close(self, tell_left: Callable[[], None] = lambda: None) -> None:
+    def close(self, tell_left: Callable[[], None]) -> None:
         """Go. ``tell_left`` is called when nobody sees any more what was said here.
 
         Twice is fine, and goes on where the first time was broken off.

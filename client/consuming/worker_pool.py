@@ -38,6 +38,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
+from client.starting import start_among
+
 logger = logging.getLogger("rmqctl.client.consume")
 
 _BUSY_S: Final = 0.002
@@ -246,19 +248,13 @@ class WorkerPool:
             if self.stopped or len(self._threads) >= self._core_pool_size:
                 return
             name = f"{self._name}_{len(self._threads) + 1}"
-            thread = threading.Thread(target=self._run, name=name, daemon=True)
             try:
-                thread.start()  # under the lock: it waits until it is one of us
+                start_among(self._threads, self._lock, self._run, name)
             except RuntimeError:  # the system gives no more
                 if not self._threads:
                     raise
-            else:
-                self._threads.append(thread)
 
     def _run(self) -> None:
-        with self._lock:
-            if threading.current_thread() not in self._threads:
-                return  # starting it was broken off
         parked = threading.Lock()
         parked.acquire()
         self._sleep_on[parked] = threading.current_thread()

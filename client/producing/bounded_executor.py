@@ -8,6 +8,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+from client.starting import start_among
+
 logger = logging.getLogger("rmqctl.client")
 
 
@@ -67,10 +69,8 @@ class BoundedExecutor:
 
     def _start(self) -> None:
         name = f"{self._name}_{next(self._numbers)}"
-        worker = threading.Thread(target=self._run, name=name, daemon=True)
         try:
-            worker.start()  # it waits for the lock
-            self._workers.append(worker)
+            start_among(self._workers, self._lock, self._run, name)
         except BaseException as error:
             if isinstance(error, RuntimeError) and self._workers:
                 return  # the system gives no more: those that there are do it
@@ -78,9 +78,6 @@ class BoundedExecutor:
             raise
 
     def _run(self) -> None:
-        with self._lock:
-            if threading.current_thread() not in self._workers:
-                return  # starting it was broken off
         while (task := self._next()) is not None:
             try:
                 task()

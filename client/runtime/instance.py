@@ -242,10 +242,11 @@ class ClientInstance:
                 return
             self._state = ServiceState.SHUTDOWN_ALREADY
             inner_producer = self._inner_producer
-        with ExitStack() as stack:
-            stack.callback(self._end)
+        try:
             if inner_producer is not None:
                 inner_producer.shutdown()
+        finally:
+            self._end()
 
     def _end(self) -> None:
         with ExitStack() as stack:  # the other way round, each step whatever the others raise

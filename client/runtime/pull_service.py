@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from client.starting import start_among
+
 from .stats import stats_key
 
 if TYPE_CHECKING:
@@ -82,8 +84,8 @@ class PullService:
         self._select_consumer = select_consumer
         self._scheduler = scheduler
         self._requests: queue.SimpleQueue[PullRequest | None] = queue.SimpleQueue()
-        self._starting = threading.Lock()  # a new thread waits for it, to see that it is the one
-        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._threads: list[threading.Thread] = []  # one at most
         self._pulled: set[Pulling] = set()  # consumers that were told to pull since the last rest
         self._stopped = False
         self._ident = -1  # of the thread, once it runs
@@ -123,23 +125,19 @@ class PullService:
     def start(self) -> None:
         """Start the thread. Twice is fine, and after RuntimeError: the system gave no thread."""
         with self._starting:
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                thread.start()
-                self._thread = thread
+            if not self._threads:
+                start_among(self._threads, self._starting, self._run, self._name)
 
     def shutdown(self) -> None:
         """Pull nothing any more. Twice is fine; may be called from the thread itself."""
         self._stopped = True
         self._scheduler.shutdown()
         self._requests.put(None)
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_SHUTDOWN_WAIT_S)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(_SHUTDOWN_WAIT_S)
 
     def _run(self) -> None:
-        with self._starting:
-            if self._thread is not threading.current_thread():
-                return  # starting it was broken off
         self._ident = threading.get_ident()
         while not self._stopped:
             if self._requests.empty():

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from client.starting import start_among
+
 logger = logging.getLogger("rmqctl.client.rebalance")
 _SHUTDOWN_WAIT_S: Final = 1.0
 
@@ -22,8 +24,8 @@ class RebalanceService:
         self._interval_s = interval_ms / 1000
         self._do_rebalance = do_rebalance
         self._wanted = threading.Event()
-        self._starting = threading.Lock()  # a new thread waits for it, to see that it is the one
-        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._threads: list[threading.Thread] = []  # one at most
         self._stopped = False
 
     def wakeup(self) -> None:
@@ -46,22 +48,18 @@ class RebalanceService:
     def start(self) -> None:
         """Start the thread. Twice is fine, and after RuntimeError: the system gave no thread."""
         with self._starting:
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                thread.start()
-                self._thread = thread
+            if not self._threads:
+                start_among(self._threads, self._starting, self._run, self._name)
 
     def shutdown(self) -> None:
         """Do no more rounds; waits a moment for one that runs. Twice is fine."""
         self._stopped = True
         self._wanted.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_SHUTDOWN_WAIT_S)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(_SHUTDOWN_WAIT_S)
 
     def _run(self) -> None:
-        with self._starting:
-            if self._thread is not threading.current_thread():
-                return  # starting it was broken off
         while True:
             self._wanted.wait(self._interval_s)
             if self._stopped:

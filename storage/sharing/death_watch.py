@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -31,7 +30,7 @@ _Watched = tuple[int, Path]  # our pid, because a forked child has no threads; s
 RETRY_S: Final = 1.0
 """Seconds between two attempts to watch what can not be watched now, as without descriptors."""
 
-_lock: Final = threading.Lock()  # guards the table, and ``_closed`` of all watches
+_lock: Final = threading.Condition()  # guards the table, and ``_closed`` of all watches
 _watchers: Final[dict[_Watched, list[DeathWatch]]] = {}  # a blocked thread each
 
 
@@ -77,6 +76,7 @@ class DeathWatch:
             for watchers in _watchers.values():
                 if self in watchers:
                     watchers.remove(self)
+            _lock.notify_all()
 
     def notice(self) -> None:
         """Tell of a death."""
@@ -92,9 +92,8 @@ def _wait_for_death(watched: _Watched) -> None:
         if failure is not None:
             logger.warning("a station can not be watched yet: path=%s: %s", watched[1], failure)
         while failure is not None:
-            time.sleep(RETRY_S)
             with _lock:
-                if not _watchers.get(watched):  # all have closed
+                if _lock.wait_for(lambda: not _watchers.get(watched), RETRY_S):  # all have closed
                     break
             failure = _wait_for_end(watched[1])
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,46 +16,18 @@ from broker.delaying.schedule import ScheduleMessageService
 from broker.embedded import EmbeddedBroker
 from broker.members.queue_lock import QueueLocks
 from broker.port.progress import OffsetCommit
+from broker.pulling import progress as progress_module
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
 from storage.model import Message, MessageQueue
 from storage.sharing.leadership import BROKER_SERVICES, TRANSACTION_CHECKS, Leadership
 from storage.sharing.locks import LockFile
 from storage.sharing.stations import Station, Stations
+from tests.support.broken_off import BROKEN, broken_off, running
 from tests.support.consumers import PATIENCE_S, eventually
 from tests.support.recording_client import RecordingClient, consumer, heartbeat
 
-BROKEN = (RuntimeError, KeyboardInterrupt)
 FULL = os.strerror(errno.ENOSPC)
-
-
-@pytest.fixture(params=["refused", "interrupted"])
-def broken_starts(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Threads of a name can not be started, behind the first ``well`` of them: the system gives
-    none, or Ctrl-C comes when it runs already."""
-    real = threading.Thread.start
-
-    @contextmanager
-    def broken(name: str, well: int = 0) -> Iterator[None]:
-        left = well
-
-        def start(thread: threading.Thread) -> None:
-            nonlocal left
-            if thread.name == name:
-                left -= 1
-            if thread.name != name or left >= 0:
-                real(thread)
-            elif request.param == "refused":
-                raise RuntimeError("can't start new thread")
-            else:
-                real(thread)
-                raise KeyboardInterrupt
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(threading.Thread, "start", start)
-            yield
-
-    return broken
 
 
 @contextmanager
@@ -79,12 +51,10 @@ def full_disk() -> OSError:
     return OSError(errno.ENOSPC, FULL)
 
 
-def running(name: str) -> int:
-    return sum(thread.name == name for thread in threading.enumerate())
-
-
-def join(broker: EmbeddedBroker, client_id: str) -> RecordingClient:
-    client = RecordingClient()
+def join(
+    broker: EmbeddedBroker, client_id: str, client: RecordingClient | None = None
+) -> RecordingClient:
+    client = client or RecordingClient()
     broker.connect(client_id, client)
     broker.heartbeat(heartbeat(client_id, consumer("g", "T")))
     return client
@@ -123,7 +93,7 @@ def test_services_that_did_not_start_are_left_to_others_and_start_later(
     open_broker, broken_starts, well
 ):
     broker, other = open_broker(), open_broker()
-    with broken_starts("timed-services", well), pytest.raises(BROKEN, match="new thread|^$"):
+    with broken_starts("timed-services", well=well), pytest.raises(BROKEN, match="new thread|^$"):
         broker.start_services()
     assert not broker.elected
     eventually(lambda: running("timed-services") == 0)
@@ -264,23 +234,26 @@ def test_a_closing_on_a_full_disk_leaves_neither_a_member_nor_a_lock(
     assert other.lock_queues("g", "b", [queue(0)]) == {queue(0)}
 
 
+class _Looks(RecordingClient):
+    """Looks who is left when it is told of a change, and notes that as well."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        super().__init__()
+        self._broker = broker
+
+    def notify_consumer_ids_changed(self, group: str) -> None:
+        self.note("changed", group, self._broker.consumer_ids(group))
+
+
 def test_whoever_is_told_of_a_closing_finds_its_members_gone(open_broker, root):
     broker, other = open_broker(), open_broker()
     join(broker, "a")
-    heir = join(other, "b")
-    assert heir.wait_for("changed", "g")
-    seen: list[list[str]] = []
-    real = heir.notify_consumer_ids_changed
-
-    def look(group: str) -> None:
-        seen.append(other.consumer_ids(group))
-        real(group)
-
-    heir.notify_consumer_ids_changed = look  # type: ignore[method-assign]
+    heir = join(other, "b", _Looks(other))
+    assert heir.wait_for("changed", "g", ["a", "b"])
     before = len(heir.calls)
     broker.close()
     assert heir.wait_until(lambda calls: len(calls) > before)
-    assert seen == [["b"]]
+    assert heir.calls[before:] == [("changed", "g", ["b"])]
 
 
 def test_a_closing_that_was_broken_off_is_ended_by_the_second(open_broker, root):
@@ -298,19 +271,11 @@ def test_a_closing_that_was_broken_off_is_ended_by_the_second(open_broker, root)
     assert running("notices") == 0
 
 
-def test_a_closing_that_could_not_write_progress_writes_it_with_the_second(
-    open_broker, root, monkeypatch
-):
+def test_a_closing_that_could_not_write_progress_writes_it_with_the_second(open_broker, root):
     broker = open_broker()
     broker.progress.note("g", OffsetCommit("T", 0, 5))
-
-    def fail(file: ProgressFile, offered: Any) -> None:
-        raise full_disk()
-
-    with monkeypatch.context() as patched:
-        patched.setattr(ProgressFile, "commit", fail)
-        with pytest.raises(OSError, match=FULL):
-            broker.close()
+    with once(ProgressFile, "commit", full_disk()), pytest.raises(OSError, match=FULL):
+        broker.close()
     broker.close()
     assert load_consumer_offsets(root) == {"T@g": {0: 5}}
 
@@ -318,31 +283,16 @@ def test_a_closing_that_could_not_write_progress_writes_it_with_the_second(
 # -- progress and locks ---------------------------------------------------------------------------
 
 
-class _InterruptedBehind:
-    """A lock; Ctrl-C comes when it has been let go for the first time."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._left = 1
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-        self._left -= 1
-        if self._left == 0:
-            raise KeyboardInterrupt
-
-
 def test_noted_progress_is_not_lost_with_a_writing_that_was_interrupted(broker, root):
     progress = broker.progress
-    progress.note("g", OffsetCommit("T", 0, 5))
-    progress._lock = _InterruptedBehind()
-    with pytest.raises(KeyboardInterrupt):
+    instants = 0
+    progress.note("g", OffsetCommit("T", 0, 0))
+    for number in broken_off(progress.persist, progress_module):
         progress.persist()
-    progress.persist()
-    assert load_consumer_offsets(root) == {"T@g": {0: 5}}
+        assert load_consumer_offsets(root) == {"T@g": {0: number}}
+        progress.note("g", OffsetCommit("T", 0, number + 1))
+        instants += 1
+    assert instants > 5
 
 
 def test_progress_that_is_noted_during_a_writing_is_written_with_the_next(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -26,39 +24,11 @@ from client.subscribing.consumer_config import ConsumerConfig
 from client.timing import ThreadScheduler
 from storage.configs.topics import TopicConfig
 from storage.model import Message
+from tests.support.broken_off import BROKEN, running, starts_broken_off
 from tests.support.consumers import PATIENCE_S, Heard, eventually
 from tests.support.manual_time import ManualScheduler
 
-BROKEN = (RuntimeError, KeyboardInterrupt)
 NAME = "broken-off"
-
-
-@pytest.fixture(params=["refused", "interrupted"])
-def broken_starts(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Threads whose names begin so can not be started: the system gives none, or Ctrl-C comes when
-    it runs already."""
-    real = threading.Thread.start
-
-    @contextmanager
-    def broken(name: str) -> Iterator[None]:
-        def start(thread: threading.Thread) -> None:
-            if not thread.name.startswith(name):
-                real(thread)
-            elif request.param == "refused":
-                raise RuntimeError("can't start new thread")
-            else:
-                real(thread)
-                raise KeyboardInterrupt
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(threading.Thread, "start", start)
-            yield
-
-    return broken
-
-
-def running(name: str = NAME) -> int:
-    return sum(thread.name.startswith(name) for thread in threading.enumerate())
 
 
 class Parts:
@@ -81,12 +51,12 @@ def test_timers_run_when_their_thread_could_be_started_later(broken_starts) -> N
     ran: list[str] = []
     with broken_starts(NAME), pytest.raises(BROKEN):
         scheduler.call_later(0, lambda: ran.append("refused"))
-    eventually(lambda: running() == 0)
+    eventually(lambda: running(NAME) == 0)
     done = threading.Event()
     scheduler.call_later(0, done.set)
     assert done.wait(PATIENCE_S)
     scheduler.shutdown()
-    assert running() == 0
+    assert running(NAME) == 0
     assert ran == [], "whoever asked for it was told that it does not run"
 
 
@@ -95,7 +65,7 @@ def test_timers_whose_thread_could_not_be_started_shut_down(broken_starts) -> No
     with broken_starts(NAME), pytest.raises(BROKEN):
         scheduler.call_every(0, 1, lambda: None)
     scheduler.shutdown()
-    eventually(lambda: running() == 0)
+    eventually(lambda: running(NAME) == 0)
 
 
 class _Nothing:
@@ -119,15 +89,15 @@ def test_a_pull_service_starts_with_the_second_try(
     service = PullService(NAME, lambda _: nothing, scheduler)
     with broken_starts(NAME), pytest.raises(BROKEN):
         service.start()
-    eventually(lambda: running() == 0)
+    eventually(lambda: running(NAME) == 0)
     if again:
         service._pulled.add(nothing)
         service.start()
         assert nothing.rested.wait(PATIENCE_S)
         service.start()
-        assert running() == 1
+        assert running(NAME) == 1
     service.shutdown()
-    assert running() == 0
+    assert running(NAME) == 0
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["again", "shut down"])
@@ -136,15 +106,15 @@ def test_a_rebalance_service_starts_with_the_second_try(broken_starts, again: bo
     service = RebalanceService(NAME, 20_000, rounds.release)
     with broken_starts(NAME), pytest.raises(BROKEN):
         service.start()
-    eventually(lambda: running() == 0)
+    eventually(lambda: running(NAME) == 0)
     if again:
         service.start()
         service.wakeup()
         assert rounds.acquire(timeout=PATIENCE_S)
         service.start()
-        assert running() == 1
+        assert running(NAME) == 1
     service.shutdown()
-    assert running() == 0
+    assert running(NAME) == 0
 
 
 def test_an_executor_of_one_thread_starts_it_with_the_next_task(broken_starts) -> None:
@@ -152,7 +122,7 @@ def test_an_executor_of_one_thread_starts_it_with_the_next_task(broken_starts) -
     ran: list[str] = []
     with broken_starts(NAME), pytest.raises(BROKEN):
         executor.submit(lambda: ran.append("refused"))
-    eventually(lambda: running() == 0)
+    eventually(lambda: running(NAME) == 0)
     assert executor.waiting == 0
     assert executor.submit(lambda: ran.append("taken"))
     assert executor.shutdown(10_000)
@@ -166,9 +136,7 @@ def test_an_executor_without_a_thread_shuts_down(broken_starts) -> None:
     assert executor.shutdown(10_000)
 
 
-def test_an_executor_that_gets_no_second_thread_leaves_tasks_to_the_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_executor_that_gets_no_second_thread_leaves_tasks_to_the_first() -> None:
     executor = BoundedExecutor(NAME, 2, 10)
     begun, go_on = threading.Event(), threading.Event()
     ran: list[str] = []
@@ -179,16 +147,11 @@ def test_an_executor_that_gets_no_second_thread_leaves_tasks_to_the_first(
 
     executor.submit(first)
     assert begun.wait(PATIENCE_S)
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", _refuse)
+    with starts_broken_off(NAME, runs=False):
         assert executor.submit(lambda: ran.append("second"))
     go_on.set()
     assert executor.shutdown(10_000)
     assert ran == ["second"]
-
-
-def _refuse(thread: threading.Thread) -> None:
-    raise RuntimeError("can't start new thread")
 
 
 def test_a_pool_of_one_thread_starts_it_with_the_next_job(broken_starts) -> None:
@@ -196,13 +159,13 @@ def test_a_pool_of_one_thread_starts_it_with_the_next_job(broken_starts) -> None
     done = threading.Semaphore(0)
     with broken_starts(NAME), pytest.raises(BROKEN):
         pool.submit(Parts(done.release))
-    eventually(lambda: running() == 0)
+    eventually(lambda: running(NAME) == 0)
     assert pool.threads == 0
     assert pool.submit(Parts(done.release))
     for _ in range(2):  # the messages of the first lie in their process queue: they are consumed
         assert done.acquire(timeout=PATIENCE_S)
     assert pool.shutdown(10_000)
-    assert running() == 0
+    assert running(NAME) == 0
 
 
 def test_a_pool_without_a_thread_shuts_down(broken_starts) -> None:
@@ -210,12 +173,10 @@ def test_a_pool_without_a_thread_shuts_down(broken_starts) -> None:
     with broken_starts(NAME), pytest.raises(BROKEN):
         pool.submit(Parts(lambda: None))
     assert pool.shutdown(10_000)
-    eventually(lambda: running() == 0)
+    eventually(lambda: running(NAME) == 0)
 
 
-def test_a_pool_that_gets_no_second_thread_has_the_first_do_everything(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pool_that_gets_no_second_thread_has_the_first_do_everything() -> None:
     """A thread that finds more than it can do wakes, or starts, another one first."""
     pool = WorkerPool(NAME, 4)
     done = threading.Semaphore(0)
@@ -227,8 +188,7 @@ def test_a_pool_that_gets_no_second_thread_has_the_first_do_everything(
 
     pool.submit(Parts(first))
     assert begun.wait(PATIENCE_S)
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", _refuse)
+    with starts_broken_off(NAME, runs=False):
         for _ in range(3):
             pool.submit(Parts(done.release, done.release))
         go_on.set()

@@ -1,14 +1,20 @@
-"""Breaking something off at every instant, one after the other, as a signal that raises does."""
+"""Breaking something off, as a signal that raises does, or a system that gives no thread.
+
+At every instant, one after the other (``broken_off``); where a thread is started.
+"""
 
 from __future__ import annotations
 
 import dis
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from types import FrameType, ModuleType
 from typing import Any, Final
+
+import pytest
 
 _LOOKS: Final = {
     dis.opmap[name]
@@ -61,3 +67,33 @@ def broken_off(work: Callable[[], object], *modules: ModuleType) -> Iterator[int
         finally:
             sys.settrace(before)
         yield number
+
+
+BROKEN: Final = (RuntimeError, KeyboardInterrupt)
+"""What a start raises that is broken off."""
+
+
+@contextmanager
+def starts_broken_off(name: str, *, runs: bool, well: int = 0) -> Iterator[None]:
+    """Threads whose names begin so can not be started, behind the first ``well`` of them: the
+    system gives none, or, where it ``runs`` already, Ctrl-C comes."""
+    real = threading.Thread.start
+    left = well
+
+    def start(thread: threading.Thread) -> None:
+        nonlocal left
+        left -= thread.name.startswith(name)
+        is_broken = thread.name.startswith(name) and left < 0
+        if runs or not is_broken:
+            real(thread)
+        if is_broken:
+            raise KeyboardInterrupt if runs else RuntimeError("can't start new thread")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        yield
+
+
+def running(name: str) -> int:
+    """How many threads there are whose names begin so."""
+    return sum(thread.name.startswith(name) for thread in threading.enumerate())

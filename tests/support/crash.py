@@ -95,6 +95,25 @@ class Child:
 
 
 @contextmanager
+def idle_child() -> Iterator[None]:
+    """A forked process that does nothing, from when it has begun until it is killed behind this."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write_end, b"!")
+        while True:
+            signal.pause()
+    try:
+        assert os.read(read_end, 1) == b"!"
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(read_end)
+        os.close(write_end)
+
+
+@contextmanager
 def select_on(pid: int) -> Iterator[Callable[[float], bool]]:
     """A function that waits for the process to end, so many seconds at most."""
     fd = os.pidfd_open(pid)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import gc
 import os
-import signal
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -32,7 +32,7 @@ from storage.sharing import locks
 from storage.sharing.locks import LockFile, ProcessLock
 from storage.sharing.page import Word
 from tests.support.broken_off import broken_off
-from tests.support.crash import fast_folder
+from tests.support.crash import fast_folder, idle_child
 from tests.support.samples import TINY, new_store, open_store
 
 PATIENCE_S = 20
@@ -102,23 +102,13 @@ def test_a_change_after_an_interrupted_one_goes_as_ever(
 
 def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with ProcessLock(path).held():
-        rival = LockFile(path)
-        assert not rival.try_lock(0)
-        read_end, write_end = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.write(write_end, b"!")
-            signal.pause()
-    try:
-        assert os.read(read_end, 1) == b"!"
+    with ExitStack() as ended:
+        with ProcessLock(path).held():
+            rival = LockFile(path)
+            ended.callback(rival.close)
+            assert not rival.try_lock(0)
+            ended.enter_context(idle_child())
         assert rival.try_lock(0)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(read_end)
-        os.close(write_end)
-        rival.close()
 
 
 @pytest.mark.parametrize("known", [0, 63], ids=["the first one", "one that the file grows for"])

@@ -22,7 +22,7 @@ from storage.sharing.locks import LockFile
 from storage.sharing.page import WAITER_FLAGS, SharedPage, Word
 from storage.sharing.stations import Station, Stations
 from storage.sharing.waiter import Waiter
-from tests.support.broken_off import BrokenOff, broken_off
+from tests.support.broken_off import BROKEN, broken_off, starts_broken_off
 from tests.support.samples import TINY, new_store, open_store
 
 PATIENCE_S = 20
@@ -219,7 +219,7 @@ class _FewDescriptors:
         self.failing = True
         self.failed = threading.Event()
         monkeypatch.setattr(os, "open", self)
-        monkeypatch.setattr(death_watch, "RETRY_S", 0.01, raising=False)
+        monkeypatch.setattr(death_watch, "RETRY_S", 0.01)
 
     def __call__(self, path: Any, *arguments: Any, **named: Any) -> int:
         if self.failing and threading.current_thread().name == "death-watch":
@@ -265,6 +265,7 @@ def test_what_can_not_be_watched_is_left_when_nobody_asks_any_more(
     stations = Stations(tmp_path)
     watched = Station(stations, {})
     few = _FewDescriptors(monkeypatch)
+    monkeypatch.setattr(death_watch, "RETRY_S", 3 * PATIENCE_S)
     told = threading.Event()
     watch = DeathWatch(stations, "a", told.set)
     watch.follow([watched.name])
@@ -279,28 +280,15 @@ def test_what_can_not_be_watched_is_left_when_nobody_asks_any_more(
     end_of_watches()
 
 
-@pytest.mark.parametrize("runs", [False, True], ids=["not started", "started"])
 def test_a_watch_whose_beginning_fails_begins_with_the_next_look(
-    tmp_path: Path,
-    runs: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    end_of_watches: Callable[[], None],
+    tmp_path: Path, broken_starts: Callable[..., Any], end_of_watches: Callable[[], None]
 ) -> None:
     stations = Stations(tmp_path)
     watched = Station(stations, {})
     told = threading.Event()
     watch = DeathWatch(stations, "a", told.set)
-    start = threading.Thread.start
-
-    def is_interrupted(thread: threading.Thread) -> None:
-        if runs:
-            start(thread)
-        raise BrokenOff
-
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", is_interrupted)
-        with pytest.raises(BrokenOff):
-            watch.follow([watched.name])
+    with broken_starts("death-watch"), pytest.raises(BROKEN):
+        watch.follow([watched.name])
     watch.follow([watched.name])
     watched.close()
     assert told.wait(PATIENCE_S)
@@ -312,16 +300,8 @@ def test_a_thread_that_nobody_noted_ends_in_silence(
 ) -> None:
     stations = Stations(tmp_path)
     watched = Station(stations, {})
-    start = threading.Thread.start
-
-    def is_interrupted(thread: threading.Thread) -> None:
-        start(thread)
-        raise BrokenOff
-
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", is_interrupted)
-        with pytest.raises(BrokenOff):
-            DeathWatch(stations, "a", lambda: None).follow([watched.name])
+    with starts_broken_off("death-watch", runs=True), pytest.raises(BROKEN):
+        DeathWatch(stations, "a", lambda: None).follow([watched.name])
     raised: list[object] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
     watched.close()

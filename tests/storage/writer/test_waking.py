@@ -20,6 +20,7 @@ from storage.sharing.page import WAITER_FLAGS
 from storage.sharing.services import TimedServices
 from storage.store import MessageStore
 from tests.support.compiled import compiled, needs_compiled
+from tests.support.crash import idle_child
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared
 
 WAITER = """
@@ -180,13 +181,7 @@ def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path, either_
         assert first is not None
         first.arm(None)
         ringer.ring(None)
-        read_end, write_end = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.write(write_end, b"!")
-            signal.pause()
-        try:
-            assert os.read(read_end, 1) == b"!"
+        with idle_child():
             first.close()
             second = Bell.take(FileSystem(), page, root)
             assert second is not None
@@ -196,11 +191,6 @@ def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path, either_
             ringer.ring(None)
             assert second.sleep(1000)
             second.close()
-        finally:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            os.close(read_end)
-            os.close(write_end)
         ringer.close()
 
 
