@@ -152,12 +152,12 @@ def _options(command: Any, *, short: bool) -> Iterator[tuple[str, str]]:
 
 def _fields(command: Any) -> Iterable[tuple[str, str]]:
     """The fields of what a command prints."""
-    row_type = getattr(command, "row_type", None)
-    if row_type is None:
+    row_types = getattr(command, "row_types", ())
+    if not row_types:
         return []
     from rmqctl.output.fields import fields_of
 
-    return [(field.name, field.help) for field in fields_of(row_type)]
+    return [(field.name, field.help) for field in fields_of(row_types[0])]
 
 
 def _values(parameter: Any, cli: Cli, command: str) -> Iterable[tuple[str, str]]:

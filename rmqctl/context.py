@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rmqctl.progress import Progress
 
 _SHAPING = frozenset({"output", "columns", "sort", "where", "limit", "tz", "color"})
-"""The options that a view is made of."""
+"""The options of a view that can be wrong."""
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,14 +68,14 @@ class Cli:
 
     def explain_fields(self, command: Any) -> None:
         """Answer ``-o help`` for a command and end the call."""
-        row_type = getattr(command, "row_type", None)
-        if self.given.get("output") != "help" or not hasattr(command, "row_type"):
+        row_types = getattr(command, "row_types", None)
+        if self.given.get("output") != "help" or row_types is None:
             return
-        if row_type is None:
+        if not row_types:
             raise UsageProblem("this command prints no rows, so -o help has no fields to list")
         from rmqctl.output.render import render_help
 
-        render_help(row_type, self.view._replace(format=Format.TABLE), self.out)
+        render_help(row_types[0], self.view._replace(format=Format.TABLE), self.out)
         raise SystemExit(0)
 
     def begin(self, command_path: str) -> None:
@@ -98,6 +98,12 @@ class Cli:
             from rmqctl.output.render import check_view
 
             check_view(row_types, view)
+
+    def check_not_given(self, names: Iterable[str], why: str) -> None:
+        """Raise UsageProblem for options of all commands that this one could not obey."""
+        for name in names:
+            if name in self.given:
+                raise UsageProblem(f"--{name.replace('_', '-')} {why}")
 
     @cached_property
     def settings(self) -> Settings:
@@ -330,15 +336,14 @@ def fails_with(code: int) -> Callable[[F], F]:
     return mark
 
 
-def prints(row_type: type, *others: type) -> Callable[[F], F]:
+def prints(*row_types: type) -> Callable[[F], F]:
     """Mark a command function with the type of its rows, which ``-o help`` lists.
 
-    ``others`` are printed instead if an option asks for them, or beside them.
+    The others are printed instead if an option asks for them, or beside them.
     """
 
     def mark(function: F) -> F:
-        function.row_type = row_type  # type: ignore[attr-defined]
-        function.other_rows = others  # type: ignore[attr-defined]
+        function.row_types = row_types  # type: ignore[attr-defined]
         return function
 
     return mark

@@ -34,10 +34,8 @@ rmqctl cheat: lines to copy. rmqctl explain TERM: what a word or a code means.""
 class Command(TyperCommand):
     """A command with the options of :mod:`rmqctl.global_options` added to its own."""
 
-    row_type: type | None = None
-    """What the command prints; ``-o help`` lists its fields."""
-    other_rows: tuple[type, ...] = ()
-    """What it may print as well."""
+    row_types: tuple[type, ...] = ()
+    """What the command prints; ``-o help`` lists the fields of the first."""
     failure_code: int | None = None
     """See Cli.failure_code."""
 
@@ -59,8 +57,8 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an integer that it returns is the exit code."""
         ctx.obj.begin(ctx.command_path)
-        if self.row_type is not None and not self._sees_to_its_view(ctx):
-            ctx.obj.check_view(self.row_type, *self.other_rows)
+        if self.row_types and not self._sees_to_its_view(ctx):
+            ctx.obj.check_view(*self.row_types)
         return super().invoke(ctx)
 
     def _sees_to_its_view(self, ctx: Any) -> bool:
@@ -185,8 +183,7 @@ def build(name: str, entry: Leaf | Noun) -> TyperGroup | Command:
     app.command(name, cls=Command, context_settings={**_CONTEXT, **raw})(function)
     command = build_command(app)
     assert isinstance(command, Command)
-    command.row_type = getattr(function, "row_type", None)
-    command.other_rows = getattr(function, "other_rows", ())
+    command.row_types = getattr(function, "row_types", ())
     command.failure_code = getattr(function, "failure_code", None)
     command.add(options_of(getattr(function, "more_options", ())))
     return command

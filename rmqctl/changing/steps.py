@@ -65,6 +65,14 @@ def carry_out(
     return True
 
 
+def print_created(cli: Cli, row_type: type, rows: Sequence[Any]) -> None:
+    """Print what was created, or with ``--dry-run`` would be; for commands that do not ask."""
+    dry = cli.flag("dry_run")
+    _tell_hidden(cli, "plan" if dry else "result", cli.rows(row_type, rows), len(rows))
+    if dry:
+        cli.say("dry run: nothing was created")
+
+
 def will_execute(cli: Cli, *, execute_by_default: bool = False) -> bool:
     """Whether this call is to do it, and not only to show what it would do."""
     return not cli.flag("dry_run") and (execute_by_default or cli.flag("execute"))
@@ -91,10 +99,10 @@ def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]
 
     view = cli.view
     view = view._replace(columns=known(view.columns), sort=known(view.sort))
-    tell_hidden(cli, "plan", render_rows(row_type, plan, view, cli.out), len(plan))
+    _tell_hidden(cli, "plan", render_rows(row_type, plan, view, cli.out), len(plan))
 
 
-def tell_hidden(cli: Cli, what: str, shown: int, total: int) -> None:
+def _tell_hidden(cli: Cli, what: str, shown: int, total: int) -> None:
     """Options choose which rows are shown, not what is done: say so where it makes a difference."""
     if shown < total:
         cli.warn(f"{total - shown} of {total} rows of the {what} are not shown, but belong to it")
@@ -136,5 +144,5 @@ def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, i
         raise
     stream.finish()
     if cli.view.format.for_programs:  # all others had the plan, which says it
-        tell_hidden(cli, "result", stream.count, total)
+        _tell_hidden(cli, "result", stream.count, total)
     return total, refused

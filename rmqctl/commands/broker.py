@@ -40,7 +40,7 @@ def start(ctx: typer.Context) -> None:
     In a store that rmqctl did not make, this command delivers, but deletes nothing.
     """
     cli = context_of(ctx)
-    if cli.given.get("dry_run"):
+    if cli.flag("dry_run"):
         raise UsageProblem(
             "broker start delivers and deletes while it runs; it has no dry run; "
             "'rmqctl broker status' only looks"

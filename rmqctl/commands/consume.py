@@ -159,15 +159,14 @@ def consume(
     ends = chosen.to_timestamp is not None or (position is not None and position.end is not None)
     if follow and (stop_at_end or ends):
         raise UsageProblem("--follow goes on for ever, so no end can be given")
-    shape = _shape(cli, form, command)
-    with_meta = with_meta or bool(shape)
+    with_meta = _shapes_rows(cli, form, command) or with_meta
     if group is not None and commit is not False:
         check_committing(cli, None if prints_form else body)
     ends_by_itself = stop_at_end or ends or last is not None
     if cli.view.sort and (follow or not ends_by_itself):
         raise UsageProblem("--sort prints when all is read, so an end is needed: --exit, say")
     most = min((n for n in (count, cli.view.limit) if n is not None), default=None)
-    picks = bool(cli.view.where or cli.view.sort)  # which rows count is up to them
+    picks = cli.view.picks
     reading = _Reading(
         topic,
         position,
@@ -212,15 +211,15 @@ def consume(
             runner.terminate()
 
 
-def _shape(cli: Cli, form: str | None, command: str | None) -> tuple[str, ...]:
-    """The options that shape rows, which are printed then; bodies have no fields."""
+def _shapes_rows(cli: Cli, form: str | None, command: str | None) -> bool:
+    """Whether options shape rows, which are printed then; bodies have no fields."""
     view = cli.view
     shaping = {"--columns": view.columns, "--where": view.where, "--sort": view.sort}
-    given = tuple(name for name, value in shaping.items() if value)
+    given = [name for name, value in shaping.items() if value]
     if given and (form is not None or command is not None):
         other = "--format" if command is None else "--exec"
         raise UsageProblem(f"{given[0]} shapes rows, and {other} prints none")
-    return given
+    return bool(given)
 
 
 class _Reading(NamedTuple):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqctl.changing.journal import change_note
-from rmqctl.changing.steps import tell_hidden
+from rmqctl.changing.steps import print_created
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.opening import open_for_reading, tables_for_change
@@ -101,11 +101,7 @@ def create(
     for name in names:
         check_group(name)
     configs = [SubscriptionGroupConfig(name)._replace(**values) for name in names]
-    rows = list(_create(cli, configs))
-    dry = cli.flag("dry_run")
-    tell_hidden(cli, "plan" if dry else "result", cli.rows(CreatedGroupRow, rows), len(rows))
-    if dry:
-        cli.say("dry run: nothing was created")
+    print_created(cli, CreatedGroupRow, list(_create(cli, configs)))
 
 
 @prints(ChangedGroupRow)

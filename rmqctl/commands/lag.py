@@ -25,7 +25,7 @@ _ROWS = {By.GROUP: LagRow, By.TOPIC: LagTopicRow, By.QUEUE: LagQueueRow}
 
 def _prints_by(ctx: typer.Context, by: By) -> By:
     """Have ``--by queue -o help`` explain the rows that are asked for."""
-    ctx.command.row_type = _ROWS[by]  # type: ignore[attr-defined]
+    ctx.command.row_types = (_ROWS[by],)  # type: ignore[attr-defined]
     return by
 
 

@@ -79,7 +79,11 @@ def check(
     if form is CheckFormat.HELP:
         cli.given["output"] = form.value
         cli.explain_fields(ctx.command)
-    _check_nothing_is_hidden(cli)
+    # A verdict that leaves out groups would be trusted as one about all of them.
+    cli.check_not_given(
+        ("where", "limit", "sort"),
+        "is for rows, and lag check judges all of them; choose groups or topics with -g or -t",
+    )
     from rmqctl.lag.checking import Limits
     from rmqctl.text.durations import parse_duration
     from storage.errors import RocketMQError
@@ -109,16 +113,6 @@ def check(
 
             render_one(CheckResult, result, cli.view._replace(format=Format.JSON), cli.out)
     return result.code
-
-
-def _check_nothing_is_hidden(cli: Cli) -> None:
-    """A verdict that leaves out groups would be trusted as one about all of them."""
-    for name in ("where", "limit", "sort"):
-        if name in cli.given:
-            raise UsageProblem(
-                f"--{name} is for rows, and lag check judges all of them; "
-                "choose groups or topics with -g or -t"
-            )
 
 
 def _check(

@@ -1,7 +1,7 @@
 """``rmqctl lag report``: how late everybody is, over one or many stores, and why."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from io import TextIOWrapper
@@ -67,7 +67,7 @@ class ReportFormat(StrEnum):
 
 
 _WHOLE = frozenset({Format.JSON, Format.JSONL, Format.YAML})
-_ROWS = {
+_ROWS: Mapping[By, type[Any]] = {
     By.GROUP: ReportGroupRow,
     By.TOPIC: ReportTopicRow,
     By.QUEUE: ReportQueueRow,
@@ -190,7 +190,9 @@ def report(
                 elif cli.view.format in _WHOLE:
                     cli.one(_whole(found, name, elapsed_ms, shown, begin))
                 else:
-                    _print_rows(cli, found, by, shown, begin)
+                    row_type = _ROWS[by]
+                    rows = _rows(found, by, shown, begin)
+                    cli.rows(row_type, (row_type(**row) for row in rows))
     if made.unreadable:
         raise PartlyDone(f"{len(made.unreadable)} of {number} stores could not be read")
     if made.is_damaged:
@@ -227,10 +229,7 @@ def _format(cli: Cli, given: ReportFormat | None) -> ReportFormat:
 
 def _check_options(cli: Cli, form: ReportFormat, save: str | None, compare: str | None) -> None:
     if form in {ReportFormat.HTML, ReportFormat.PARQUET}:
-        for name in _OF_ROWS:
-            if cli.given.get(name) is not None:
-                option = name.replace("_", "-")
-                raise UsageProblem(f"--{option} is for rows; -o {form} holds the whole report")
+        cli.check_not_given(_OF_ROWS, f"is for rows; -o {form} holds the whole report")
     if form is ReportFormat.PARQUET:
         if compare is not None:
             raise UsageProblem("--compare: Parquet holds what is; compare in a query over the runs")
@@ -307,27 +306,24 @@ def _tells(name: str, value: object) -> bool:
     return value is not None or name not in {"lag_before", "lag_change"}
 
 
-def _print_rows(
-    cli: Cli, found: "Report", by: By, shown: list[dict[str, Any]], begin: int | None
-) -> None:
+def _rows(
+    found: "Report", by: By, shown: list[dict[str, Any]], begin: int | None
+) -> Iterable[dict[str, Any]]:
     from rmqctl.lag.reporting import only, since, topic_rows
 
     match by:
         case By.GROUP:
-            cli.rows(ReportGroupRow, (ReportGroupRow(**row) for row in shown))
+            return shown
         case By.TOPIC:
-            cli.rows(ReportTopicRow, (ReportTopicRow(**row) for row in topic_rows(shown)))
+            return topic_rows(shown)
         case By.QUEUE:
-            rows = only(found.queues, shown)
-            cli.rows(ReportQueueRow, (ReportQueueRow(**row) for row in rows))
+            return only(found.queues, shown)
         case By.TAG:
-            cli.rows(ReportTagRow, (ReportTagRow(**row) for row in only(found.tags, shown)))
+            return only(found.tags, shown)
         case By.MINUTE:
-            rows = only(since(found.minutes, "minute_timestamp", begin), shown)
-            cli.rows(ReportMinuteRow, (ReportMinuteRow(**row) for row in rows))
+            return only(since(found.minutes, "minute_timestamp", begin), shown)
         case By.HOUR:
-            rows = only(since(found.hours, "hour_timestamp", begin), shown)
-            cli.rows(ReportHourRow, (ReportHourRow(**row) for row in rows))
+            return only(since(found.hours, "hour_timestamp", begin), shown)
 
 
 @prints(WarmupRow)

@@ -18,7 +18,7 @@ _LEAST_INTERVAL_MS = 100
 
 def _prints_rates(ctx: typer.Context, rate: bool) -> bool:
     if rate:
-        ctx.command.row_type = WatchedRateRow  # type: ignore[attr-defined]
+        ctx.command.row_types = (WatchedRateRow,)  # type: ignore[attr-defined]
     return rate
 
 

@@ -115,7 +115,7 @@ def _export(
     run = ExportRun(cli, view, query, rules, jobs)
     done = "exported"
     if form is None:
-        run.limit = None if cli.view.where or cli.view.sort else cli.view.limit
+        run.limit = None if cli.view.picks else cli.view.limit
         run.run(RowWriter(cli.out, cli.view))
     elif save in (None, "-"):
         run.run(writer_for(form, cli.out, view, terminal=cli.view.terminal))
@@ -180,14 +180,12 @@ def import_messages(
     from rmqctl.sending.sources import STDIN
 
     cli = context_of(ctx)
-    if cli.given.get("dry_run"):
+    if cli.flag("dry_run"):
         raise UsageProblem("message import does what it is told; it has no dry run")
-    for name in ("where", "limit"):
-        if name in cli.given:
-            raise UsageProblem(
-                f"--{name} is for rows; message import stores all of the file: choose when you "
-                "export"
-            )
+    cli.check_not_given(
+        ("where", "limit"),
+        "is for rows; message import stores all of the file: choose when you export",
+    )
     form = form_of(form, file)
     if file != STDIN:
         check_file(file)

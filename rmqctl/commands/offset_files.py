@@ -134,14 +134,14 @@ def _save(
 ) -> None:
     """Replace the file in one step: who copies it meanwhile has the old or the new one."""
     text = _text(cli, form, rows, names_groups=names_groups)
-    if cli.flag("dry_run"):
-        cli.say(f"dry run: would write {len(rows)} offsets to {path}")
-        return
+    dry = cli.flag("dry_run")
     staged = path.with_name(path.name + ".tmp")
     try:
-        staged.write_text(text, "utf-8", newline="")
-        staged.replace(path)
+        path.parent.stat()
+        if not dry:
+            staged.write_text(text, "utf-8", newline="")
+            staged.replace(path)
     except OSError as error:
         staged.unlink(missing_ok=True)
         raise CliError(f"{path} can not be written: {error.strerror}", NOT_WRITABLE) from error
-    cli.say(f"wrote {len(rows)} offsets to {path}")
+    cli.say(f"{'dry run: would write' if dry else 'wrote'} {len(rows)} offsets to {path}")

@@ -103,12 +103,10 @@ def produce(
     A hundred, ten a second:      rmqctl produce load --template 'order %i' -c 100 --rate 10/s
     """
     cli = context_of(ctx)
-    if cli.given.get("dry_run"):
+    if cli.flag("dry_run"):
         raise UsageProblem("produce does what it is told; it has no dry run")
-    if "limit" in cli.given:
-        raise UsageProblem("--limit is for rows; --count ends after N messages")
-    if "where" in cli.given:
-        raise UsageProblem("--where is for rows; produce sends all that it is given")
+    cli.check_not_given(("limit",), "is for rows; --count ends after N messages")
+    cli.check_not_given(("where",), "is for rows; produce sends all that it is given")
     from rmqctl.opening import open_for_writing
     from rmqctl.sending.pace import Pace
     from rmqctl.sending.run import Limits, ProduceRun

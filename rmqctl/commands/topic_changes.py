@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqctl.changing.journal import change_note
-from rmqctl.changing.steps import tell_hidden
+from rmqctl.changing.steps import print_created
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.opening import tables_for_change
@@ -82,11 +82,7 @@ def create(
         config = _new_topic(item, read, write, bits, order=ordered)
         if configs.setdefault(item.topic, config) != config:
             raise UsageProblem(f"{item.where}: topic {item.topic} stands there twice, differently")
-    rows = list(_create(cli, list(configs.values())))
-    dry = cli.flag("dry_run")
-    tell_hidden(cli, "plan" if dry else "result", cli.rows(CreatedTopicRow, rows), len(rows))
-    if dry:
-        cli.say("dry run: nothing was created")
+    print_created(cli, CreatedTopicRow, list(_create(cli, list(configs.values()))))
 
 
 @prints(ChangedTopicRow)

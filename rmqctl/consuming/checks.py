@@ -18,7 +18,7 @@ def check_committing(cli: "Cli", text: str | None) -> None:
 
     ``text`` is what ``--body`` looks for: a form with a slip of the finger would pass everything.
     """
-    if cli.given.get("dry_run"):
+    if cli.flag("dry_run"):
         raise UsageProblem(
             "a group acknowledges what it gets, so it has no dry run; --no-commit only looks"
         )

@@ -131,8 +131,8 @@ def _command(words: list[str], leaf: Leaf, siblings: Mapping[str, Leaf]) -> Page
         sections.append(("Arguments", (Items(arguments),)))
     everywhere = Text("The options that every command takes are in rmqctl(1).")
     sections.append(("Options", (*([Items(options)] if options else []), everywhere)))
-    if command.row_type is not None:
-        sections.append(("Fields", (Items(_fields(command.row_type)),)))
+    if command.row_types:
+        sections.append(("Fields", (Items(_fields(command.row_types[0])),)))
     if examples:
         sections.append(("Examples", (Lines(examples),)))
     sections.append(("See also", (Text(_see(["rmqctl", *others])),)))

@@ -50,3 +50,8 @@ class View(NamedTuple):
     color: bool = False
     now_ms: int = 0
     """What relative times in ``where`` count from."""
+
+    @property
+    def picks(self) -> bool:
+        """Whether rows are chosen after they were made: ``limit`` counts those only."""
+        return bool(self.where or self.sort)

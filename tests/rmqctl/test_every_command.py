@@ -101,7 +101,7 @@ def row_commands() -> dict[str, type | None]:
         )
         for path, leaf in leaves.items():
             command: Any = lazy.build(path.split()[-1], leaf)
-            found[path] = command.row_type
+            found[path] = command.row_types[0] if command.row_types else None
     return found
 
 

@@ -179,6 +179,7 @@ def test_a_dry_run_saves_no_export(two_groups, tmp_path):
     assert (result.code, result.out) == (0, "")
     assert result.err == f"dry run: would write 1 offsets to {table}\n"
     assert not table.exists()
+    assert run("offset", "export", "--save", tmp_path / "nowhere" / "a.csv", "-n").code == 5
 
 
 @pytest.mark.parametrize("name", ["basic-4.9", "lmq-4.9", "retry-dlq-5.3"])

@@ -92,6 +92,13 @@ def test_levels_are_those_of_the_store(store):
     assert [row["properties"]["DELAY"] for row in rows("SCHEDULE_TOPIC_XXXX")] == ["2"]
 
 
+def test_whoever_wants_all_runs_dry_sends_nothing(store, monkeypatch):
+    monkeypatch.setenv("RMQCTL_DRY_RUN", "1")
+    result = run("produce", "t", stdin=b"x\n")
+    assert (result.code, result.out) == (2, "")
+    assert "it has no dry run" in result.err
+
+
 def test_a_level_that_is_too_high_makes_no_store(own_home):
     assert run("produce", "t", "--delay-level", 19, stdin=b"x\n").code == 2
     assert list(own_home.iterdir()) == []
