@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -148,8 +149,9 @@ class QueueReader:
         return unit
 
     def behind_gap(self, queue_offset: int) -> int:
-        """Where to go on when the units at ``queue_offset`` are missing: the next file, or the
-        next rebuilt unit (ConsumeQueue.rollNextFile)."""
+        """Where to go on when the units at ``queue_offset`` are missing: the next file that there
+        is, or the next rebuilt unit (ConsumeQueue.rollNextFile, which goes from number to number,
+        for hours where the last file claims to be far behind the others)."""
         scan = self._scan
         if scan is not None:
             key = self.key
@@ -157,7 +159,10 @@ class QueueReader:
                 following = scan.rebuilt.next_run(key.topic, key.queue_id, queue_offset)
                 if following is not None:
                     return following
-        return queue_offset + self._units_per_file - queue_offset % self._units_per_file
+        rolled = queue_offset + self._units_per_file - queue_offset % self._units_per_file
+        files = self._row.offsets()
+        following = bisect_left(files, rolled * CQ_STORE_UNIT_SIZE)
+        return files[following] // CQ_STORE_UNIT_SIZE if following < len(files) else rolled
 
     def segment(self, timestamp: int, max_offset: int) -> tuple[int, int] | None:
         """First and end offset of the units below ``max_offset`` that the time search looks at:
