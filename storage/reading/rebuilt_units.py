@@ -6,41 +6,43 @@ them beside the files, so that it gives the same answers.
 
 from __future__ import annotations
 
-from typing import Final
+from storage.format.unit import CQ_STORE_UNIT_SIZE
 
-from storage.format.unit import CQ_STORE_UNIT_SIZE, MOST_LOST
-
-_FIRST_AT_MOST: Final = 1 << 40
-"""A queue of which nothing is known may begin anywhere: a larger queue offset is damage."""
+from .queue_order import Piece, QueueOrder
 
 
 class RebuiltUnits:
     """Runs of consecutive units per queue. Filled once, read by any thread afterwards."""
 
     def __init__(self) -> None:
+        self._orders: dict[tuple[str, int], QueueOrder] = {}
         self._runs: dict[tuple[str, int], list[tuple[int, bytearray]]] = {}
 
     def add(self, topic: str, queue_id: int, queue_offset: int, unit: bytes, known: int) -> None:
         """Take the next record of a queue in log order; ``known`` is what its files hold already.
 
-        A record whose queue offset leaves a gap begins a new run. If a later record goes on where
-        an earlier run ends, single units behind that one came from damaged records: dropped.
+        A record whose queue offset leaves a gap begins a new run, if it counts (QueueOrder).
         """
-        runs = self._runs.get((topic, queue_id), [])
-        kept = len(runs)
-        while kept and runs[kept - 1][0] > queue_offset and _length(runs[kept - 1]) == 1:
-            kept -= 1
-        end = _end_of(runs[kept - 1]) if kept else known
-        if kept < len(runs) and queue_offset != end:
-            return  # its place is taken: a repetition, or damaged itself
-        if not end <= queue_offset <= end + (MOST_LOST if end else _FIRST_AT_MOST):
-            return
-        del runs[kept:]
-        if runs and queue_offset == end:
-            runs[-1][1].extend(unit)
+        key = topic, queue_id
+        order = self._orders.get(key)
+        if order is None:
+            order = self._orders[key] = QueueOrder(known or None)
+        for piece in order.take(Piece(queue_offset, unit, 0)):
+            self._put(key, piece)
+
+    def finish(self) -> None:
+        """There are no more records."""
+        for key, order in self._orders.items():
+            for piece in order.rest():
+                self._put(key, piece)
+        self._orders.clear()
+
+    def _put(self, key: tuple[str, int], piece: Piece) -> None:
+        runs = self._runs.setdefault(key, [])
+        if runs and piece.first == _end_of(runs[-1]):
+            runs[-1][1].extend(piece.units)
         else:
-            runs.append((queue_offset, bytearray(unit)))
-            self._runs[topic, queue_id] = runs
+            runs.append((piece.first, bytearray(piece.units)))
 
     def queues(self) -> list[tuple[str, int]]:
         """Queues that have any such units."""
@@ -72,9 +74,5 @@ class RebuiltUnits:
         return None
 
 
-def _length(run: tuple[int, bytearray]) -> int:
-    return len(run[1]) // CQ_STORE_UNIT_SIZE
-
-
 def _end_of(run: tuple[int, bytearray]) -> int:
-    return run[0] + _length(run)
+    return run[0] + len(run[1]) // CQ_STORE_UNIT_SIZE

@@ -194,6 +194,7 @@ class ScanBounds:
             list(tails.values()), start, log_end, self._log.file_size
         ):
             self._rebuild(gap_start, gap_end, tails)
+        self.rebuilt.finish()
         return tails
 
     def _trusted_end(self, tails: list[QueueTail], log_min: int) -> tuple[int, int | None]:

@@ -14,15 +14,17 @@ file that holds its first record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.columns.windows import Longs
 from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK, PRE_BLANK_SIZE
+from storage.reading.queue_order import Piece, QueueOrder
 
-from .queue_order import Piece, QueueOrder
 from .units import UnitColumns
 
 if TYPE_CHECKING:
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
 UNIT: Final = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _BLOCK: Final = 1 << 16
 Units = NDArray[Any]
+
+
+def pieces_of(numbers: Longs, units: Units, store_timestamps: Longs) -> Iterator[Piece]:
+    """The units at some queue offsets, as many together as are consecutive."""
+    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+    for start, end in pairwise([0, *breaks.tolist(), len(numbers)]):
+        yield Piece(int(numbers[start]), units[start:end].tobytes(), int(store_timestamps[end - 1]))
 
 
 class UnitSink(Protocol):
@@ -155,8 +164,9 @@ class QueueBuild:
         units["offset"] = columns.offset
         units["size"] = columns.size
         units["tags_code"] = columns.tags_code
-        for piece in self._order.take(columns.queue_offset, units, columns.store_timestamp):
-            self._put(piece)
+        for taken in pieces_of(columns.queue_offset, units, columns.store_timestamp):
+            for piece in self._order.take(taken):
+                self._put(piece)
 
     def finish(self, lost: Sequence[tuple[int, int]]) -> None:
         """No more records come. ``lost`` are the damaged parts of the log, ascending."""
@@ -225,8 +235,8 @@ class QueueBuild:
     def _with_addresses(self, piece: Piece) -> Units:
         """Units with the addresses into ConsumeQueueExt that the old ones have, where right."""
         if self._ext is None:
-            return piece.units
-        units = piece.units.copy()
+            return np.frombuffer(piece.units, UNIT)
+        units = np.frombuffer(piece.units, UNIT).copy()
         done = 0
         while done < len(units):
             old = self._old.read(piece.first + done, len(units) - done)

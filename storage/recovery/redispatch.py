@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, MutableSequence
 from typing import TYPE_CHECKING
 
 from storage.format.record import read_head
-from storage.format.unit import MOST_LOST, PRE_BLANK
+from storage.format.unit import PRE_BLANK
 from storage.reading.log_walk import LogWalk, StretchKind
+from storage.reading.queue_order import Piece, QueueOrder
 from storage.sharing.page import Word
 from storage.writing.dispatch import DispatchRequest, read_request
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from .queues import QueueRecovery
     from .store import RecoveryReport
+
+QueueKey = tuple[str, int]
 
 
 class Redispatch:
@@ -48,9 +51,8 @@ class Redispatch:
         self._log = log
         self._report = report
         self._row = row
-        self._gaps: set[tuple[str, int]] = set()
+        self._gaps: set[QueueKey] = set()
         self._indexed = -1  # the record whose keys the kept index ends with
-        self._from_log_start = False  # a queue's first record seen is its first in the log
 
     def run(self, walked: Runs, heads: list[Heads], keys_from: int | None) -> None:
         """Bring queues and index up to the log's end.
@@ -64,8 +66,6 @@ class Redispatch:
             keys_from = self._keys_from()
         else:
             keys_from = max(report.log_min, keys_from)
-        begin = walked[0][0] if walked else report.log_end
-        self._from_log_start = begin == report.log_min
         self._pass(records_to_dispatch(walked, heads, self._queues), self._put_units)
         if self._gaps:
             self._fill_gaps()
@@ -114,28 +114,36 @@ class Redispatch:
                     position += size
 
     def _put_units(self, request: DispatchRequest, _place: int) -> None:
-        page = self._page
+        for key, queue_offset in self._units_of(request):
+            following = self._following(key)
+            if queue_offset > following or key in self._gaps:
+                self._gaps.add(key)
+            elif queue_offset == following:
+                self._put_piece(key, Piece(queue_offset, request.unit(), request.store_timestamp))
+
+    def _units_of(self, request: DispatchRequest) -> Iterator[tuple[QueueKey, int]]:
+        """Queue and queue offset of each unit that a record gets."""
         for topic, queue_id, queue_offset in request.units:
-            if request.commitlog_offset < self._deleted.get(topic, 0):
-                continue
-            slot = page.slot(topic, queue_id)
-            following = 0 if slot is None else page.next_offset(slot)
-            if queue_offset < following:
-                continue
-            lost = 0
-            if queue_offset > following and (following or not self._from_log_start):
-                lost = queue_offset - following
-                self._gaps.add((topic, queue_id))
-                if not self._from_log_start or lost > MOST_LOST:
-                    continue
-            if slot is None:
-                slot = page.add_slot(topic, queue_id)
-            units = PRE_BLANK * lost + request.unit()
-            self._appender.queues.put(
-                topic, queue_id, queue_offset - lost, units, request.store_timestamp
-            )
-            page.set_next_offset(slot, queue_offset + 1)
-            self._report.units_written += 1
+            if request.commitlog_offset >= self._deleted.get(topic, 0):
+                yield (topic, queue_id), queue_offset
+
+    def _following(self, key: QueueKey) -> int:
+        """Queue offset behind the last unit of a queue, 0 if it has none."""
+        slot = self._page.slot(*key)
+        return 0 if slot is None else self._page.next_offset(slot)
+
+    def _put_piece(self, key: QueueKey, piece: Piece) -> int:
+        """Put units, behind fillers where messages are missing; gives how many these are."""
+        page, following = self._page, self._following(key)
+        lost = piece.first - following if following else 0
+        slot = page.slot(*key)
+        if slot is None:
+            slot = page.add_slot(*key)
+        units = PRE_BLANK * lost + piece.units
+        self._appender.queues.put(*key, piece.first - lost, units, piece.store_timestamp)
+        page.set_next_offset(slot, piece.end)
+        self._report.units_written += piece.end - piece.first
+        return lost
 
     def _put_keys(self, request: DispatchRequest, place: int) -> None:
         """Add the keys of one record; the one that the kept index ends with is there already."""
@@ -152,15 +160,32 @@ class Redispatch:
                 yield stretch.start, stretch.sizes
 
     def _fill_gaps(self) -> None:
-        """Queues that lack units from before the walk: read the log from its start for them.
+        """Queues lack units from before the walk: read the log from its start for them, and for
+        those of which the walk has seen nothing.
 
         Where the log lacks the messages too, fillers keep the queue offsets of those behind:
         readers pass over them (ConsumeQueue.fillPreBlank makes such units).
         """
-        gaps, self._gaps = self._gaps, set()
-        self._from_log_start = True
-        self._report.notes.append(f"{len(gaps)} queues rebuilt from the start of the log")
-        everything = self._records_between(self._report.log_min, self._report.log_end)
-        self._pass(everything, self._put_units)
-        for topic, queue_id in sorted(self._gaps):
-            self._report.notes.append(f"{topic} queue {queue_id}: messages are missing in the log")
+        report = self._report
+        report.notes.append(f"{len(self._gaps)} queues rebuilt from the start of the log")
+        orders: dict[QueueKey, QueueOrder] = {}
+        lost: set[QueueKey] = set()
+
+        def put(key: QueueKey, pieces: Iterable[Piece]) -> None:
+            for piece in pieces:
+                if self._put_piece(key, piece):
+                    lost.add(key)
+
+        def take(request: DispatchRequest, _place: int) -> None:
+            for key, queue_offset in self._units_of(request):
+                order = orders.get(key)
+                if order is None:
+                    order = orders[key] = QueueOrder(self._following(key) or None)
+                unit = Piece(queue_offset, request.unit(), request.store_timestamp)
+                put(key, order.take(unit))
+
+        self._pass(self._records_between(report.log_min, report.log_end), take)
+        for key, order in orders.items():
+            put(key, order.rest())
+        for topic, queue_id in sorted(lost):
+            report.notes.append(f"{topic} queue {queue_id}: messages are missing in the log")

@@ -14,6 +14,7 @@ def with_offsets(*queue_offsets: int, known: int = 0) -> RebuiltUnits:
     found = RebuiltUnits()
     for number, queue_offset in enumerate(queue_offsets):
         found.add("T", 0, queue_offset, unit(number), known)
+    found.finish()
     return found
 
 

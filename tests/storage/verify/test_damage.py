@@ -13,7 +13,9 @@ import pytest
 
 from storage.format.layout import HEAD_SIZES
 from storage.format.names import file_name
+from storage.format.unit import MOST_LOST
 from storage.readonly import Boundary, StoreView
+from storage.store import MessageStore
 from storage.verify import Code, Severity, fsck
 from tests.support.hand_made import TINY, HandMade, Stored
 
@@ -234,3 +236,34 @@ def test_a_check_reads_only_what_is_there(tmp_path: Path, far: int) -> None:
     with StoreView.open(tmp_path, TINY) as view:  # neither 5, 6 nor what is far behind
         assert view.bounds.next_offset("T", 0) == 5
         assert Code.LOG_TAIL_LOST in {finding.code for finding in fsck(view).findings}
+
+
+@pytest.mark.parametrize("victim", [0, 3, 8])
+@pytest.mark.parametrize("claim", [0, 1, 5, 500, MOST_LOST * 3, (1 << 63) - 1])
+def test_a_record_that_claims_another_place_hides_no_other(
+    tmp_path: Path, victim: int, claim: int
+) -> None:
+    """Where the units have to be made from the log: by a reader, and by recovery."""
+    made = HandMade(TINY, clean=False, index=False)
+    for offset in range(9):
+        made.put("T", queue_offset=claim if offset == victim else offset, unit=False)
+    made.write(tmp_path)
+    others = {*range(9)} - {victim, claim}
+    assert others <= set(queue_offsets(tmp_path)) <= {*range(9), claim}
+    with MessageStore.open(tmp_path, TINY) as store:
+        assert store.recovery is not None
+    assert others <= set(queue_offsets(tmp_path)) <= {*range(9), claim}
+
+
+def queue_offsets(root: Path) -> list[int]:
+    """Those of all messages that are handed out of a queue, in the order in which they are."""
+    found: list[int] = []
+    with StoreView.open(root, TINY) as view:
+        offset, end = view.queue_bounds("T", 0)
+        while offset < end:
+            result = view.get_message("T", 0, offset, 32)
+            found += [message.queue_offset for message in result.messages]
+            assert result.next_begin_offset > offset
+            offset = result.next_begin_offset
+    assert found == sorted(set(found))
+    return found

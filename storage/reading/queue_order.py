@@ -1,31 +1,32 @@
-"""In which order the records of one queue count, where some of them claim wrong queue offsets."""
+"""In which order the records of one queue count, where some of them claim wrong queue offsets.
+
+Readers that make up for units that the files lack, recovery, and the rebuilding of queues ask this,
+so all three find the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from storage.columns.windows import Longs
-from storage.format.unit import MOST_LOST
+from storage.format.unit import CQ_STORE_UNIT_SIZE, MOST_LOST
 
 _MOST_WAITING: Final = 1024
+_FIRST_AT_MOST: Final = 1 << 40
+"""A queue of which nothing is known may begin anywhere: a larger queue offset is damage."""
 
 
 class Piece(NamedTuple):
     """Units of consecutive queue offsets from ``first`` on, and the store time of the last (ms)."""
 
     first: int
-    units: NDArray[Any]
+    units: bytes
     store_timestamp: int
 
     @property
     def end(self) -> int:
         """Queue offset behind the last one."""
-        return self.first + len(self.units)
+        return self.first + len(self.units) // CQ_STORE_UNIT_SIZE
 
 
 class QueueOrder:
@@ -36,28 +37,22 @@ class QueueOrder:
     it, it came from a damaged record.
     """
 
-    def __init__(self) -> None:
-        self.end: int | None = None
-        """Queue offset behind the last unit that was given; None before the first."""
+    __slots__ = ("_waiting", "end")
+
+    def __init__(self, end: int | None = None) -> None:
+        self.end = end
+        """Queue offset behind the last unit that was given, or that was there before; None before
+        the first of a queue that may begin anywhere."""
         self._waiting: list[Piece] = []
 
-    def take(self, numbers: Longs, units: NDArray[Any], times: Longs) -> Iterator[Piece]:
-        """``numbers`` are queue offsets; the next units of the queue in log order."""
-        breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
-        edges = [0, *breaks.tolist(), len(numbers)]
-        for start, end in pairwise(edges):
-            piece = Piece(int(numbers[start]), units[start:end], int(times[end - 1]))
-            yield from self._take(piece)
-
-    def rest(self) -> Iterator[Piece]:
-        """What was kept waiting to the end."""
-        yield from self._let_in(None)
-
-    def _take(self, piece: Piece) -> Iterator[Piece]:
+    def take(self, piece: Piece) -> Iterator[Piece]:
+        """Take the next units of the queue in log order; give what counts by now."""
+        if self.end is None and not 0 <= piece.first <= _FIRST_AT_MOST:
+            return
         if self.end is not None and piece.first < self.end:
             if piece.end <= self.end:
                 return  # repeated
-            left = piece.units[self.end - piece.first :]
+            left = piece.units[(self.end - piece.first) * CQ_STORE_UNIT_SIZE :]
             piece = Piece(self.end, left, piece.store_timestamp)
         if piece.first == self.end:
             self._waiting.clear()
@@ -67,15 +62,19 @@ class QueueOrder:
         if self.end is not None and piece.first - self.end > MOST_LOST:
             return
         if waiting and waiting[-1].end == piece.first:
-            both = np.concatenate([waiting[-1].units, piece.units])
-            piece = Piece(waiting.pop().first, both, piece.store_timestamp)
-        if len(piece.units) > 1:
+            before = waiting.pop()
+            piece = Piece(before.first, before.units + piece.units, piece.store_timestamp)
+        if piece.end - piece.first > 1:
             yield from self._let_in(piece.first)
             yield self._give(piece)
         else:
             waiting.append(piece)
             if len(waiting) > _MOST_WAITING:
                 yield from self._let_in(None)
+
+    def rest(self) -> Iterator[Piece]:
+        """What was kept waiting to the end."""
+        yield from self._let_in(None)
 
     def _let_in(self, before: int | None) -> Iterator[Piece]:
         """Give those that waited and can be true, in front of a queue offset."""

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from storage.format.unit import MOST_LOST
-from storage.rebuilding.queue_build import UNIT
-from storage.rebuilding.queue_order import QueueOrder
+from storage.reading.queue_order import QueueOrder
+from storage.rebuilding.queue_build import UNIT, pieces_of
 
 HUGE = 1 << 40
 
@@ -20,13 +20,14 @@ def order(*claims: int, at_once: int = 1000) -> dict[int, int]:
     pieces = []
     for start in range(0, len(claims), at_once):
         part = slice(start, start + at_once)
-        pieces += list(queue.take(numbers[part], units[part], np.ones(len(numbers[part]), int)))
+        for piece in pieces_of(numbers[part], units[part], np.ones(len(numbers[part]), int)):
+            pieces += queue.take(piece)
     pieces += list(queue.rest())
     end = -1
     for piece in pieces:
         assert piece.first >= end
         end = piece.end
-        for number, unit in enumerate(piece.units):
+        for number, unit in enumerate(np.frombuffer(piece.units, UNIT)):
             given[piece.first + number] = int(unit["offset"])
     assert queue.end in (end, None)
     return given
