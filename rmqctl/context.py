@@ -336,6 +336,11 @@ def fails_with(code: int) -> Callable[[F], F]:
     return mark
 
 
+def prints_instead(command: Any, row_type: type) -> None:
+    """Have this call of a command print other rows, which ``-o help`` explains then."""
+    command.row_types = (row_type,)
+
+
 def prints(*row_types: type) -> Callable[[F], F]:
     """Mark a command function with the type of its rows, which ``-o help`` lists.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rmqctl.bulk import no_search_for_cycles
-from rmqctl.context import context_of, prints
+from rmqctl.context import context_of, prints, prints_instead
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
 from rmqctl.past import AsOf, moment_of, open_at
 from rmqctl.rows.lag import LagQueueRow, LagRow, LagTopicRow
@@ -25,7 +25,7 @@ _ROWS = {By.GROUP: LagRow, By.TOPIC: LagTopicRow, By.QUEUE: LagQueueRow}
 
 def _prints_by(ctx: typer.Context, by: By) -> By:
     """Have ``--by queue -o help`` explain the rows that are asked for."""
-    ctx.command.row_types = (_ROWS[by],)  # type: ignore[attr-defined]
+    prints_instead(ctx.command, _ROWS[by])
     return by
 
 

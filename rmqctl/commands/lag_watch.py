@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rmqctl.context import Cli, context_of, prints
+from rmqctl.context import Cli, context_of, prints, prints_instead
 from rmqctl.errors import UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
 from rmqctl.opening import open_for_reading
@@ -18,7 +18,7 @@ _LEAST_INTERVAL_MS = 100
 
 def _prints_rates(ctx: typer.Context, rate: bool) -> bool:
     if rate:
-        ctx.command.row_types = (WatchedRateRow,)  # type: ignore[attr-defined]
+        prints_instead(ctx.command, WatchedRateRow)
     return rate
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from storage.format.unit import CQ_STORE_UNIT_SIZE, MOST_LOST
+from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET, MOST_LOST
 
 _MOST_WAITING: Final = 1024
 _FIRST_AT_MOST: Final = 1 << 40
-"""A queue of which nothing is known may begin anywhere: a larger queue offset is damage."""
+"""A queue of which nothing is known may begin anywhere; beyond this, only two in a row say so."""
 
 
 class Piece(NamedTuple):
@@ -47,7 +47,7 @@ class QueueOrder:
 
     def take(self, piece: Piece) -> Iterator[Piece]:
         """Take the next units of the queue in log order; give what counts by now."""
-        if self.end is None and not 0 <= piece.first <= _FIRST_AT_MOST:
+        if not 0 <= piece.first < MAX_QUEUE_OFFSET:
             return
         if self.end is not None and piece.first < self.end:
             if piece.end <= self.end:
@@ -80,9 +80,11 @@ class QueueOrder:
         """Give those that waited and can be true, in front of a queue offset."""
         waiting, self._waiting = self._waiting, []
         for piece in waiting:
-            if (self.end is None or piece.first >= self.end) and (
-                before is None or piece.first < before
-            ):
+            if self.end is None:
+                possible = piece.first <= _FIRST_AT_MOST
+            else:
+                possible = piece.first >= self.end
+            if possible and (before is None or piece.first < before):
                 yield self._give(piece)
 
     def _give(self, piece: Piece) -> Piece:

@@ -12,7 +12,8 @@ from .queue_order import Piece, QueueOrder
 
 
 class RebuiltUnits:
-    """Runs of consecutive units per queue. Filled once, read by any thread afterwards."""
+    """Runs of consecutive units per queue. Filled once (``add``, then ``finish``), read by any
+    thread afterwards."""
 
     def __init__(self) -> None:
         self._orders: dict[tuple[str, int], QueueOrder] = {}

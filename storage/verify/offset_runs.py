@@ -61,6 +61,12 @@ class OffsetRuns:
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(self._starts, self._ends, strict=True)
 
+    def within(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The runs of [start, end) that are in the set."""
+        for run_start, run_end in self:
+            if run_start < end and run_end > start:
+                yield max(start, run_start), min(end, run_end)
+
     def missing(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """The runs of [start, end) that are not in the set."""
         for run_start, run_end in self:

@@ -329,10 +329,7 @@ def _read_units(
     row: FileRow | None, files: OffsetRuns, start: int, end: int
 ) -> Iterator[tuple[Longs, Any]]:
     """Units of [start, end) where there are files: a damaged queue offset can be anywhere."""
-    without = OffsetRuns()
-    for gap in files.missing(start, end):
-        without.add(*gap)
-    for first, last in without.missing(start, end):
+    for first, last in files.within(start, end):
         for offset in range(first, last, _BLOCK_UNITS):
             numbers = np.arange(offset, min(last, offset + _BLOCK_UNITS))
             yield numbers, units_at(row, numbers)
