@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableSequence
 from typing import TYPE_CHECKING
 
 from storage.format.record import read_head
-from storage.format.unit import PRE_BLANK
+from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
 from storage.reading.log_walk import LogWalk, StretchKind
 from storage.reading.queue_order import Piece, QueueOrder
 from storage.sharing.page import Word
@@ -119,7 +119,8 @@ class Redispatch:
             if queue_offset > following or key in self._gaps:
                 self._gaps.add(key)
             elif queue_offset == following:
-                self._put_piece(key, Piece(queue_offset, request.unit(), request.store_timestamp))
+                self._put(key, queue_offset, request.unit(), request.store_timestamp)
+                self._report.units_written += 1
 
     def _units_of(self, request: DispatchRequest) -> Iterator[tuple[QueueKey, int]]:
         """Queue and queue offset of each unit that a record gets."""
@@ -134,16 +135,20 @@ class Redispatch:
 
     def _put_piece(self, key: QueueKey, piece: Piece) -> int:
         """Put units, behind fillers where messages are missing; gives how many these are."""
-        page, following = self._page, self._following(key)
+        following = self._following(key)
         lost = piece.first - following if following else 0
+        units = PRE_BLANK * lost + piece.units
+        self._put(key, piece.first - lost, units, piece.store_timestamp)
+        self._report.units_written += piece.end - piece.first
+        return lost
+
+    def _put(self, key: QueueKey, first: int, units: bytes, store_timestamp: int) -> None:
+        page = self._page
         slot = page.slot(*key)
         if slot is None:
             slot = page.add_slot(*key)
-        units = PRE_BLANK * lost + piece.units
-        self._appender.queues.put(*key, piece.first - lost, units, piece.store_timestamp)
-        page.set_next_offset(slot, piece.end)
-        self._report.units_written += piece.end - piece.first
-        return lost
+        self._appender.queues.put(*key, first, units, store_timestamp)
+        page.set_next_offset(slot, first + len(units) // CQ_STORE_UNIT_SIZE)
 
     def _put_keys(self, request: DispatchRequest, place: int) -> None:
         """Add the keys of one record; the one that the kept index ends with is there already."""
