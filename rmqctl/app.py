@@ -16,6 +16,7 @@ import typer
 from rmqctl import exit_codes, lazy, signals
 from rmqctl.context import Cli
 from rmqctl.errors import CliError
+from rmqctl.output.last_line import LAST_LINE
 
 # Typer may carry its own copy of click or use the installed one; either way this is its
 # UsageError.
@@ -89,7 +90,7 @@ def _end(cli: Cli, error: BaseException) -> int:
         traceback.print_exception(error)
     if sentence:
         hint = f"; see '{_help_of(cli, error)}'" if code == exit_codes.USAGE else ""
-        print(f"rmqctl: {_one_line(sentence)}{hint}", file=sys.stderr)
+        LAST_LINE.print(f"rmqctl: {_one_line(sentence)}{hint}")
         code = code if cli.failure_code is None else cli.failure_code
     return _flushed(cli, code)
 
@@ -181,7 +182,7 @@ def _flushed(cli: Cli, code: int) -> int:
     except (CliError, OSError) as error:
         signals.silence_stdout()
         if code == exit_codes.DONE:
-            print(f"rmqctl: {error}", file=sys.stderr)
+            LAST_LINE.print(f"rmqctl: {error}")
             return exit_codes.FAILURE
     return code
 

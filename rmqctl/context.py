@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO, TypeVar
 
 from rmqctl import signals
 from rmqctl.errors import Refused, UsageProblem
+from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.stdout import Stdout
 from rmqctl.output.view import Format, View
 from rmqctl.settings import Settings, user_data_folder
@@ -223,27 +224,34 @@ class Cli:
     def say(self, sentence: str) -> None:
         """Tell the user something on stderr; silent with ``--quiet``."""
         if not self.flag("quiet"):
-            print(sentence, file=sys.stderr)
+            LAST_LINE.print(sentence)
 
     def detail(self, sentence: str) -> None:
         """Tell the user something on stderr, with ``--verbose`` only."""
         if self.flag("verbose") or self.flag("debug"):
-            print(sentence, file=sys.stderr)
+            LAST_LINE.print(sentence)
 
     def warn(self, sentence: str) -> None:
         """Warn on stderr, unless told to be quiet."""
         if not self.given.get("quiet"):
-            print(f"rmqctl: warning: {sentence}", file=sys.stderr)
+            LAST_LINE.print(f"rmqctl: warning: {sentence}")
 
-    def progress(self, label: str, unit: str, total: int | None = None) -> "Progress":
-        """A progress display in the style that was asked for."""
+    def progress(
+        self, label: str, unit: str, total: int | None = None, *, lends_stdout: bool = False
+    ) -> "Progress":
+        """A progress display in the style that was asked for.
+
+        ``lends_stdout``: programs print to it meanwhile; no bar stands in their way on a terminal.
+        """
         from rmqctl.progress import Progress
 
         style = str(self.setting("progress", "auto"))
         if style not in {"auto", "plain", "none"}:
             raise UsageProblem(f"--progress: {style!r} is not one of auto, plain, none")
         if style == "auto":
-            style = "bar" if sys.stderr.isatty() and not self.flag("quiet") else "none"
+            beside = lends_stdout and sys.stdout.isatty()
+            has_bar = sys.stderr.isatty() and not beside and not self.flag("quiet")
+            style = "bar" if has_bar else "none"
         return Progress(label, unit, style, total)
 
     def colored(self, stream: TextIO) -> bool:

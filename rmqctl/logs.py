@@ -1,7 +1,8 @@
 """What the libraries log while a command runs: nothing is shown unless the user asks for it."""
 
-import sys
 from typing import TYPE_CHECKING
+
+from rmqctl.output.last_line import LAST_LINE
 
 if TYPE_CHECKING:
     from rmqctl.context import Cli
@@ -19,7 +20,12 @@ def show_logs(cli: "Cli") -> None:
     if not (cli.flag("verbose") or cli.flag("debug")):
         logger.addHandler(logging.NullHandler())
         return
-    handler = logging.StreamHandler(sys.stderr)
+
+    class LineHandler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            LAST_LINE.print(self.format(record))
+
+    handler = LineHandler()
     handler.setFormatter(logging.Formatter("rmqctl: %(levelname)s %(name)s: %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO if cli.flag("debug") else logging.WARNING)

@@ -3,12 +3,12 @@
 Nothing is printed for work under half a second.
 """
 
-import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Self, TextIO
+from typing import Final, Self
 
+from rmqctl.output.last_line import LAST_LINE, LastLine
 from rmqctl.text.durations import format_duration
 
 _SILENT_S: Final = 0.5
@@ -30,7 +30,7 @@ class Progress:
         unit: str,
         style: str,
         total: int | None = None,
-        out: TextIO | None = None,
+        line: LastLine = LAST_LINE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.label = label
@@ -38,18 +38,17 @@ class Progress:
         self.total = total
         self.count = 0
         self._share = 0
-        self._style = style
-        self._out = out or sys.stderr
+        self.style = style
+        self._line = line
         self._clock = clock
         self._started = clock()
         self._next = self._started + (_PLAIN_EVERY_S if style == "plain" else _SILENT_S)
-        self._shown = False
 
     def advance(self, count: int, share: int = 0) -> None:
         """Add ``count`` items, and ``share`` of the total; prints if it is time to."""
         self.count += count
         self._share += share
-        if self._style != "none":
+        if self.style != "none":
             now = self._clock()
             if now >= self._next:
                 self._show(now)
@@ -59,29 +58,24 @@ class Progress:
         return round((self._clock() - self._started) * 1000)
 
     def _show(self, now: float) -> None:
-        self._next = now + (_PLAIN_EVERY_S if self._style == "plain" else _BAR_EVERY_S)
+        self._next = now + (_PLAIN_EVERY_S if self.style == "plain" else _BAR_EVERY_S)
         seconds = max(now - self._started, 1e-9)
         text = f"{self.label}: {self.count:,} {self.unit}, {self.count / seconds:,.0f}/s"
         if self.total:
             done = min(self._share / self.total, 1.0)
             left = format_duration(round(seconds * (1 - done) / done * 1000)) if done else "?"
             text = f"{text}, {done:4.0%}, {left} left"
-            if self._style == "bar":
+            if self.style == "bar":
                 filled = round(done * _WIDTH)
                 text = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {text}"
-        if self._style == "bar":
-            self._out.write(f"\r\x1b[K{text}")
-            self._shown = True
+        if self.style == "bar":
+            self._line.show(text)
         else:
-            self._out.write(text + "\n")
-        self._out.flush()
+            self._line.print(text)
 
     def clear(self) -> None:
-        """Wipe the line, so that something else can be printed."""
-        if self._shown:
-            self._out.write("\r\x1b[K")
-            self._out.flush()
-            self._shown = False
+        """Wipe the line, because nothing moves any more."""
+        self._line.clear()
 
     def __enter__(self) -> Self:
         return self

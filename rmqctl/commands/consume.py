@@ -355,7 +355,9 @@ def _join(
         else:
             consumer.register_message_listener(listening.consume)
         with (
-            cli.progress("consume", "messages") as progress,
+            cli.progress(
+                "consume", "messages", lends_stdout=options.command is not None
+            ) as progress,
             services_by_the_way(cli, broker),
         ):
             run = MemberRun(topic, consumer, listening, prints=options.command is None)

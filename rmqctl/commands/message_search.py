@@ -109,7 +109,6 @@ def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around
             for found in pieces:
                 damaged.update(found.damaged)
                 if found.offsets:
-                    progress.clear()
                     printer.write(found.offsets)
                     printer.flush()
                     hits += len(found.offsets)
@@ -120,7 +119,6 @@ def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around
             else:
                 done_to = run.end
         except (KeyboardInterrupt, TimeLimit, Terminated):
-            progress.clear()
             printer.flush()
             done_to = run.start if cli.view.sort else max(done_to, printer.done_to)
             token = Token(done_to, query.fingerprint)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rmqctl.errors import UsageProblem
+from rmqctl.output.last_line import LAST_LINE
 
 if TYPE_CHECKING:
     from rmqctl.filtering.options import Predicate
@@ -72,8 +73,7 @@ class CommandRunner:
                 with self._lock:
                     self._running.discard(process)
         if words:
-            sys.stderr.buffer.write(words)
-            sys.stderr.flush()
+            LAST_LINE.beside(lambda: _pass_on(words), ends_line=words.endswith(b"\n"))
         if process.returncode:
             raise CommandFailedError(_reason(process.returncode, words))
 
@@ -91,6 +91,11 @@ def message_variables(message: "MessageExt") -> dict[str, str]:
     }
     # No variable can hold a zero byte.
     return {name: value.replace("\0", "") for name, value in values.items()}
+
+
+def _pass_on(words: bytes) -> None:
+    sys.stderr.buffer.write(words)
+    sys.stderr.flush()
 
 
 def _reason(code: int, words: bytes) -> str:

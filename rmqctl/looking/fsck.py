@@ -60,7 +60,6 @@ def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> Report:
             raise
         except BaseException:  # Ctrl-C, a signal, the time limit
             if reached > first and place.keep(reached):
-                progress.clear()
                 cli.say(f"stopped at log position {reached}; --resume goes on there")
             raise
     place.forget()

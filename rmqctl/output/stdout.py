@@ -5,6 +5,7 @@ import os
 from typing import Any, Final, Protocol, TextIO
 
 from rmqctl.errors import CliError
+from rmqctl.output.last_line import LAST_LINE
 
 _BUFFER_BYTES: Final = 1 << 16
 
@@ -34,24 +35,35 @@ class Stdout:
         if isinstance(buffer, io.RawIOBase):  # python -u: a raw write may be a part of the data
             buffer = io.BufferedWriter(buffer, _BUFFER_BYTES)
         self._buffer = buffer
+        self._on_terminal = stream.isatty()
 
     def write(self, text: str, /) -> None:
         """Add text as UTF-8; bytes that came in as surrogates go out as they were."""
         self.write_bytes(text.encode("utf-8", "surrogateescape"))
 
     def write_bytes(self, data: bytes) -> None:
-        """Add bytes."""
-        try:
-            self._buffer.write(data)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise _output_error(error) from error
+        """Add bytes; on a terminal they are seen at once."""
+        if self._on_terminal and data:
+            LAST_LINE.beside(lambda: self._show(data), ends_line=data.endswith(b"\n"))
+        else:
+            self._write(data)
 
     def flush(self) -> None:
         """Have the reader see everything so far."""
         try:
             self._buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _output_error(error) from error
+
+    def _show(self, data: bytes) -> None:
+        self._write(data)
+        self.flush()
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._buffer.write(data)
         except BrokenPipeError:
             raise
         except OSError as error:

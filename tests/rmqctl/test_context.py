@@ -101,6 +101,15 @@ def test_on_a_terminal_the_user_is_asked(here, monkeypatch, answer, agreed):
         cli.confirm("Do it?")
 
 
+@pytest.mark.parametrize("lends_stdout", [False, True])
+@pytest.mark.parametrize("stdout", [Terminal, io.StringIO])
+def test_no_bar_on_a_terminal_that_programs_print_to(here, monkeypatch, stdout, lends_stdout):
+    monkeypatch.setattr(sys, "stdout", stdout())
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    progress = Cli(environ(here)).progress("consume", "messages", lends_stdout=lends_stdout)
+    assert (progress.style == "none") == (lends_stdout and stdout is Terminal)
+
+
 def test_the_default_format_is_a_table_on_a_terminal_and_plain_elsewhere(here, monkeypatch):
     monkeypatch.setattr(sys, "stdout", Terminal())
     assert Cli(environ(here)).view.format == "table"

@@ -2,6 +2,7 @@ import io
 
 import pytest
 
+from rmqctl.output.last_line import LastLine
 from rmqctl.progress import Progress
 
 
@@ -15,7 +16,7 @@ class Clock:
 
 def progress(style, total=None):
     clock, out = Clock(), io.StringIO()
-    return Progress("produce", "messages", style, total, out, clock), clock, out
+    return Progress("produce", "messages", style, total, LastLine(out), clock), clock, out
 
 
 @pytest.mark.parametrize("style", ["bar", "plain", "none"])

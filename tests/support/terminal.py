@@ -9,6 +9,7 @@ import sys
 import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,10 +20,12 @@ def on_a_terminal(
     columns: int,
     lines: int = 50,
     env: Mapping[str, str] | None = None,
+    stdout: IO[bytes] | None = None,
 ) -> str:
-    """Run Python with arguments on a terminal, all three streams, to its end; gives what it shows.
+    """Run Python with arguments on a terminal, to its end; gives what it shows.
 
-    Line ends are as the program wrote them.
+    All three streams are the terminal, but stdout where that is to go elsewhere. Line ends are as
+    the program wrote them.
     """
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -35,7 +38,7 @@ def on_a_terminal(
     with subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         stdin=slave,
-        stdout=slave,
+        stdout=stdout or slave,
         stderr=slave,
         env=environment,
         start_new_session=True,
