@@ -123,7 +123,6 @@ class MessageStore(ForkAware):
         self._append_one = self._appender.one.quick
         self._full_index = self._appender.index.full
         self._anybody = self._ringer.anybody
-        self._joint = self._join() if config.flush_disk_type is FlushDiskType.SYNC_FLUSH else None
         self._exclusive = exclusive
         self._turns = gate.turns
         self._put_alone = self._appender.one.put_alone(
@@ -133,6 +132,7 @@ class MessageStore(ForkAware):
             self._ringer.ring_for,
             exclusive=exclusive,
         )
+        self._joint = self._join() if config.flush_disk_type is FlushDiskType.SYNC_FLUSH else None
         if exclusive:
             try:
                 gate.keep()
@@ -279,6 +279,7 @@ class MessageStore(ForkAware):
             self._clock,
             recover_from=self._recover_from,
             note_full_index=self._note_full_index,
+            at_once=self._put_alone,
             alone=lambda message: self.put(prepare((message,))),
         )
 

@@ -240,6 +240,7 @@ class Appending:
         asked: Callable[[], None],
         ring: Callable[[str], None],
         exclusive: bool,
+        syncs: bool,
         /,
     ) -> None: ...
     def put(self, message: Any, /) -> Any: ...

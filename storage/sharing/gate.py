@@ -101,8 +101,8 @@ class Gate:
         self._words: Any = None
         self._watch = IdleWatch(self._look)
         self.may_hold_on = _ORDERED
-        """Whether byte 1 may stay locked between puts; a store that syncs each put has no use
-        for that."""
+        """Whether byte 1 may stay locked between puts."""
+        self._lone_after = _QUICK_GAP
         # Guarded by the turn:
         self.holding = False
         """Byte 1 stays locked from one turn to the next."""
@@ -176,6 +176,11 @@ class Gate:
         """
         with self.held():
             self._kept = self.holding = True
+
+    def never_hold_on(self) -> None:
+        """Have each put be a lone one: while a store syncs it, others use the gate."""
+        self.may_hold_on = False
+        self._lone_after = 0.0
 
     def shut(self) -> None:
         """Have all later turns fail with StoreClosedError. Whoever has the turn now, the last one,
@@ -290,7 +295,7 @@ class Gate:
         self.holding = self._taken = False
         self._let_go_at = now
         pauses = self._closing or self._greed > _GREED
-        self.lone_from = float("inf") if pauses else now + _QUICK_GAP
+        self.lone_from = float("inf") if pauses else now + self._lone_after
         self._unlock()
 
     def _unlock(self) -> None:

@@ -284,7 +284,16 @@ class OneAppender:
         """
         if self.compiled is None:
             return None
-        self.compiled.guard(gate, gate.turns.locked, gate.lock_file, clock, asked, ring, exclusive)
+        self.compiled.guard(
+            gate,
+            gate.turns.locked,
+            gate.lock_file,
+            clock,
+            asked,
+            ring,
+            exclusive,
+            self._syncs_each,
+        )
         put: Callable[[MessageInner], PutMessageResult | None] = self.compiled.put
         return put
 

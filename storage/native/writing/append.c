@@ -202,7 +202,7 @@ int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *k
         || unit_position > tail->last)
         return 0;
     if (alone
-        && (!a->largest || f.body_length > LARGE_BODY || words[FAILED] || words[STAGE]
+        && (f.body_length > LARGE_BODY || words[FAILED] || words[STAGE]
             || noted_end(a) != start || PyList_Size(a->rows) + 1 >= a->most_pending))
         return 0;
     Py_buffer view;

@@ -43,7 +43,7 @@ typedef struct {
     PyObject *log_map;
     PyObject *gate, *locked, *lock_file, *clock, *asked, *ring; /* of put, see guard */
     Py_buffer words;
-    int has_words, has_file, exclusive, log_fd, in_run;
+    int has_words, has_file, exclusive, syncs, log_fd, in_run;
     int64_t first, limit, reserved, now, heard, largest;
     Py_ssize_t most_pending;
     Index index;

@@ -15,16 +15,17 @@
 
 static PyObject *holding_name, *heard_name, *lone_from_name, *fd_name;
 
-const char guard_doc[] = "guard(gate, locked, lock_file, clock, asked, ring, exclusive)\n\n"
+const char guard_doc[] = "guard(gate, locked, lock_file, clock, asked, ring, exclusive, syncs)\n\n"
                          "Have put work: the gate, whether its turns are taken, its file, a clock or"
                          " None, what to call if somebody asks for a gate that is held on to, and"
-                         " what with the topic if somebody waits for messages.";
+                         " what with the topic if somebody waits for messages. ``syncs``: each put is"
+                         " a lone one, and nobody hears of it before its sync.";
 PyObject *guard(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
     PyObject *gate, *locked, *lock_file, *clock, *asked, *ring;
-    if (a->gate != NULL || !PyArg_ParseTuple(args, "OOOOOOp", &gate, &locked, &lock_file, &clock,
-                                             &asked, &ring, &a->exclusive)) {
+    if (a->gate != NULL || !PyArg_ParseTuple(args, "OOOOOOpp", &gate, &locked, &lock_file, &clock,
+                                             &asked, &ring, &a->exclusive, &a->syncs)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_RuntimeError, "it is guarded");
         return NULL;
@@ -109,15 +110,20 @@ static int take_gate(Appending *a)
     return 1;
 }
 
-/* Gives it back, as Gate.give_back does. */
+/* Gives it back, as Gate.give_back does. An error that is set stays set. */
 static void give_gate_back(Appending *a)
 {
+    PyObject *kind, *error, *trace;
+    PyErr_Fetch(&kind, &error, &trace);
     store_word(a, HOLDER_PID, 0);
     set_lock(a, F_UNLCK);
-    PyObject *from = PyFloat_FromDouble(monotonic() + QUICK_GAP_US * 1e-6);
-    if (from == NULL || PyObject_SetAttr(a->gate, lone_from_name, from) < 0)
-        PyErr_Clear(); /* the next put is a lone one, too */
-    Py_XDECREF(from);
+    if (!a->syncs) {
+        PyObject *from = PyFloat_FromDouble(monotonic() + QUICK_GAP_US * 1e-6);
+        if (from == NULL || PyObject_SetAttr(a->gate, lone_from_name, from) < 0)
+            PyErr_Clear(); /* the next put is a lone one, too */
+        Py_XDECREF(from);
+    }
+    PyErr_Restore(kind, error, trace);
 }
 
 /* -1 with an error set; ``what`` may be let go of by another thread's end() meanwhile. */
@@ -183,7 +189,7 @@ int is_log_there(Appending *a, int64_t now)
 const char put_doc[] = "put(message)\n\n"
                       "What MessageStore.put_message does while this process holds on to the gate,"
                       " or nobody has used it for a while, and nothing has to be learned; None:"
-                      " nothing is done.";
+                      " nothing is done. OSError: a part of it may be written.";
 PyObject *put(PyObject *self, PyObject *message)
 {
     Appending *a = (Appending *)self;
@@ -206,7 +212,7 @@ PyObject *put(PyObject *self, PyObject *message)
         done = append_record(a, message, now, NULL, &shell, 1);
         give_gate_back(a);
     }
-    if (done > 0 && is_anybody_waiting(a) && ring_for(a, PyTuple_GetItem(message, TOPIC)) < 0)
+    if (done > 0 && !a->syncs && is_anybody_waiting(a) && ring_for(a, PyTuple_GetItem(message, TOPIC)) < 0)
         done = -1;
     return given(&shell, done);
 }

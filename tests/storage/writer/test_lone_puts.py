@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from storage import native
+from storage.config import FlushDiskType
+from storage.errors import StoreBrokenError
 from storage.readonly import StoreView
 from storage.sharing.gate import GATE_BYTE, Gate
 from storage.sharing.gate_watch import change_unmapped
@@ -24,14 +27,16 @@ from tests.support.rung import is_rung_by
 from tests.support.samples import SMALL, Sample, new_store, open_store
 
 ROOMY = SMALL.with_(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=20 * 4000)
+SYNCED = ROOMY.with_(flush_disk_type=FlushDiskType.SYNC_FLUSH)
 EACH = 300
 PUTTER = f"""
 import sys, time
 from pathlib import Path
-from tests.storage.writer.test_lone_puts import ROOMY, wait_a_while
+from tests.storage.writer import test_lone_puts
+from tests.storage.writer.test_lone_puts import wait_a_while
 from tests.support.samples import Sample, open_store
 
-with open_store(Path(sys.argv[1]), ROOMY) as store:
+with open_store(Path(sys.argv[1]), getattr(test_lone_puts, sys.argv[3])) as store:
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range({EACH}):
@@ -56,6 +61,14 @@ def root(tmp_path: Path) -> Path:
 def store(root: Path) -> Iterator[MessageStore]:
     with open_store(root, ROOMY) as opened:
         for number in range(4):  # what they make and learn is the pure form's affair
+            opened.put_message(Sample(f"{number}", "T").inner())
+        yield opened
+
+
+@pytest.fixture
+def synced(tmp_path: Path) -> Iterator[MessageStore]:
+    with open_store(new_store(tmp_path / "synced", SYNCED), SYNCED) as opened:
+        for number in range(4):
             opened.put_message(Sample(f"{number}", "T").inner())
         yield opened
 
@@ -153,9 +166,56 @@ def test_who_waits_for_a_message_is_rung(store: MessageStore) -> None:
     assert is_rung_by(store, put)
 
 
-def test_processes_that_put_at_the_same_time_get_places_of_their_own(root: Path) -> None:
+def test_where_each_is_synced_each_is_a_lone_one(
+    synced: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[str] = []
+    monkeypatch.setattr(Gate, "take", lambda *_: taken.append("taken"))
+    for number in range(100):
+        result = synced.put_message(Sample(f"{number}", "T").inner())
+        assert result.queue_offsets == (4 + number,)
+        assert synced._page.words[Word.FLUSHED_TO] == synced.log_end
+    assert taken == []
+
+
+def test_who_waits_hears_of_it_after_its_sync(
+    synced: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[bool] = []
+    ring = synced._ringer.ring
+
+    def note(topics: set[str]) -> None:
+        flushed.append(synced._page.words[Word.FLUSHED_TO] == synced.log_end)
+        ring(topics)
+
+    monkeypatch.setattr(synced._ringer, "ring", note)
+    assert is_rung_by(synced, lambda: synced.put_message(Sample("a", "T").inner()))
+    assert flushed == [True]
+
+
+def test_a_write_that_fails_is_one_clear_error_and_loses_nothing(synced: MessageStore) -> None:
+    root, whole = synced.root, resource.getrlimit(resource.RLIMIT_FSIZE)
+    with open_store(root, SYNCED) as other:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (synced.log_end + 50, whole[1]))
+        try:
+            with pytest.raises(StoreBrokenError, match="File too large"):
+                synced.put_message(Sample("half of it", "T").inner())
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, whole)
+        with pytest.raises(StoreBrokenError):
+            synced.put_message(Sample("not tried", "T").inner())
+        assert other.put_message(Sample("4", "T").inner()).queue_offsets == (4,)
+    with StoreView.open(root) as view:
+        assert fsck(view).healthy
+
+
+@pytest.mark.parametrize("config", ["ROOMY", "SYNCED"])
+def test_processes_that_put_at_the_same_time_get_places_of_their_own(
+    tmp_path: Path, config: str
+) -> None:
+    root = new_store(tmp_path / "store", globals()[config])
     with ExitStack() as stack:
-        putters = [stack.enter_context(_putter(root, name)) for name in ("a", "b")]
+        putters = [stack.enter_context(_putter(root, name, config)) for name in ("a", "b")]
         for process in putters:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
@@ -172,9 +232,9 @@ def test_processes_that_put_at_the_same_time_get_places_of_their_own(root: Path)
         assert fsck(view).findings == []
 
 
-def _putter(root: Path, name: str) -> subprocess.Popen[str]:
+def _putter(root: Path, name: str, config: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", PUTTER, root, name],
+        [sys.executable, "-c", PUTTER, root, name, config],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
