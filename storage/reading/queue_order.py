@@ -6,7 +6,7 @@ so all three find the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET, MOST_LOST
@@ -45,48 +45,46 @@ class QueueOrder:
         the first of a queue that may begin anywhere."""
         self._waiting: list[Piece] = []
 
-    def take(self, piece: Piece) -> Iterator[Piece]:
+    def take(self, piece: Piece) -> Sequence[Piece]:
         """Take the next units of the queue in log order; give what counts by now."""
         if not 0 <= piece.first < MAX_QUEUE_OFFSET:
-            return
+            return ()
         if self.end is not None and piece.first < self.end:
             if piece.end <= self.end:
-                return  # repeated
+                return ()  # repeated
             left = piece.units[(self.end - piece.first) * CQ_STORE_UNIT_SIZE :]
             piece = Piece(self.end, left, piece.store_timestamp)
         if piece.first == self.end:
             self._waiting.clear()
-            yield self._give(piece)
-            return
+            self.end = piece.end
+            return (piece,)
         waiting = self._waiting
         if self.end is not None and piece.first - self.end > MOST_LOST:
-            return
+            return ()
         if waiting and waiting[-1].end == piece.first:
             before = waiting.pop()
             piece = Piece(before.first, before.units + piece.units, piece.store_timestamp)
         if piece.end - piece.first > 1:
-            yield from self._let_in(piece.first)
-            yield self._give(piece)
-        else:
-            waiting.append(piece)
-            if len(waiting) > _MOST_WAITING:
-                yield from self._let_in(None)
+            given = self._let_in(piece.first)
+            self.end = piece.end
+            return [*given, piece]
+        waiting.append(piece)
+        return self.rest() if len(waiting) > _MOST_WAITING else ()
 
-    def rest(self) -> Iterator[Piece]:
+    def rest(self) -> Sequence[Piece]:
         """What was kept waiting to the end."""
-        yield from self._let_in(None)
+        return self._let_in(None)
 
-    def _let_in(self, before: int | None) -> Iterator[Piece]:
+    def _let_in(self, before: int | None) -> list[Piece]:
         """Give those that waited and can be true, in front of a queue offset."""
         waiting, self._waiting = self._waiting, []
+        given = []
         for piece in waiting:
             if self.end is None:
                 possible = piece.first <= _FIRST_AT_MOST
             else:
                 possible = piece.first >= self.end
             if possible and (before is None or piece.first < before):
-                yield self._give(piece)
-
-    def _give(self, piece: Piece) -> Piece:
-        self.end = piece.end
-        return piece
+                self.end = piece.end
+                given.append(piece)
+        return given
