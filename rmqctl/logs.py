@@ -23,7 +23,10 @@ def show_logs(cli: "Cli") -> None:
 
     class LineHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            LAST_LINE.print(self.format(record))
+            try:
+                LAST_LINE.print(self.format(record))
+            except OSError:  # nobody reads it: the work goes on
+                self.handleError(record)
 
     handler = LineHandler()
     handler.setFormatter(logging.Formatter("rmqctl: %(levelname)s %(name)s: %(message)s"))

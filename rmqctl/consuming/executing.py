@@ -94,8 +94,9 @@ def message_variables(message: "MessageExt") -> dict[str, str]:
 
 
 def _pass_on(words: bytes) -> None:
-    sys.stderr.buffer.write(words)
-    sys.stderr.flush()
+    if sys.stderr is not None:  # which the caller of this process closed
+        sys.stderr.buffer.write(words)
+        sys.stderr.flush()
 
 
 def _reason(code: int, words: bytes) -> str:

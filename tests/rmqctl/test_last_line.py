@@ -1,12 +1,16 @@
 """A bar shares its terminal with what is printed beside it: seen on a screen (pyte)."""
 
 import io
+import logging
 import shlex
+import sys
 from pathlib import Path
 
 import pyte
 import pytest
 
+from rmqctl.context import Cli
+from rmqctl.logs import show_logs
 from rmqctl.output.last_line import LastLine
 from tests.support.cli import run
 from tests.support.terminal import on_a_terminal
@@ -85,3 +89,21 @@ def test_an_open_line_is_left_alone_and_a_bar_comes_behind_it():
     line.beside(lambda: out.write("line\n"), ends_line=True)
     line.show("a bar")
     assert out.getvalue() == "half a line\n\r\x1b[Ka bar"
+
+
+class Nobody(io.StringIO):
+    """A stream whose reader has gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_log_that_nobody_reads_stops_nothing(monkeypatch):
+    cli = Cli({})
+    cli.remember("verbose", True)
+    logger = logging.getLogger("rmqctl")
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "level", logger.level)
+    monkeypatch.setattr(sys, "stderr", Nobody())
+    show_logs(cli)
+    logger.warning("a line")
