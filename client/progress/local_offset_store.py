@@ -6,7 +6,9 @@ which nothing but fastjson can read; this file is plain JSON, in a folder of our
 
     {"offsetTable": [{"topic": "T", "brokerName": "broker-a", "queueId": 0, "offset": 42}]}
 
-It is replaced in one step; ``offsets.json.bak`` has what it held before.
+It is replaced in one step; ``offsets.json.bak`` has what it held before. ``offsets.lock`` beside it is
+held by who replaces it: threads of one consumer may be about to at the same time, and consumers with
+one client id (MixAll.string2File is synchronized).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from storage.configs.config_file import ConfigFile
 from storage.errors import StoreError
 from storage.model import MessageQueue
+from storage.sharing.locks import ProcessLock
 
 from .offset_store import OffsetTable, ReadOffsetType
 
@@ -30,6 +33,7 @@ logger = logging.getLogger("rmqctl.client.offset_store")
 LOCAL_OFFSET_STORE_DIR: Final = ".rmqctl_offsets"
 """Folder in the user's home, if no other is named (rocketmq.client.localOffsetStoreDir)."""
 OFFSETS_FILE: Final = "offsets.json"
+_LOCK_FILE: Final = "offsets.lock"
 _TABLE: Final = "offsetTable"
 
 
@@ -41,6 +45,7 @@ class LocalFileOffsetStore:
         folder = Path.home() / LOCAL_OFFSET_STORE_DIR if folder is None else folder
         self.path: Final = folder / _folder_name(client_id) / _folder_name(group) / OFFSETS_FILE
         self._file = ConfigFile(self.path, check=_offsets)
+        self._changing = ProcessLock(self.path.with_name(_LOCK_FILE))
         self._table = OffsetTable()
 
     def load(self) -> None:
@@ -99,19 +104,24 @@ class LocalFileOffsetStore:
         if not changed:
             return
         try:
-            offsets = {**self._read(), **changed}
-            entries = [
-                {
-                    "topic": queue.topic,
-                    "brokerName": queue.broker_name,
-                    "queueId": queue.queue_id,
-                    "offset": offset,
-                }
-                for queue, offset in sorted(offsets.items())
-            ]
-            self._file.save({_TABLE: entries})
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self._changing.held():
+                self._file.save(_document({**self._read(), **changed}))
         except (StoreError, OSError) as error:
             logger.warning("progress can not be written: path=%s: %s", self.path, error)
+
+
+def _document(offsets: Mapping[MessageQueue, int]) -> dict[str, Any]:
+    entries = [
+        {
+            "topic": queue.topic,
+            "brokerName": queue.broker_name,
+            "queueId": queue.queue_id,
+            "offset": offset,
+        }
+        for queue, offset in sorted(offsets.items())
+    ]
+    return {_TABLE: entries}
 
 
 def _offsets(document: dict[str, Any]) -> dict[MessageQueue, int]:

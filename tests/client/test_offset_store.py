@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -302,6 +305,58 @@ def test_queues_that_are_not_persisted_now_keep_what_the_file_says(tmp_path: Pat
     again = local(tmp_path)
     again.load()
     assert again.clone_offset_table() == {Q0: 6, Q1: 7}
+
+
+PERSISTS = """
+import sys
+from pathlib import Path
+from storage.model import MessageQueue
+from tests.client.test_offset_store import local, many_queues
+
+store = local(Path(sys.argv[1]))
+for round in range(150):
+    for queue in many_queues(int(sys.argv[2])):
+        store.update_offset(queue, round, increase_only=True)
+    store.persist_all(many_queues(int(sys.argv[2])))
+    local(Path(sys.argv[1])).load()
+"""
+
+
+def many_queues(writer: int) -> list[MessageQueue]:
+    """Queues of a writer's own: the more, the longer is what it writes."""
+    return [MessageQueue(f"T{writer}", "broker-a", number) for number in range(1 + 7 * writer)]
+
+
+@pytest.mark.conformance("G4")
+def test_two_who_persist_at_once_lose_nothing_of_each_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two threads of a consumer did so at its end; a file was cut in the middle once."""
+    processes = [
+        subprocess.Popen([sys.executable, "-c", PERSISTS, tmp_path, str(writer)])
+        for writer in range(2)
+    ]
+    store = local(tmp_path)
+    queues = many_queues(2)
+
+    def work(mine: list[MessageQueue]) -> None:
+        for offset in range(150):
+            for queue in mine:
+                store.update_offset(queue, offset, increase_only=True)
+            store.persist_all(mine)
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in (queues[:1], queues[1:])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for process in processes:
+        assert process.wait(60) == 0
+    found = local(tmp_path)
+    found.load()
+    every = [queue for writer in range(3) for queue in many_queues(writer)]
+    assert found.clone_offset_table() == dict.fromkeys(every, 149)
+    assert caplog.records == []
 
 
 @pytest.mark.conformance("G4")
