@@ -6,9 +6,9 @@ which nothing but fastjson can read; this file is plain JSON, in a folder of our
 
     {"offsetTable": [{"topic": "T", "brokerName": "broker-a", "queueId": 0, "offset": 42}]}
 
-It is replaced in one step; ``offsets.json.bak`` has what it held before. ``offsets.lock`` beside it is
-held by who replaces it: threads of one consumer may be about to at the same time, and consumers with
-one client id (MixAll.string2File is synchronized).
+It is replaced in one step; ``offsets.json.bak`` has what it held before. Who replaces it holds
+``offsets.lock`` beside it: threads of one consumer may be about to at the same time, and consumers
+with one client id (MixAll.string2File is synchronized).
 """
 
 from __future__ import annotations
