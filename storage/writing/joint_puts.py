@@ -185,7 +185,7 @@ class JointPuts:
     def _append_at_once(self, put: _Put) -> bool:
         """Append a message that nobody else has to wait for; False: nothing is done.
 
-        After the device all caches are cold: the way through the gate takes four times as long.
+        After the device all caches are cold: the way through the gate takes several times as long.
         """
         if self._at_once is None:
             return False
