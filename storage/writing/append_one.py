@@ -280,7 +280,8 @@ class OneAppender:
         done. None itself where nothing is compiled. To be asked for once.
 
         ``clock`` None: the system's. ``asked`` is called if somebody asks for a gate that is held
-        on to, ``ring`` with the topic if somebody waits for messages.
+        on to, ``ring`` with the topic if somebody waits for messages, unless each put is synced:
+        then that is the caller's, behind the sync, and an OSError may leave a part of a record.
         """
         if self.compiled is None:
             return None

@@ -212,7 +212,8 @@ PyObject *put(PyObject *self, PyObject *message)
         done = append_record(a, message, now, NULL, &shell, 1);
         give_gate_back(a);
     }
-    if (done > 0 && !a->syncs && is_anybody_waiting(a) && ring_for(a, PyTuple_GetItem(message, TOPIC)) < 0)
+    if (done > 0 && !a->syncs && is_anybody_waiting(a)
+        && ring_for(a, PyTuple_GetItem(message, TOPIC)) < 0)
         done = -1;
     return given(&shell, done);
 }
