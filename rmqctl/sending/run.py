@@ -12,6 +12,7 @@ from rmqctl.sending.sender import Defaults, InvalidRecordError, Sender
 from rmqctl.sending.sources import Portion, Source
 from rmqctl.sending.timings import Timings
 from rmqctl.text.durations import format_duration, format_size
+from storage.errors import RocketMQError
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
@@ -22,6 +23,8 @@ BATCH_BYTES: Final = 1 << 20
 """Bodies beyond this go in a batch of their own: larger ones fall out of the caches."""
 _MANY: Final = 1000
 """When so many records come together, many more are likely to follow."""
+
+_BREAKS_OFF: Final = (RocketMQError, OSError)
 
 
 class Limits(NamedTuple):
@@ -51,7 +54,11 @@ class ProduceRun:
         self._timings = Timings() if cli.flag("verbose") or cli.flag("debug") else None
 
     def run(self, broker: "EmbeddedBroker", source: Source, defaults: Defaults) -> None:
-        """Send everything and sum up; PartlyDone (8 or 2) when something could not be sent."""
+        """Send everything and sum up; PartlyDone (8 or 2) when something could not be sent.
+
+        What breaks it off, a full disk say, tells how many are stored: whoever repeats all of it
+        would have them twice.
+        """
         sender = Sender(broker, defaults, self._acknowledge)
         with self._cli.progress("produce", "messages", source.total_bytes) as progress:
             try:
@@ -64,6 +71,8 @@ class ProduceRun:
                         break
             except InvalidRecordError as error:
                 self._invalid.append(error)
+            except _BREAKS_OFF as error:
+                raise self._after_some(error, sender) from error
             elapsed_ms = progress.elapsed_ms()
         self._print(sender, elapsed_ms, self._to or defaults.topic)
         self._judge(sender)
@@ -92,9 +101,11 @@ class ProduceRun:
                     else:
                         lines = portion.lines[at : at + size]
                         sender.send(portion.messages[at : at + size], lines)
-            except InvalidRecordError as error:
+            except (InvalidRecordError, *_BREAKS_OFF) as error:
                 sent = sender.count - before
                 self._show(bodies[at : at + sent])
+                if not isinstance(error, InvalidRecordError):
+                    raise
                 self._note(error)
                 at += sent + 1
             else:
@@ -134,6 +145,14 @@ class ProduceRun:
             self._cli.say(_summary(sender, elapsed_ms, topic))
         if self._timings is not None:
             self._cli.detail(self._timings.sentence())
+
+    def _after_some(self, error: Exception, sender: Sender) -> Exception:
+        """What to raise for an error that came when some may have been stored."""
+        if not sender.count or isinstance(error, BrokenPipeError):
+            return error
+        if self._rows is not None:
+            self._rows.finish()
+        return PartlyDone(f"{error}; the {sender.count:,} messages before are stored")
 
     def _judge(self, sender: Sender) -> None:
         code = exit_codes.PARTLY if sender.count else exit_codes.USAGE
