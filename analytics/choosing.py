@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container, Mapping
 from typing import NamedTuple
 
 from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX
 from storage.model import retry_topic
+
+Offsets = Mapping[int, int]
+"""Queue id to committed offset."""
 
 
 class Choice(NamedTuple):
@@ -26,3 +29,15 @@ class Choice(NamedTuple):
         if self.topics:
             return topic in self.topics
         return self.include_retry or topic != retry_topic(group)
+
+    def add_retry_topics(
+        self, table: dict[tuple[str, str], Offsets], topics: Container[str]
+    ) -> None:
+        """Add the retry topics that were asked for and that their groups never committed to.
+
+        ``table`` is progress by group and topic. What lies there is unread all the same.
+        """
+        for group in {group for group, _ in table}:
+            topic = retry_topic(group)
+            if topic in topics and self.takes(group, topic):
+                table.setdefault((group, topic), {})

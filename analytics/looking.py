@@ -11,6 +11,7 @@ from storage.configs.progress_samples import Change, ProgressSamples, SampleHist
 from storage.errors import CorruptFileError
 from storage.model import dlq_topic, retry_topic
 
+from .choosing import Offsets
 from .health import Health, judge
 from .rates import RATE_WINDOW_MS, StoredSince
 from .retention import Rules, due_of, log_files, rules_of
@@ -22,9 +23,6 @@ from .waiting import waiting_by_topic
 if TYPE_CHECKING:
     from storage.configs.topics import TopicConfig
     from storage.readonly import StoreView
-
-Offsets = Mapping[int, int]
-"""Queue id to committed offset."""
 
 
 class Readers(NamedTuple):

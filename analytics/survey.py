@@ -15,9 +15,9 @@ from storage.format.names import CONSUMEQUEUE, file_name
 from storage.format.unit import CQ_STORE_UNIT_SIZE
 from storage.readonly import StoreView
 
-from .choosing import Choice
+from .choosing import Choice, Offsets
 from .kernels.partials import MINUTE_MS, QueueTask
-from .looking import Offsets, Readers, StoreLook, look_at
+from .looking import Readers, StoreLook, look_at
 
 if TYPE_CHECKING:
     from .stores import StoreRef
@@ -94,6 +94,7 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
         view.reads_log_at_random()
         table = _table(view)
         topics = view.topics()
+        choice.add_retry_topics(table, topics)
         orphans = tuple(
             Orphan(group, topic) for group, topic in sorted(table) if topic not in topics
         )

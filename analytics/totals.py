@@ -167,13 +167,13 @@ def _sum_of_known(values: Iterable[int | None]) -> int | None:
 
 
 def _sum_of_all(values: Iterable[float | None]) -> float | None:
-    """A rate is known only if all its parts are."""
-    total = 0.0
+    """A rate is known only if all its parts are, and there is one."""
+    known: list[float] = []
     for value in values:
         if value is None:
             return None
-        total += value
-    return round(total, 3)
+        known.append(value)
+    return round(sum(known), 3) if known else None
 
 
 def _least(values: Iterable[int | None]) -> int | None:

@@ -381,7 +381,7 @@ class StoreView:
         """
         from .configs.progress import ProgressFile
 
-        return ProgressFile(self.root).read().offsets()
+        return ProgressFile(self.root).read().known_offsets()
 
     @property
     def version_hint(self) -> str:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
-from analytics.choosing import Choice
-from analytics.looking import Offsets, Readers
+from analytics.choosing import Choice, Offsets
+from analytics.looking import Readers
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
 from storage.sharing.stations import Said, Stations
@@ -26,6 +26,7 @@ def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -
     living = Stations(broker.view.root).living() if members else []
     alive = _add_members(found, living) if living else Counter()
     _check(broker, choice, found)
+    choice.add_retry_topics(found, broker.topics())
     chosen = {
         (group, topic): found[group, topic]
         for group, topic in sorted(found)

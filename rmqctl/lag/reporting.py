@@ -13,7 +13,7 @@ from analytics.health import Health, worst
 from analytics.history.gathering import gathered_report
 from analytics.lag_report import Made, lag_report
 from analytics.stores import StoreRef, find_stores
-from broker.validation import check_group
+from broker.validation import check_group, check_topic
 from rmqctl import exit_codes
 from rmqctl.errors import CliError, NotFound, UsageProblem
 
@@ -117,6 +117,7 @@ def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> Made:
         raise CliError(first.reason, exit_codes.NOT_WRITABLE if first.denied else None)
     if not made.unreadable:
         _check_known(made.report, asked.choice)
+        _check_topics(made.report, asked)
     return made
 
 
@@ -126,6 +127,27 @@ def _check_known(report: "Report", choice: "Choice") -> None:
         if group not in groups:
             check_group(group)
             raise NotFound(f"group {group} has no progress in any of these stores")
+
+
+def _check_topics(report: "Report", asked: Asked) -> None:
+    """A topic that nobody reads is late nowhere; one that does not exist was meant otherwise.
+
+    A cluster may have what we do not see: then nobody knows.
+    """
+    read = {row["topic"] for row in (*report.groups, *report.orphans)}
+    for topic in asked.choice.topics or ():
+        if topic in read or not all(Path(ref.path).is_dir() for ref in asked.refs):
+            continue
+        if not any(_has_topic(ref, topic) for ref in asked.refs):
+            check_topic(topic)
+            raise NotFound(f"topic {topic} does not exist in any of these stores")
+
+
+def _has_topic(ref: StoreRef, topic: str) -> bool:
+    from storage.readonly import StoreView
+
+    with StoreView.open(ref.path) as view:
+        return topic in view.topics()
 
 
 class Previous(NamedTuple):

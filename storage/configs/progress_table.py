@@ -110,6 +110,16 @@ class ProgressTable:
                 table[key] = offsets
         return table
 
+    def known_offsets(self) -> OffsetTable:
+        """Give the committed offsets that say something.
+
+        What Java's file has below 0 is no progress: ConsumerOffsetManager writes what it was told.
+        """
+        return {
+            key: {queue_id: offset for queue_id, offset in queues.items() if offset >= 0}
+            for key, queues in self.offsets().items()
+        }
+
     def entry(self) -> dict[str, Any]:
         """Give the table as JSON."""
         return {

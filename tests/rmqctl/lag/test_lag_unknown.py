@@ -1,0 +1,67 @@
+"""What nobody knows of a group's progress is unknown in each command that tells of lag."""
+
+import json
+
+import pytest
+
+from tests.support import golden
+from tests.support.cli import run
+
+
+def with_progress(tmp_path, name, table):
+    """A golden store whose consumerOffset.json a broker has left so."""
+    root = golden.extract(name, tmp_path)
+    path = root / "config" / "consumerOffset.json"
+    path.write_text(json.dumps({"offsetTable": table}))
+    return root
+
+
+def test_an_offset_below_zero_is_no_progress_for_anybody(tmp_path):
+    table = {"GoldenFour@neg": {"0": -1, "1": 38, "2": 40, "3": 45}}
+    root = with_progress(tmp_path, "basic-4.9", table)
+    fields = ["lag", "lag_bytes", "lost", "unknown_queues", "queues"]
+    options = ["-S", root, "-o", "json", "--columns", ",".join(fields)]
+    [shown] = run("lag", "show", "neg", *options).json()
+    assert shown["unknown_queues"] == 1
+    reported = run("lag", "report", "neg", "--engine", "local", "-S", root, "-o", "json")
+    assert reported.code == 0, reported.err
+    [row] = reported.json()["groups"]
+    assert {field: row[field] for field in fields} == shown
+    assert "deleted" not in reported.err
+
+
+def test_a_rate_that_nobody_knows_is_unknown_by_topic_too(tmp_path):
+    root = with_progress(tmp_path, "basic-4.9", {"GoldenEight@allahead": {"0": 100, "1": 100}})
+    options = ["-t", "GoldenEight", "-S", root, "-o", "json", "--columns", "lag,rate_out"]
+    [row] = run("lag", "show", *options, "--by", "topic").json()
+    assert row == {"lag": None, "rate_out": None}
+    assert [row] == run("lag", "show", *options).json()
+
+
+@pytest.mark.parametrize("asked", [["--include-retry"], ["-t", "%RETRY%g-late"]])
+def test_a_retry_topic_that_its_group_never_committed_to_is_a_row(asked):
+    store = golden.store("retry-dlq-4.9")
+    held = run("topic", "queues", "%RETRY%g-late", "-S", store, "-o", "json").json()
+    assert sum(row["max_offset"] for row in held) == 12, "that is what it would be silent about"
+    for rows in (
+        run("lag", "show", "g-late", *asked, "-S", store, "-o", "json").json(),
+        run(
+            "lag", "report", "g-late", *asked, "--engine", "local", "-S", store, "-o", "json"
+        ).json()["groups"],
+    ):
+        found = {row["topic"]: (row["lag"], row["unknown_queues"]) for row in rows}
+        assert found["%RETRY%g-late"] == (None, 1)
+
+
+@pytest.mark.parametrize("command", ["show", "report", "risk"])
+def test_a_topic_that_is_not_there_is_an_error(command):
+    result = run("lag", command, "-t", "nosuch", "-S", golden.store("retry-dlq-4.9"))
+    assert result.code == 3, result.out
+    assert "topic nosuch does not exist" in result.err
+
+
+def test_a_topic_that_nobody_reads_is_late_nowhere(tmp_path):
+    root = with_progress(tmp_path, "basic-4.9", {"GoldenFour@g": {"0": 1}})
+    for command in ("show", "report"):
+        result = run("lag", command, "-t", "GoldenEight", "-S", root)
+        assert result.code == 0, result.err
