@@ -54,7 +54,9 @@ def main() -> None:
         )
         raise SystemExit(78)
     from rmqctl.app import run
+    from rmqctl.closed_streams import open_closed_streams
 
+    open_closed_streams()
     run()
 
 

@@ -90,7 +90,10 @@ def _end(cli: Cli, error: BaseException) -> int:
         traceback.print_exception(error)
     if sentence:
         hint = f"; see '{_help_of(cli, error)}'" if code == exit_codes.USAGE else ""
-        LAST_LINE.print(f"rmqctl: {_one_line(sentence)}{hint}")
+        try:
+            LAST_LINE.print(f"rmqctl: {_one_line(sentence)}{hint}")
+        except OSError:  # nobody reads it; the exit code says it too
+            signals.silence(sys.stderr)
         code = code if cli.failure_code is None else cli.failure_code
     return _flushed(cli, code)
 
@@ -183,7 +186,7 @@ def _flushed(cli: Cli, code: int) -> int:
         signals.silence_stdout()
         if code == exit_codes.DONE:
             LAST_LINE.print(f"rmqctl: {error}")
-            return exit_codes.FAILURE
+            return exit_codes.FAILURE if cli.failure_code is None else cli.failure_code
     return code
 
 

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from rmqctl import exit_codes
 
@@ -67,9 +67,14 @@ def end_time_limit() -> None:
 
 
 def silence_stdout() -> None:
-    """Point stdout at the null device: the interpreter flushes it once more at exit."""
+    """Have what stdout still holds go nowhere; see :func:`silence`."""
+    silence(sys.stdout)
+
+
+def silence(stream: TextIO) -> None:
+    """Point a stream at the null device: the interpreter flushes it once more at exit."""
     try:
-        descriptor = sys.stdout.fileno()
+        descriptor = stream.fileno()
     except (OSError, ValueError):
         return
     null = os.open(os.devnull, os.O_WRONLY)

@@ -1,0 +1,66 @@
+"""Streams that the caller has closed, or that nobody reads: no traceback, no wrong exit code."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.cli import ROOT, run, start
+
+
+def shell(command, folder):
+    """What a shell gives for a command line; ``rmqctl`` is the program."""
+    program = f'rmqctl() {{ {sys.executable} -P -m rmqctl "$@"; }}; {command}'
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        ["bash", "-c", program], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    run("store", "init", tmp_path / "store", "--small")
+    run("topic", "create", "orders", "-S", tmp_path / "store")
+    run("produce", "orders", "-S", tmp_path / "store", stdin=b"hello\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["topic list", "store fsck", "message get -t orders -Q 0 -O 0"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_a_closed_stream_is_as_the_null_device(folder, command, closed):
+    null = closed.replace("<&-", "</dev/null").replace("&-", "/dev/null")
+    wanted, got = (shell(f"rmqctl {command} {how}", folder) for how in (null, closed))
+    assert got.returncode == wanted.returncode
+    assert got.stdout == wanted.stdout
+    assert got.stderr == wanted.stderr
+
+
+def test_what_is_sent_without_an_output_is_stored(folder):
+    assert shell("echo line | rmqctl produce orders >&- 2>&-", folder).returncode == 0
+    assert shell("rmqctl produce orders <&-", folder).returncode == 0
+    read = shell("rmqctl consume orders -e", folder)
+    assert sorted(read.stdout.split()) == ["hello", "line"]
+
+
+def test_nobody_to_ask_is_a_refusal(folder):
+    result = shell("rmqctl topic delete orders --execute <&-", folder)
+    assert result.returncode == 7
+    assert "add --confirm orders" in result.stderr
+
+
+def test_an_error_that_nobody_reads_keeps_its_exit_code(folder):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with start("topic", "queues", "nosuch", "-S", folder / "store", stderr=writer) as process:
+        os.close(writer)
+        assert process.stdout.read() == b""
+    assert process.returncode == 3
+
+
+def test_a_check_that_can_not_print_is_unknown(folder):
+    read = shell("rmqctl consume orders -g billing -e; rmqctl lag check --warn-lag 1000", folder)
+    assert read.returncode == 0, read.stdout
+    full = shell("rmqctl lag check --warn-lag 1000 > /dev/full", folder)
+    assert full.returncode == 3
+    assert "No space left on device" in full.stderr
