@@ -133,15 +133,15 @@ def _save(
     names_groups: bool,
 ) -> None:
     """Replace the file in one step: who copies it meanwhile has the old or the new one."""
+    from rmqctl.output.saved_file import saved_file
+
     text = _text(cli, form, rows, names_groups=names_groups)
     dry = cli.flag("dry_run")
-    staged = path.with_name(path.name + ".tmp")
     try:
         path.parent.stat()
         if not dry:
-            staged.write_text(text, "utf-8", newline="")
-            staged.replace(path)
+            with saved_file(path) as file:
+                file.write(text.encode())
     except OSError as error:
-        staged.unlink(missing_ok=True)
         raise CliError(f"{path} can not be written: {error.strerror}", NOT_WRITABLE) from error
     cli.say(f"{'dry run: would write' if dry else 'wrote'} {len(rows)} offsets to {path}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 
 from rmqctl.errors import CliError, UsageProblem
+from rmqctl.output.saved_file import saved_file
 from rmqctl.output.stdout import Out
 from rmqctl.output.view import Format, View
 from rmqctl.rows.messages import MessageRow, message_row
@@ -123,29 +124,19 @@ def writer_of_file(form: str, file: BinaryIO, view: "StoreView") -> Writer:
 
 @contextmanager
 def saved_to(path: Path, *, dry_run: bool = False) -> Iterator[BinaryIO]:
-    """A file that is there, whole, once the block is left without an error, and not before.
+    """A :func:`saved_file` of an option ``--save``; UsageProblem if it can not be one.
 
     In a dry run what is written to it goes nowhere.
     """
     if path.is_dir():
         raise UsageProblem(f"--save: {path} is a folder, not a file")
+    if str(path) == "-":
+        raise UsageProblem("--save: '-' is no file; without --save it goes to standard output")
+    if not path.resolve().parent.is_dir() and not path.exists():
+        raise UsageProblem(f"--save: there is no folder {path.parent}")
     if dry_run:
-        if not path.parent.is_dir():
-            raise UsageProblem(f"--save: there is no folder {path.parent}")
         with Path(os.devnull).open("wb") as nowhere:
             yield nowhere
         return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        file = temporary.open("wb")
-    except FileNotFoundError:
-        raise UsageProblem(f"--save: there is no folder {path.parent}") from None
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with saved_file(path) as file:
+        yield file

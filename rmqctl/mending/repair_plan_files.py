@@ -1,27 +1,22 @@
 """Plans of ``store repair`` on disk: what ``--export`` writes and ``--expect`` compares with."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import CHANGED, NOT_WRITABLE
+from rmqctl.output.saved_file import saved_file
 from rmqctl.output.values import plain
 from rmqctl.rows.repairs import RepairRow
 
 
 def write_plan(path: Path, rows: Sequence[RepairRow]) -> None:
     """Write a plan as JSON, in one step and onto the device. CliError (5) if that fails."""
-    staged = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with staged.open("w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(_text(rows))
-            file.flush()
-            os.fsync(file.fileno())
-        staged.replace(path)
+        with saved_file(path) as file:
+            file.write(_text(rows).encode("utf-8", "surrogateescape"))
     except OSError as error:
-        staged.unlink(missing_ok=True)
         raise CliError(f"{path} can not be written: {error.strerror}", NOT_WRITABLE) from error
 
 

@@ -7,7 +7,6 @@ CSV or JSON by the file's ending, with the fields of a plan's row. What a plan's
 import csv
 import io
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from rmqctl.looking.offset_files import read_offset_file
 from rmqctl.moving.plan import Step
 from rmqctl.moving.queues import Place, TopicChoice, committed
 from rmqctl.moving.write import Check, changed
+from rmqctl.output.saved_file import saved_file
 from rmqctl.output.values import exact, plain
 from rmqctl.rows.moves import PlannedMove
 
@@ -44,15 +44,10 @@ def write_plan(path: Path, rows: Sequence[PlannedMove]) -> None:
         writer.writerow(PlannedMove._fields)
         writer.writerows([exact(value) for value in row] for row in rows)
         text = out.getvalue()
-    staged = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with staged.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        staged.replace(path)
+        with saved_file(path) as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        staged.unlink(missing_ok=True)
         raise CliError(f"{path} can not be written: {error.strerror}", NOT_WRITABLE) from error
 
 
