@@ -9,6 +9,7 @@ from rmqctl.consuming.merge import Round
 from rmqctl.consuming.reader import check_reader
 from rmqctl.consuming.selection import Span
 from rmqctl.errors import CliError
+from rmqctl.signals import Terminated, TimeLimit
 from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
@@ -56,7 +57,15 @@ class ConsumeRun:
 
     def run(self, progress: "Progress") -> None:
         """Read to the end, the count or for ever."""
-        self._run(progress)
+        try:
+            self._run(progress)
+        except (KeyboardInterrupt, TimeLimit, Terminated):
+            self._finish()
+            raise
+        self._finish()
+
+    def _finish(self) -> None:
+        """Print the end: an array that was begun has one, however it came to it."""
         self._printer.finish()
         self._printer.flush()
 

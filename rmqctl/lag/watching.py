@@ -16,6 +16,7 @@ from rmqctl.output.render import RowStream
 from rmqctl.output.tables import cells_of
 from rmqctl.output.view import Format
 from rmqctl.rows.watched import WatchedRateRow, WatchedRow
+from rmqctl.signals import Terminated, TimeLimit
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.progress_samples import ProgressSamples
 
@@ -207,7 +208,7 @@ def watch(
             screen.show(watcher.rows(seen, with_rates=with_rates))
             if screen.full or (until_drained and drained(seen)) or next(pauses, None) is None:
                 break
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, TimeLimit, Terminated):
         screen.finish()
         raise
     screen.finish()

@@ -121,6 +121,8 @@ def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
     fields = fields_of(row_type)
     keep = _predicate(fields, view)
     if view.limit == 0 or (keep is not None and not keep(row)):
+        if view.format in (Format.JSON, Format.YAML):
+            out.write("null\n")
         return
     shown = [(field, row[fields.index(field)]) for field in chosen_fields(fields, view)]
     present = [(f, member) for f, member in shown if member is not None or not f.omit_null]
