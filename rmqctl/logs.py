@@ -1,25 +1,26 @@
 """What the libraries log while a command runs: nothing is shown unless the user asks for it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rmqctl.output.last_line import LAST_LINE
 
 if TYPE_CHECKING:
+    import logging
+
     from rmqctl.context import Cli
+
+_handlers: "Final[list[logging.Handler]]" = []
+"""What the last call has added."""
 
 
 def show_logs(cli: "Cli") -> None:
-    """Show warnings on stderr with ``--verbose``, everything with ``--debug``.
+    """Show warnings on stderr with ``--verbose``, everything with ``--debug``, tracebacks too.
 
     For commands with threads of their own, before they start them: without a handler Python
-    itself would print warnings.
+    itself would print warnings. The last call counts.
     """
+    import copy
     import logging
-
-    logger = logging.getLogger("rmqctl")
-    if not (cli.flag("verbose") or cli.flag("debug")):
-        logger.addHandler(logging.NullHandler())
-        return
 
     class LineHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -28,7 +29,22 @@ def show_logs(cli: "Cli") -> None:
             except OSError:  # nobody reads it: the work goes on
                 self.handleError(record)
 
-    handler = LineHandler()
-    handler.setFormatter(logging.Formatter("rmqctl: %(levelname)s %(name)s: %(message)s"))
+        def format(self, record: logging.LogRecord) -> str:
+            error = record.exc_info[1] if record.exc_info else None
+            if debug or error is None:
+                return super().format(record)
+            short = copy.copy(record)  # other handlers have the traceback
+            short.exc_info = short.exc_text = None
+            return f"{super().format(short)}: {type(error).__name__}: {error}"
+
+    debug = cli.flag("debug")
+    logger = logging.getLogger("rmqctl")
+    while _handlers:
+        logger.removeHandler(_handlers.pop())
+    handler: logging.Handler = logging.NullHandler()
+    if cli.flag("verbose") or debug:
+        handler = LineHandler()
+        handler.setFormatter(logging.Formatter("rmqctl: %(levelname)s %(name)s: %(message)s"))
+        logger.setLevel(logging.INFO if debug else logging.WARNING)
+    _handlers.append(handler)
     logger.addHandler(handler)
-    logger.setLevel(logging.INFO if cli.flag("debug") else logging.WARNING)
