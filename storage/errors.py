@@ -3,6 +3,7 @@
 RocketMQError                   root of everything that rmqctl raises on purpose
   StoreError
     StoreNotFoundError          no such folder, or the folder is not a store
+      NoSnapshotError           no such file or folder, or it is not a snapshot
     StoreInUseError             a Java broker holds the store
     StoreNotWritableError       no permission, a read-only file system, a network file system
       StoreNotReadableError     no permission to read
@@ -23,6 +24,12 @@ Each error says in one sentence what happened, to which thing, and what to do.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
+
+from .format.names import OURS
+
+_CHECKED: Final = "offsets.json"
+"""The file of rmqctl's own that a check tells of; without others it can not even begin."""
 
 
 class RocketMQError(Exception):
@@ -40,6 +47,17 @@ class StoreNotFoundError(StoreError):
         super().__init__(
             f"{path} is not a RocketMQ store ({reason}); "
             f"make one with 'rmqctl store init {path}' or name another with --store"
+        )
+        self.path = path
+
+
+class NoSnapshotError(StoreNotFoundError):
+    """What was named as a snapshot does not exist, or has no manifest."""
+
+    def __init__(self, path: Path, reason: str = "no such file or folder") -> None:
+        StoreError.__init__(
+            self,
+            f"{path} is no snapshot: {reason}; take one with 'rmqctl store snapshot --save'",
         )
         self.path = path
 
@@ -147,12 +165,14 @@ class CorruptFileError(StoreError):
     """A file of the store holds bytes that the format does not allow.
 
     Raised for places that were whole once, so it means damage after the fact, never a torn tail.
+    Of rmqctl's own files ``reason`` tells the remedy: a check of the store may need them itself.
     """
 
     def __init__(self, path: Path, position: int, reason: str) -> None:
-        super().__init__(
-            f"{path} is damaged at byte {position}: {reason}; 'rmqctl store fsck' lists all damage"
-        )
+        sentence = f"{path} is damaged at byte {position}: {reason}"
+        if path.parent.name != OURS or path.name == _CHECKED:
+            sentence += "; 'rmqctl store fsck' lists all damage"
+        super().__init__(sentence)
         self.path = path
         self.position = position
         self.reason = reason

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from storage.errors import DamagedSnapshotError, StoreError, StoreNotFoundError
+from storage.errors import DamagedSnapshotError, NoSnapshotError, StoreError
 from storage.files.fs import FileSystem
 from storage.format.names import SNAPSHOT_MANIFEST
 
@@ -133,7 +133,7 @@ class SnapshotArchive:
     """A snapshot that is one file. Implements :class:`.snapshot_source.SnapshotSource`."""
 
     def __init__(self, path: Path) -> None:
-        """Read the manifest. Raises StoreNotFoundError, DamagedSnapshotError, StoreVersionError."""
+        """Read the manifest. Raises NoSnapshotError, DamagedSnapshotError, StoreVersionError."""
         self.path = path
         with self._members() as members:
             for member, file in members:
@@ -142,7 +142,7 @@ class SnapshotArchive:
                 data = file.read()
                 self.manifest = Manifest.unpack(data, path / member.name)
                 return
-        raise StoreNotFoundError(path, f"no snapshot: it does not begin with {SNAPSHOT_MANIFEST}")
+        raise NoSnapshotError(path, f"it does not begin with {SNAPSHOT_MANIFEST}")
 
     def files(self) -> Iterator[tuple[SnapshotFile, Iterator[bytes | int]]]:
         """All files in the manifest's order; each is read before the next one. Raises
@@ -190,7 +190,7 @@ class SnapshotArchive:
         try:
             yield
         except FileNotFoundError:
-            raise StoreNotFoundError(self.path, "no such file") from None
+            raise NoSnapshotError(self.path) from None
         except (tarfile.TarError, EOFError, ValueError, *_packing_errors()) as error:
             raise DamagedSnapshotError(self.path, 0, f"it is no whole archive ({error})") from error
 

@@ -22,7 +22,7 @@ from storage.store import MessageStore
 from .manifest import Manifest
 from .placing import Checksum, Tick, no_tick, set_times
 from .snapshot_source import SnapshotSource
-from .staging import folder_mode, staging, sync_tree
+from .staging import folder_mode, make_ready, put_in_place, staging
 
 ASIDE: Final = ".before-restore-"
 
@@ -58,9 +58,9 @@ def restore_snapshot(
             stage = folder / "store"
             settled = _fill(source, stage, fs, tick)
             before_swap(stage)
-            stage.chmod(_mode(source, target))
-            sync_tree(fs, stage)
-            return Restored(_swap(fs, stage, target, run), settled)
+            mode = _mode(source, target)
+            make_ready(fs, stage, mode)
+            return Restored(_swap(fs, stage, target, run, mode), settled)
     except OSError as error:
         where = Path(error.filename) if error.filename else target
         raise StoreNotWritableError(where, error.strerror or str(error)) from error
@@ -125,10 +125,10 @@ def _mode(source: SnapshotSource, target: Path) -> int:
     return folder_mode(source.path)
 
 
-def _swap(fs: FileSystem, stage: Path, target: Path, run: str) -> Path | None:
+def _swap(fs: FileSystem, stage: Path, target: Path, run: str, mode: int) -> Path | None:
     parent = target.parent
     if not target.exists() or not any(target.iterdir()):
-        fs.rename(stage, target)
+        put_in_place(fs, stage, target, mode)
         fs.sync_dir(parent)
         return None
     aside = parent / f"{target.name}{ASIDE}{run}"
@@ -137,6 +137,6 @@ def _swap(fs: FileSystem, stage: Path, target: Path, run: str) -> Path | None:
     with alone(target):
         fs.rename(target, aside)
         fs.sync_dir(parent)
-        fs.rename(stage, target)
+        put_in_place(fs, stage, target, mode)
         fs.sync_dir(parent)
     return aside

@@ -29,7 +29,7 @@ from .log_and_queues import place_log, place_queues
 from .manifest import Manifest, SnapshotFile, SnapshotQueue
 from .placing import Placed, Placer, Tick, checksum_of, no_tick
 from .small_files import merge_notes, place_after, place_before
-from .staging import folder_mode, staging, sync_tree
+from .staging import folder_mode, make_ready, put_in_place, staging
 
 _TRIES: Final = 3
 
@@ -91,10 +91,9 @@ def take_snapshot(
             made = folder / target.name
             made.touch(0o600)
             write_archive(stage, made, manifest, fs, phase("packing", manifest.size_bytes))
-        mode = folder_mode(root)
-        made.chmod(mode if made is stage else mode & 0o666)
-        sync_tree(fs, made)
-        fs.rename(made, target)
+        mode = folder_mode(root) if made is stage else folder_mode(root) & 0o666
+        make_ready(fs, made, mode)
+        put_in_place(fs, made, target, mode)
         fs.sync_dir(target.parent)
     return Taken(manifest, staged.placer.counts, staged.notes + damage_notes(manifest))
 

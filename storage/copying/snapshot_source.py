@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
-from storage.errors import DamagedSnapshotError, StoreNotFoundError
+from storage.errors import DamagedSnapshotError, NoSnapshotError
 from storage.files.fs import FileSystem
 from storage.format.names import SNAPSHOT_MANIFEST
 
@@ -39,13 +39,15 @@ class SnapshotFolder:
     """A snapshot that is a folder. Implements :class:`SnapshotSource`."""
 
     def __init__(self, path: Path, fs: FileSystem | None = None) -> None:
-        """Read the manifest. Raises StoreNotFoundError, DamagedSnapshotError, StoreVersionError."""
+        """Read the manifest. Raises NoSnapshotError, DamagedSnapshotError, StoreVersionError."""
         self.path = path
         self._fs = fs or FileSystem()
         try:
             data = (path / SNAPSHOT_MANIFEST).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
-            raise StoreNotFoundError(path, f"no snapshot: it has no {SNAPSHOT_MANIFEST}") from None
+            if not path.exists():
+                raise NoSnapshotError(path) from None
+            raise NoSnapshotError(path, f"it has no {SNAPSHOT_MANIFEST}") from None
         self.manifest = Manifest.unpack(data, path / SNAPSHOT_MANIFEST)
 
     def files(self) -> Iterator[tuple[SnapshotFile, Parts]]:
@@ -78,7 +80,7 @@ class SnapshotFolder:
 
 
 def open_snapshot(path: Path) -> SnapshotSource:
-    """Open a snapshot. Raises StoreNotFoundError, DamagedSnapshotError and StoreVersionError."""
+    """Open a snapshot. Raises NoSnapshotError, DamagedSnapshotError and StoreVersionError."""
     if path.is_file():
         return SnapshotArchive(path)
     return SnapshotFolder(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -41,8 +42,9 @@ def staging(target: Path) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            _empty(folder)
+            # What can not be removed must not hide why the block ended; the next one removes it.
             with suppress(OSError):
+                _empty(folder)
                 folder.rmdir()
     finally:
         os.close(fd)
@@ -92,9 +94,38 @@ def _lock(folder: Path, target: Path) -> int:
         os.close(fd)
 
 
+def make_ready(fs: FileSystem, made: Path, mode: int) -> None:
+    """Have what was made on the device, as open to others as ``mode`` says; before put_in_place.
+
+    Only who may write a folder can move it to another parent, so its owner may do all until then.
+    """
+    made.chmod(mode | stat.S_IRWXU if made.is_dir() else mode)
+    sync_tree(fs, made)
+
+
+def put_in_place(fs: FileSystem, made: Path, target: Path, mode: int) -> None:
+    """Give what is ready the name ``target``, then ``mode``; its parent is still to be synced."""
+    fs.rename(made, target)
+    if stat.S_IMODE(target.stat().st_mode) != mode:
+        target.chmod(mode)
+
+
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
+            _let_owner_in(path)
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+def _let_owner_in(top: Path) -> None:
+    """Give the owner all rights in the folders of a tree: a copy may have a store's own modes."""
+    folders = [top]
+    while folders:
+        folder = folders.pop()
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            folder.chmod(mode | stat.S_IRWXU)
+        with os.scandir(folder) as entries:
+            folders += [Path(entry) for entry in entries if entry.is_dir(follow_symlinks=False)]
