@@ -64,7 +64,9 @@ def read_sizes(root: Path) -> dict[str, Any] | None:
         data = json.loads(text)
         version = int(data.pop("version"))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise CorruptFileError(path, 0, f"it is not the record of sizes ({error})") from error
+        remedy = "remove it to have the sizes taken from the store's own files"
+        reason = f"it is not the record of sizes ({error}; {remedy})"
+        raise CorruptFileError(path, 0, reason) from error
     if version > STORE_FILE_VERSION:
         raise StoreVersionError(path, version, STORE_FILE_VERSION)
     return {name: data[name] for name in FIXED_FIELDS if name in data}

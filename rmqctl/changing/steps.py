@@ -22,6 +22,7 @@ def carry_out(
     foot: Iterable[str] = (),
     refusal: CliError | None = None,
     result_type: type | None = None,
+    hopeless: str = "",
     execute_by_default: bool = False,
     confirm_name: str | None = None,
     confirmed: str | None = None,
@@ -33,7 +34,8 @@ def carry_out(
     that name must be ``confirmed`` (what the command's ``--confirm`` gave) or typed. An empty plan
     is nothing to do.
 
-    ``foot`` are sentences about the plan, said below it; ``refusal`` is raised there.
+    ``foot`` are sentences about the plan, said below it; ``refusal`` is raised there. ``hopeless``
+    says why executing the plan would do nothing: it is said instead of how to do it.
 
     ``apply`` gives the result rows, of ``result_type`` (default: the plan's); they are printed as
     they come. A row whose field ``applied`` is False makes this PartlyDone (8). Programs (json,
@@ -51,7 +53,7 @@ def carry_out(
     if refusal is not None:
         raise refusal
     if dry or not plan:
-        cli.say(_why_not(cli, bool(plan)))
+        cli.say(hopeless or _why_not(cli, bool(plan)))
         return False
     if for_programs and _asks(cli):
         _show_on_terminal(cli, row_type, plan)

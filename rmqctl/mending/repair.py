@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rmqctl.context import Cli
 
 _MAX_FINDINGS = 1_000_000
+_HOPELESS = "repair can not mend this; the rows say what can"
 
 
 def repair(
@@ -60,9 +61,8 @@ def repair(
         lambda: _apply(cli, view, plan, check, jobs),
         question=f"Repair {root} in {len(plan.executable)} steps?",
         foot=_foot(plan),
-        refusal=CliError("repair can not mend this; the rows say what can", DAMAGED)
-        if nothing and execute
-        else None,
+        refusal=CliError(_HOPELESS, DAMAGED) if nothing and execute else None,
+        hopeless=_HOPELESS if nothing else "",
     )
 
 

@@ -33,7 +33,7 @@ def read_deleted_topics(root: Path) -> DeletedTopics:
 
     Raises CorruptFileError and StoreVersionError.
     """
-    remedy = "without it deleted topics would come back"
+    remedy = "remove it, and delete again the topics that come back"
     entry = read_sealed(root / OURS / DELETED_FILE, VERSION, remedy=remedy)
     if entry is None:
         return {}

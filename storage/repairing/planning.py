@@ -21,6 +21,7 @@ from storage.format.names import (
     COMMITLOG,
     CONSUMEQUEUE,
     INDEX,
+    OURS,
     is_index_file_name,
     parse_file_name,
 )
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 _MAX_QUEUE_ID: Final = (1 << 31) - 1
 _OF_INDEX: Final = "INDEX_"
-_LOST_CONFIG: Final = frozenset({"CONFIG_UNREADABLE", "CONFIG_EMPTY"})
+_LOST_CONFIG: Final = frozenset({"CONFIG_UNREADABLE", "CONFIG_EMPTY", "CONFIG_MISSING"})
 _TAKES_RECORDS: Final = frozenset(
     (Action.MAKE_FILE, Action.FILL, Action.BLANK, Action.QUARANTINE, Action.CLEAR)
 )
@@ -267,10 +268,7 @@ class _Planning:
                     None,
                     None,
                     str(finding.code),
-                    "neither it nor its .bak tells anything; 'rmqctl store recover-offsets' looks "
-                    "for progress in messages"
-                    if finding.file.endswith(CONSUMER_OFFSET_FILE)
-                    else "neither it nor its .bak nor any queue tells anything",
+                    _what_else_mends(finding),
                 )
 
     def _salvaged(self) -> dict[str, SalvagedFile]:
@@ -308,6 +306,18 @@ class _Planning:
             end = view.max_offset_in_queue(topic, queue_id)
             times.append(view.store_timestamp(topic, queue_id, end - 1) or 0 if end else 0)
         return max(times)
+
+
+def _what_else_mends(finding: Finding) -> str:
+    """What to do about a file of settings or progress that no step can put together again."""
+    if finding.file.startswith(f"{OURS}/"):
+        return f"repair leaves it as it is; what mends it: {finding.fix}"
+    if finding.file.endswith(CONSUMER_OFFSET_FILE):
+        return (
+            "neither it nor its .bak tells anything; 'rmqctl store recover-offsets' looks for "
+            "progress in messages"
+        )
+    return "neither it nor its .bak nor any queue tells anything"
 
 
 def _place_in_log(file: str, position: int | None) -> int | None:

@@ -190,9 +190,17 @@ class Code(StrEnum):
     """Warning. A file of settings or progress holds nothing, and its .bak holds something, or a
     broker would have written braces at least: what was in it is lost.
     """
+    CONFIG_MISSING = "CONFIG_MISSING"
+    """Warning. The store has groups or a history of topics, and topics have queues, but topics.json
+    and its .bak are missing: the next message to a topic makes it anew, maybe with fewer queues.
+    """
     TOPIC_UNKNOWN = "TOPIC_UNKNOWN"
     """Info. A topic has queues but does not stand in topics.json: clients of a Java broker can not
     read it. Creating the topic makes it known.
+    """
+    QUEUE_NOT_READ = "QUEUE_NOT_READ"
+    """Info. Queues that a topic's readQueueNums leaves out hold messages: groups that have not read
+    them do not get them. More read queues bring them back.
     """
     FOREIGN_FILE = "FOREIGN_FILE"
     """Info. A file has a name that no file of a store has. rmqctl leaves it alone; a Java broker

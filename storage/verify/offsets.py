@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.configs.config_file import ConfigFile, ConfigSource
-from storage.configs.consumer_offsets import split_topic_at_group
+from storage.configs.consumer_offsets import (
+    consumer_offset_file,
+    load_consumer_offsets,
+    split_topic_at_group,
+)
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.errors import CorruptFileError, StoreVersionError
-from storage.format.names import CONFIG, CONSUMEQUEUE
-from storage.model import LMQ_PREFIX, SCHEDULE_TOPIC
+from storage.format.names import CONFIG
+from storage.model import SCHEDULE_TOPIC
 
 from .findings import Checked, Code, Finding, Severity
+from .topics import check_topics
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -30,41 +34,16 @@ _CONFIG_FILES: Final = (
     "consumerFilter.json",
 )
 _PROGRESS: Final = f"{CONFIG}/consumerOffset.json"
-_CREATABLE: Final = re.compile(r"(?!RMQ_SYS_|rmq_sys_)[%|a-zA-Z0-9_-]{1,127}")
 
 
 def check_configs(view: StoreView, emit: Emit, checked: Checked) -> None:
-    """Read each settings file as a broker would, and see whether every queue's topic is known."""
+    """Read each settings file as a broker would, and compare the topics with the queues."""
     for name in _CONFIG_FILES:
         path = view.root / CONFIG / name
         if path.exists() or path.with_name(name + ".bak").exists():
             checked.files += 1
             _check_config(path, emit)
-    try:
-        topics = view.topics()
-    except CorruptFileError:
-        return  # reported above
-    if not topics:
-        return
-    queues = view.files.queue_folders()
-    folders = {topic for topic, _ in queues if not topic.startswith(LMQ_PREFIX)}
-    for topic in sorted(folders - set(topics)):
-        emit(
-            Finding(
-                Code.TOPIC_UNKNOWN,
-                Severity.INFO,
-                f"{CONSUMEQUEUE}/{topic}",
-                None,
-                f"{topic} has queues but is not in topics.json",
-                "clients of a Java broker can not read it",
-                f"rmqctl topic create {topic}" if _may_be_created(topic) else "",
-            )
-        )
-
-
-def _may_be_created(topic: str) -> bool:
-    """Whether a person may create it: no topic of the system, no name that brokers refuse."""
-    return bool(_CREATABLE.fullmatch(topic)) and topic != SCHEDULE_TOPIC
+    check_topics(view, emit)
 
 
 def _check_config(path: Path, emit: Emit) -> None:
@@ -132,18 +111,7 @@ def check_offsets(view: StoreView, emit: Emit, checked: Checked) -> None:
     try:
         table = view.consumer_offsets()
     except (CorruptFileError, StoreVersionError) as error:
-        name = str(error.path.relative_to(view.root))
-        emit(
-            Finding(
-                Code.CONFIG_UNREADABLE,
-                Severity.ERROR,
-                name,
-                0,
-                str(error),
-                "the progress of all groups is unknown",
-                "rmqctl store recover-offsets",
-            )
-        )
+        emit(_no_progress(view.root, error))
         return
     queues = set(view.queues())
     for key in sorted(table):
@@ -171,6 +139,33 @@ def check_offsets(view: StoreView, emit: Emit, checked: Checked) -> None:
         if (SCHEDULE_TOPIC, level - 1) in queues:
             file = f"{CONFIG}/delayOffset.json"
             _check_offset(view, SCHEDULE_TOPIC, level - 1, offset, where, file, emit)
+
+
+def _no_progress(root: Path, error: CorruptFileError | StoreVersionError) -> Finding:
+    java = consumer_offset_file(root).path.relative_to(root)
+    is_newer = isinstance(error, StoreVersionError)
+    effect = "the progress of all groups is unknown"
+    if is_newer or _holds_offsets(root):
+        effect = f"rmqctl's consumers can not go on; a Java broker does, with {java}"
+    return Finding(
+        Code.CONFIG_UNREADABLE,
+        Severity.ERROR,
+        str(error.path.relative_to(root)),
+        0,
+        f"it has version {error.found}, this rmqctl knows up to version {error.known}"
+        if isinstance(error, StoreVersionError)
+        else error.reason,
+        effect,
+        "a newer rmqctl" if is_newer else "rmqctl store recover-offsets",
+    )
+
+
+def _holds_offsets(root: Path) -> bool:
+    """Whether Java's file can be read and tells of a group."""
+    try:
+        return bool(load_consumer_offsets(root))
+    except CorruptFileError:
+        return False
 
 
 def _check_offset(
