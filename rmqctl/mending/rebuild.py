@@ -16,6 +16,7 @@ from storage.files.read_files import StoreFiles
 from storage.reading.queue_tail import written_units
 from storage.readonly import StoreView
 from storage.rebuilding.index import RebuiltIndexFile, plan_index, rebuild_index
+from storage.rebuilding.old_index import index_file_names
 from storage.rebuilding.queue import RebuiltQueue, plan_queues, rebuild_queues
 from storage.rebuilding.replacing import (
     put_index_in_place,
@@ -40,6 +41,8 @@ class _Part(Protocol):
     name: str
     same: int
     """How many queues or index files are what the log says, after :meth:`plan`."""
+    left_out: str
+    """The file that a writer is at, so that :meth:`plan` has not judged it; "" without any."""
 
     def plan(self, view: StoreView, *, beside_writers: bool, progress: Walked) -> list[RebuildRow]:
         """Compare with the log."""
@@ -69,12 +72,18 @@ def rebuild(cli: "Cli", view: StoreView, part: _Part) -> None:
         rows,
         lambda: _apply(cli, root, part, rows, check),
         question=f"Replace {len(rows)} {part.name} of {root}?",
-        foot=[_same(part), *_quarantine(root, rows)],
+        foot=[_same(part), *_left_out(part), *_quarantine(root, rows)],
     )
 
 
 def _same(part: _Part) -> str:
     return f"{part.same:,} {part.name} are byte for byte what the log says; they stay"
+
+
+def _left_out(part: _Part) -> list[str]:
+    if not part.left_out:
+        return []
+    return [f"index file {part.left_out} is being written, and is left out"]
 
 
 def _quarantine(root: Path, rows: Sequence[RebuildRow]) -> list[str]:
@@ -149,6 +158,7 @@ class Queues:
         self._queue_ids = queue_ids
         self._differing: list[RebuiltQueue] = []
         self.same = 0
+        self.left_out = ""
 
     def plan(self, view: StoreView, *, beside_writers: bool, progress: Walked) -> list[RebuildRow]:
         """NotFound if the topic has neither a folder nor a record."""
@@ -197,6 +207,7 @@ class Index:
 
     def __init__(self) -> None:
         self.same = 0
+        self.left_out = ""
 
     def plan(self, view: StoreView, *, beside_writers: bool, progress: Walked) -> list[RebuildRow]:
         """Refused where the store has no index."""
@@ -205,6 +216,9 @@ class Index:
         files = plan_index(view, beside_writers=beside_writers, progress=progress)
         differing = [file for file in files if not file.is_same]
         self.same = len(files) - len(differing)
+        newest = index_file_names(view.root)[-1:]
+        if beside_writers and newest and newest[0] not in {file.name for file in files}:
+            self.left_out = newest[0]
         return [index_row(file) for file in differing]
 
     def carry_out(

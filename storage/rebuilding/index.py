@@ -19,7 +19,7 @@ from .index_build import IndexBuild
 from .index_files import ComparedIndex, WrittenIndex
 from .keys import keys_of
 from .log_units import LogRuns, Progress
-from .old_index import OldIndexFile, old_index_files
+from .old_index import OldIndexFile, index_file_names, old_index_files
 
 if TYPE_CHECKING:
     from typing import Any
@@ -50,11 +50,15 @@ def plan_index(
 ) -> list[RebuiltIndexFile]:
     """Compare the index with the log and say what rebuilding would change. Writes nothing.
 
-    Rows by name. ``beside_writers`` leaves the newest file out: it changes. ``progress`` is called
-    with bytes done and bytes in all. Reads the whole log; raises OSError.
+    Rows by name. ``beside_writers`` leaves the newest file out if it is there: it changes.
+    ``progress`` is called with bytes done and bytes in all. Reads the whole log; raises OSError.
     """
     rows = _rebuild(view, FileSystem(), None, progress)
-    return rows[:-1] if beside_writers else rows
+    if not beside_writers or not rows:
+        return rows
+    names = {row.name for row in rows}
+    has_come = any(name not in names for name in index_file_names(view.root))
+    return rows[:-1] if has_come or rows[-1].keys_before is not None else rows
 
 
 def rebuild_index(

@@ -91,11 +91,15 @@ class OldIndexFile:
         )
 
 
-def old_index_files(root: Path, config: StoreConfig) -> list[OldIndexFile]:
-    """All index files, oldest first; none if there is no folder."""
+def index_file_names(root: Path) -> list[str]:
+    """Names of all index files, oldest first; none if there is no folder."""
     try:
         paths = [path for path in (root / INDEX).iterdir() if path.is_file()]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    paths = [path for path in paths if is_index_file_name(path.name)]
-    return [OldIndexFile(path, config) for path in sorted(paths, key=lambda path: int(path.name))]
+    return sorted((path.name for path in paths if is_index_file_name(path.name)), key=int)
+
+
+def old_index_files(root: Path, config: StoreConfig) -> list[OldIndexFile]:
+    """All index files, oldest first; none if there is no folder."""
+    return [OldIndexFile(root / INDEX / name, config) for name in index_file_names(root)]

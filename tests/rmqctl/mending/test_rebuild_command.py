@@ -107,6 +107,26 @@ def test_it_does_nothing_beside_another_writer_but_shows_what_it_would(root: Pat
         assert rebuild(root, "queue", "-t", "GoldenFull", "-o", "json").json() == []
 
 
+@pytest.mark.feature(114)
+def test_beside_a_writer_a_lost_index_is_shown_and_only_the_newest_file_left_out(
+    root: Path,
+) -> None:
+    lines = run("-S", root, "store", "rebuild", "index").err
+    with MessageStore.open(root):
+        beside = rebuild(root, "index")
+        names = sorted(path.name for path in (root / INDEX).iterdir())
+        for path in (root / INDEX).iterdir():
+            path.unlink()
+        lost = rebuild(root, "index", "-o", "json")
+    assert f"{len(names)} index files are byte for byte" in lines
+    assert "left out" not in lines
+    assert f"{len(names) - 1} index files are byte for byte" in beside.err
+    assert f"index file {names[-1]} is being written, and is left out" in beside.err
+    assert [row["units_before"] for row in lost.json()] == [None]
+    assert "add --execute" in lost.err
+    assert "left out" not in lost.err
+
+
 def test_it_does_nothing_beside_a_java_broker(root: Path) -> None:
     with java_lock(root):
         assert rebuild(root, "queue", "--execute", "--yes").code == 5
