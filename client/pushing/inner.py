@@ -135,12 +135,15 @@ class PushConsumerInner(Consumer):
     def announce(self) -> list[Exception]:
         """Tell brokers what is subscribed, then pull by it; gives what they refused it with.
 
-        In this order, as a pull by a subscription that its broker has not heard of fails.
+        In this order, as a pull by a subscription that its broker has not heard of fails. A round
+        of rebalance that the heartbeat brings about waits until it is done: it would take queues
+        that nothing is announced for yet, and their first pulls would be put off.
         """
-        subscriptions = dict(self.rebalance.subscriptions)
-        refused = self.instance.send_heartbeat_to_all_brokers()
-        self._announced = subscriptions
-        return refused
+        with self.rebalance.lock:
+            subscriptions = dict(self.rebalance.subscriptions)
+            refused = self.instance.send_heartbeat_to_all_brokers()
+            self._announced = subscriptions
+            return refused
 
     def announced(self, topic: str) -> SubscriptionData | None:
         """Give the subscription to pull a topic by; None if there is none (any more)."""

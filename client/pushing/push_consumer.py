@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -122,7 +123,9 @@ class PushConsumer(PushConsumerInner):
         SubscriptionParseError.
         """
         check_topic(topic)
-        with self._lock:
+        with self._lock, ExitStack() as stack:
+            if self._state is ServiceState.RUNNING:  # no round takes its queues before it is told
+                stack.enter_context(self.rebalance.lock)
             self._want(topic, selector)
 
     # -- life
@@ -158,8 +161,9 @@ class PushConsumer(PushConsumerInner):
             try:
                 self._trace = start_trace(self)
                 self.instance.start()
-                self._state = ServiceState.RUNNING
-                self._join()
+                with self.rebalance.lock:  # a round that comes meanwhile finds all of it done
+                    self._join()
+                    self._state = ServiceState.RUNNING
             except BaseException:
                 self._state = ServiceState.START_FAILED
                 self.consume_service.shutdown(0)
