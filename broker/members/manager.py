@@ -26,6 +26,7 @@ from broker.errors import (
     SubscriptionGroupNotExistError,
 )
 from broker.port.members import MessageModel
+from broker.tables.groups import CONSUMING_GROUP_MAX_LENGTH, check_consuming_group
 from storage.model import retry_topic
 
 from .group_table import GroupTable, group_table, is_expired
@@ -172,7 +173,12 @@ class MemberManager:
             raise refused
 
     def _prepare_group(self, group: str) -> bool:
-        """Make the group and its retry topic; whether changes of the group are told."""
+        """Make the group and its retry topic; whether changes of the group are told.
+
+        Raises InvalidNameError, and nothing is made, if the retry topic may not be.
+        """
+        if len(group) > CONSUMING_GROUP_MAX_LENGTH and self._topics.get(retry_topic(group)) is None:
+            check_consuming_group(group)
         try:
             config = self._groups.for_use(group)
         except SubscriptionGroupNotExistError:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import (
     BrokerSystemError,
+    InvalidNameError,
     NoPermissionError,
     SubscriptionGroupNotExistError,
 )
-from broker.validation import check_group
+from broker.validation import TOPIC_MAX_LENGTH, check_group
 from storage.configs.journal import Journal
 from storage.configs.subscription_groups import (
     SYSTEM_GROUP_PREFIX,
@@ -19,12 +20,29 @@ from storage.configs.subscription_groups import (
     subscription_groups_file,
     system_groups,
 )
+from storage.model import retry_topic
 
 from .shared_table import Check, Gate, SharedTable
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from storage.files.fs import FileSystem
+
+CONSUMING_GROUP_MAX_LENGTH: Final = TOPIC_MAX_LENGTH - len(retry_topic(""))
+_SHOWN: Final = 40
+
+
+def check_consuming_group(group: str) -> None:
+    """Refuse a name that no group with members may have: up to 120 characters, as its retries need
+    a topic. Raises InvalidNameError, for what no group at all may be called too.
+    """
+    check_group(group)
+    if len(group) > CONSUMING_GROUP_MAX_LENGTH:
+        raise InvalidNameError(
+            f"group {group[:_SHOWN] + '...'!r} has {len(group)} characters, allowed are "
+            f"{CONSUMING_GROUP_MAX_LENGTH} for a group that consumes: {retry_topic('')} and its "
+            f"name are a topic, and topics have up to {TOPIC_MAX_LENGTH}"
+        )
 
 
 class GroupManager:

@@ -10,7 +10,7 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
-from broker.errors import BrokerSystemError, NoPermissionError
+from broker.errors import BrokerSystemError, InvalidNameError, NoPermissionError
 from broker.port.members import ConsumeDirectlyStatus, MessageModel
 from broker.port.transactions import CheckTransactionState
 from storage.configs.subscription_groups import SubscriptionGroupConfig
@@ -48,6 +48,15 @@ def test_ids_are_sorted_as_java_sorts_them(broker):
     for client_id in ("\U0001f600", "\uff5e", "b", "B"):
         join(broker, client_id)
     assert broker.consumer_ids("g") == ["B", "b", "\U0001f600", "\uff5e"]
+
+
+def test_a_group_whose_retry_topic_may_not_be_is_refused_before_anything_is_made(broker):
+    longest, group = "g" * 120, "g" * 121
+    with pytest.raises(InvalidNameError, match="group 'g{40}...' has 121 characters, .* 120 "):
+        join(broker, "a", consumer(group, "T"))
+    assert group not in broker.groups()
+    broker.heartbeat(heartbeat("a", consumer(longest, "T")))
+    assert broker.topic(retry_topic(longest)) is not None
 
 
 @pytest.mark.conformance("H1")
