@@ -6,7 +6,7 @@ import typer
 
 from rmqctl.consuming.printing import BODY_FORMS
 from rmqctl.context import Cli, context_of, prints
-from rmqctl.errors import UsageProblem
+from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.filtering.options import MessageFilter, filters_messages, message_filter
 from rmqctl.output.view import Format
 from rmqctl.rows.messages import MessageRow
@@ -343,11 +343,12 @@ def _join(
         if reading.ends:
             end = position.end if position else None
             ends = joining.ends_of(broker, topic, group, queues, end)
+        consumer.quota = Quota(reading.most, ends, chosen.predicate)
         listening = Listening(
             consumer,
             handler,
-            Quota(reading.most, ends, chosen.predicate),
-            exact=config.consume_thread_min == 1 and not options.orderly,
+            consumer.quota,
+            exact=config.consume_thread_min == 1 or options.orderly,
             delay_level=options.delay_level or 0,
         )
         if options.orderly:
@@ -360,8 +361,15 @@ def _join(
             ) as progress,
             services_by_the_way(cli, broker),
         ):
-            run = MemberRun(topic, consumer, listening, prints=options.command is None)
+            # Without an end no write may ever tell, and none of a program's tells us.
+            watches = options.command is not None or not reading.ends
+            run = MemberRun(topic, consumer, listening, watches_reader=watches)
             run.run(progress)
+        dropped = joining.why_dropped(broker, consumer) if listening.failed else None
+    if dropped is not None:
+        raise PartlyDone(
+            f"{listening.failed} messages of {topic} failed and are dropped: {dropped}"
+        )
     if listening.failed:
         cli.say(f"{listening.failed} failed; they come again, or are dead letters")
     cli.detail(f"consumed {listening.quota.consumed} messages of {topic}")

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rmqctl.consuming.listening import OutputFailedError
+from rmqctl.consuming.reader import check_reader
 from rmqctl.errors import UsageProblem
 from rmqctl.output.last_line import LAST_LINE
 
@@ -24,7 +26,8 @@ class CommandFailedError(Exception):
 class CommandRunner:
     """Runs a program for each message: the body on its standard input, the rest in ``RMQ_*``.
 
-    Exit code 0 means consumed. Its output is ours. Safe for threads.
+    Exit code 0 means consumed. Its output is ours: when nobody reads that any more, no program is
+    begun, and one that fails has not failed by itself. Safe for threads.
     """
 
     def __init__(self, command: str, predicate: "Predicate | None") -> None:
@@ -45,10 +48,17 @@ class CommandRunner:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def __call__(self, messages: "Sequence[MessageExt]") -> None:
-        """Consume messages one after the other. CommandFailedError at the first that fails."""
-        for message in messages:
+        """Consume messages one after the other.
+
+        CommandFailedError at the first that fails, OutputFailedError at the first that nobody reads
+        anything of.
+        """
+        for done, message in enumerate(messages):
             if self._predicate is None or self._predicate(message):
-                self._run(message)
+                try:
+                    self._run(message)
+                except BrokenPipeError as error:
+                    raise OutputFailedError(done) from error
 
     def terminate(self) -> None:
         """End the programs that still run: what they say does not count any more."""
@@ -57,6 +67,7 @@ class CommandRunner:
                 process.terminate()
 
     def _run(self, message: "MessageExt") -> None:
+        check_reader()
         # A group of its own: Ctrl-C ends us, not the message that is in work.
         with subprocess.Popen(
             self._words,
@@ -75,6 +86,7 @@ class CommandRunner:
         if words:
             LAST_LINE.beside(lambda: _pass_on(words), ends_line=words.endswith(b"\n"))
         if process.returncode:
+            check_reader()  # whose going may be all that was wrong
             raise CommandFailedError(_reason(process.returncode, words))
 
 

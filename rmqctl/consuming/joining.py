@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from broker.port.members import MessageModel
 from broker.port.progress import ConsumeFromWhere, OffsetCommit
+from broker.tables.groups import check_consuming_group
 from client.errors import ClientConfigError
-from client.pushing.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
 from client.subscribing.allocate import AllocateAveragely
 from client.subscribing.consumer_config import ConsumerConfig
 from client.subscribing.consumer_settings import set_by_name
+from rmqctl.consuming.bounded_progress import LimitedConsumer
 from rmqctl.consuming.selection import offset_of
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.text.positions import Bound
@@ -19,6 +20,7 @@ from storage.model import MessageQueue, retry_topic
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
+    from client.pushing.push_consumer import PushConsumer
     from rmqctl.consuming.joining_options import MemberOptions
     from rmqctl.consuming.selection import Group
     from rmqctl.context import Cli
@@ -122,11 +124,11 @@ def make_consumer(
     client_config: ClientConfig,
     tags: str | None,
     queues: Sequence[int] | None,
-) -> PushConsumer:
-    """The member, without a listener; ``queues`` None shares all queues with the others."""
+) -> LimitedConsumer:
+    """The member, without a listener and a quota; ``queues`` None shares all with the others."""
     if queues is not None:
         config = replace(config, allocate_message_queue_strategy=TheseQueues(topic, queues))
-    consumer = PushConsumer(
+    consumer = LimitedConsumer(
         group.name, brokers=[broker], config=config, client_config=client_config
     )
     consumer.subscribe(topic, tags or "*")
@@ -134,10 +136,14 @@ def make_consumer(
 
 
 def check_group(
-    cli: "Cli", broker: "EmbeddedBroker", consumer: PushConsumer, topic: str, tags: str | None
+    cli: "Cli", broker: "EmbeddedBroker", consumer: "PushConsumer", topic: str, tags: str | None
 ) -> None:
-    """Refuse what the group's settings forbid (7); warn where members do not fit together."""
+    """Refuse a name that is too long for retries (InvalidNameError), and what the group's settings
+    forbid (7); warn where members do not fit together. Nothing is made before.
+    """
     group, model = consumer.group, consumer.message_model
+    if broker.topic(retry_topic(group)) is None:  # else another broker has made it as it is
+        check_consuming_group(group)
     settings = broker.groups().get(group)
     if settings is not None and not settings.consume_enable:
         raise Refused(f"group {group} may not consume: it is disabled")
@@ -199,6 +205,22 @@ def place(
             continue
         commits.append(OffsetCommit(topic, queue_id, max(offset, least), known.generation))
     broker.update_consumer_offsets(group.name, commits)
+
+
+def why_dropped(broker: "EmbeddedBroker", consumer: "PushConsumer") -> str | None:
+    """Why messages that fail are dropped, so that nobody ever gets them; None if they are not."""
+    if consumer.orderly:
+        return None  # their queue waits for them
+    if consumer.message_model is MessageModel.BROADCASTING:
+        return "a broadcast has no retries"
+    group = consumer.group
+    settings = broker.groups().get(group)
+    if settings is None or settings.retry_queue_nums > 0:
+        return None
+    return (
+        f"group {group} has no retry queues, "
+        f"'rmqctl group alter {group} --retry-queue-nums 1' gives it one"
+    )
 
 
 def ends_of(

@@ -18,7 +18,8 @@ class MemberOptions(NamedTuple):
     settings: Sequence[str] = ()
 
     def check(self, group: str | None, commit: bool | None) -> None:
-        """Refuse them where nobody joins a group."""
+        """Refuse them where nobody joins a group, and what the way of consuming would ignore."""
+        self._check_retries()
         if self != MemberOptions() and (group is None or commit is False):
             asked = {
                 "--threads": self.threads,
@@ -32,3 +33,22 @@ class MemberOptions(NamedTuple):
             name = next(name for name, value in asked.items() if value not in (None, False, ()))
             why = "--group" if group is None else "a group that commits: no --no-commit"
             raise UsageProblem(f"{name} needs {why}")
+
+    def _check_retries(self) -> None:
+        if self.orderly:
+            says_nothing = {"--delay-level": self.delay_level}
+            why = (
+                "with --orderly: the queue waits at a message that fails "
+                "(--set suspendCurrentQueueTimeMillis=MS)"
+            )
+        elif self.broadcast:
+            says_nothing = {
+                "--delay-level": self.delay_level,
+                "--max-reconsume-times": self.max_reconsume_times,
+            }
+            why = "with --broadcast: what fails is dropped, a broadcast has no retries"
+        else:
+            return
+        for name, value in says_nothing.items():
+            if value is not None:
+                raise UsageProblem(f"{name} says nothing {why}")

@@ -72,7 +72,7 @@ class PrintHandler:
 class Listening:
     """Calls a handler for a push consumer, and stops at the quota.
 
-    ``exact``: one thread consumes at a time, so a queue can be given up between two messages.
+    ``exact``: one thread consumes a queue at a time, so it can be given up between two messages.
     ``delay_level``: after which of RocketMQ's delays a message comes again; 0 is its rule.
     Give :meth:`consume` or :meth:`consume_orderly` to the consumer.
     """
@@ -92,7 +92,7 @@ class Listening:
         self._delay_level = delay_level
         self.quota = quota
         self.failed = 0
-        """Calls of the handler that ended in an exception."""
+        """Messages whose call of the handler ended in an exception; each attempt counts."""
         self.given_up: set[MessageQueue] = set()
         """Queues that are not consumed any further."""
         self.failure: BaseException | None = None
@@ -130,28 +130,37 @@ class Listening:
                 self.quota.stop()
             count, stops = error.printed, True
         except BaseException:
-            self.failed += 1
+            self.failed += count
             raise
         finally:
             self.quota.leave(queue, count)
             if not stops and self.quota.used_up:
                 self.changed.set()
         if stops:
-            self._give_up(queue, messages[:count])
+            self._give_up(queue, messages, count)
             self.changed.set()
 
-    def _give_up(self, queue: "MessageQueue", done: "Sequence[MessageExt]") -> None:
-        """Finish ``done``, and leave what follows in the queue as it is: nothing is sent back."""
+    def _give_up(self, queue: "MessageQueue", messages: "Sequence[MessageExt]", count: int) -> None:
+        """Finish ``count`` of the messages, and leave what follows in the queue as it is: nothing
+        is sent back."""
         self.given_up.add(queue)
         process_queue = self._consumer.process_queues.get(queue)
-        if process_queue is None or process_queue.dropped:
+        if process_queue is None:
             return
         self.quota.wait_for_others(queue)
-        if done:
-            with process_queue.settling:
-                offset = process_queue.remove_message(done)
-                if offset is not None and not process_queue.dropped:
-                    self._consumer.offset_store.update_offset(queue, offset, increase_only=True)
-        self._consumer.rules.drop(queue, process_queue)
+        self._consumer.consume_service.settle(process_queue, queue)
+        # In one step: a pull that brings nothing would note what it has passed meanwhile.
         with process_queue.settling:
+            if process_queue.dropped:
+                return
+            offset: int | None
+            if not self._consumer.orderly:
+                offset = process_queue.remove_message(messages[:count])
+            elif count < len(messages):
+                offset = messages[count].queue_offset
+            else:
+                offset = messages[-1].queue_offset + 1
+            if offset is not None:
+                self._consumer.offset_store.update_offset(queue, offset, increase_only=True)
+            process_queue.dropped = True
             process_queue.clear()  # so that this call's own answer counts for nothing

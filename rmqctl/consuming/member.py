@@ -29,14 +29,14 @@ class MemberRun:
         consumer: "PushConsumer",
         listening: "Listening",
         *,
-        prints: bool,
+        watches_reader: bool,
     ) -> None:
-        """``prints``: it ends when nobody reads what it prints, also while nothing comes."""
+        """``watches_reader``: it ends when nobody reads its output, also while nothing comes."""
         self._consumer = consumer
         self._listening = listening
         self._quota = listening.quota
         self._topic = topic
-        self._prints = prints
+        self._watches_reader = watches_reader
         self._wait_s = _IDLE_S if self._quota.ends is None else _TO_THE_END_S
 
     def run(self, progress: "Progress") -> None:
@@ -77,7 +77,7 @@ class MemberRun:
                 self._consumer.persist_consumer_offset()
                 persisted, persisted_at = now, count
             seen = count
-            if self._prints and self._quota.ends is None:
+            if self._watches_reader:
                 check_reader()
         progress.advance(self._quota.consumed - seen)
 

@@ -35,6 +35,7 @@ class Quota:
         self._changed = threading.Condition()  # guards the fields above and below
         self._busy: Counter[MessageQueue] = Counter()
         self._consumed = 0
+        self._begun: dict[MessageQueue, int] = {}  # the last message of each, where some count
 
     @property
     def limited(self) -> bool:
@@ -79,6 +80,9 @@ class Quota:
                 self._left = 0
             else:
                 self._left -= len(wanted)
+            if count:
+                last = messages[count - 1].queue_offset
+                self._begun[queue] = max(last, self._begun.get(queue, 0))
             return count
 
     def _wanted(self, messages: "Sequence[MessageExt]", most: int) -> Sequence[int]:
@@ -105,6 +109,22 @@ class Quota:
         with self._changed:
             at_end = self.ends is not None and last.queue_offset + 1 >= self.ends.get(queue, 0)
             return at_end or self._left == 0
+
+    def bound(self, queue: "MessageQueue", offset: int) -> int | None:
+        """How far progress up to ``offset`` may be noted; None if none may be.
+
+        Up to the queue's end; and where the number is reached, up to the last message that was
+        begun, as what was left out behind it is not passed.
+        """
+        with self._changed:
+            if self.ends is not None:
+                if queue not in self.ends:
+                    return None
+                offset = min(offset, self.ends[queue])
+            if self._left != 0:
+                return offset
+            begun = self._begun.get(queue)
+            return None if begun is None else min(offset, begun + 1)
 
 
 def _holds(wants: "Callable[[MessageExt], bool]", message: "MessageExt") -> bool:

@@ -52,6 +52,15 @@ def hundred(store):
 
 
 @pytest.fixture
+def seven_tagged(store):
+    """Messages a, b, a, b, c, a, b in one queue, each with its body as its tag."""
+    run("topic", "create", "t", "--queues", 1)
+    for tag in "ababcab":
+        send(tag, options=["--tag", tag])
+    return store
+
+
+@pytest.fixture
 def divided(store):
     """The numbers from 0 to 99, twenty in each of five queues."""
     run("topic", "create", "t", "--queues", 5)
@@ -71,6 +80,34 @@ class TestCountOfAGroup:
         assert consume(*fifties, limit, 3) == ["52", "53", "54"]
         assert committed(hundred) == {0: 55}
         assert consume("-g", "g", "-c", 1) == ["55"]
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            [],
+            ["--orderly"],
+            ["--threads", 3],
+            ["--exec", "true"],
+            ["--exec", "true", "--threads", 3],
+            ["--exec", "false"],
+        ],
+    )
+    @pytest.mark.parametrize(("count", "offset"), [(1, 2), (2, 4), (3, 7)])
+    def test_what_a_tag_leaves_out_behind_the_last_one_is_not_passed(
+        self, seven_tagged, options, count, offset
+    ):
+        """The broker leaves it out, so it is not among what the member has pulled."""
+        consume("-g", "g", "--tag", "b", "-c", count, *options)
+        assert committed(seven_tagged) == {0: offset}
+        assert consume("-g", "g", "-e") == list("ababcab"[offset:])
+
+    @pytest.mark.parametrize("options", [[], ["--orderly"]])
+    @pytest.mark.parametrize("tag", ["b", "c"])
+    @pytest.mark.parametrize(("end", "rest"), [(5, "ab"), (6, "b"), (7, "")])
+    def test_an_end_is_passed_neither(self, seven_tagged, tag, end, rest, options):
+        consume("-g", "g", "--tag", tag, "--offset", f":{end}", *options)
+        assert committed(seven_tagged) == {0: end}
+        assert consume("-g", "g", "-e") == list(rest)
 
     def test_none_is_none(self, hundred):
         assert consume("-g", "g", "--regex", "^5.$", "-c", 0) == []
