@@ -24,6 +24,11 @@ class Bounds(Protocol):
         """Commit log offset behind the last whole record."""
         ...
 
+    def finished_to(self) -> int:
+        """Where the log will end when somebody opens it for writing: behind its end if a dead
+        writer has stored all records of a batch, and has not told of them."""
+        ...
+
     def keys_from(self) -> int:
         """The index files have all keys of records below this log offset; the keys of later ones
         are still to be put there, and are found in the log (``pending_keys``). Asked for before

@@ -49,6 +49,10 @@ class PastBounds:
             self._log_end = max(ends)
         return self._log_end
 
+    def finished_to(self) -> int:
+        """The log's end at that time."""
+        return self.log_end()
+
     def keys_from(self) -> int:
         """The index files have all keys of records below this log offset."""
         return min(self._present.keys_from(), self.log_end())

@@ -95,6 +95,10 @@ class ScanBounds:
             self._follow_log()
             return self._walk.position
 
+    def finished_to(self) -> int:
+        """The log's end: nobody tells of more."""
+        return self.log_end()
+
     def keys_from(self) -> int:
         """Where the index files end, if rmqctl's writers left some keys to be put there.
 

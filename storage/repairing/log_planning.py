@@ -47,6 +47,7 @@ class LogPlanner:
         files: StoreFiles,
         found: dict[int, list[str]],
         log_end: int,
+        finished_to: int,
         prepared: set[int],
         *,
         closed: bool,
@@ -57,6 +58,7 @@ class LogPlanner:
         self._size = files.log.file_size
         self._found = found
         self._log_end = log_end
+        self._finished_to = finished_to
         self._prepared = prepared
         self._closed = closed
         self.queues: set[tuple[str, int]] = set()
@@ -101,6 +103,7 @@ class LogPlanner:
             self._files,
             self._found,
             self._log_end,
+            self._finished_to,
             kept,
             right,
             closed=self._closed,

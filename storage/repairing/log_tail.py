@@ -35,8 +35,9 @@ _FOREVER: Final = 1 << 62
 class TailPlanner:
     """Plans the end of one log. ``found`` are codes by log offset.
 
-    ``kept`` are the files that the log has when all other steps are done, ``right`` those of them
-    that stay as they are. ``closed``: the store was closed cleanly. ``make`` gives the step that
+    Up to ``finished_to`` the next writer takes in what lies behind the end. ``kept`` are the files
+    that the log has when all other steps are done, ``right`` those of them that stay as they are.
+    ``closed``: the store was closed cleanly. ``make`` gives the step that
     makes a file from units, ``away`` the one that takes a file away.
     """
 
@@ -45,6 +46,7 @@ class TailPlanner:
         files: StoreFiles,
         found: dict[int, list[str]],
         log_end: int,
+        finished_to: int,
         kept: set[int],
         right: set[int],
         *,
@@ -57,6 +59,7 @@ class TailPlanner:
         self._size = files.log.file_size
         self._found = found
         self._log_end = log_end
+        self._finished_to = finished_to
         self._kept = kept
         self._right = right
         self._closed = closed
@@ -119,6 +122,8 @@ class TailPlanner:
         file = self._log.at(first)
         if file is not None and first in self._right and self._codes(first) & _LEFT_OVER:
             position = end - first
+            if first <= self._finished_to:  # what a writer takes in is nothing left over
+                position = max(position, self._finished_to - first)
             used = _used(self._log.path(first), position)
             if used > position:
                 yield Step(

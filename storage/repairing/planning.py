@@ -111,6 +111,7 @@ class _Planning:
             self._files,
             found,
             self._report.log_end,
+            self._report.finished_to,
             against.prepared,
             closed=not (self._root / ABORT).exists(),
         )

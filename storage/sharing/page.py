@@ -382,6 +382,12 @@ class PageBounds:
         end: int = self.page.words[_LOG_END]
         return end
 
+    def finished_to(self) -> int:
+        """Where the log ends when the batch of a dead writer is finished (writing/resolve.py)."""
+        words = self.page.words
+        end: int = words[Word.TO if words[Word.STAGE] == STAGE_DISPATCH else _LOG_END]
+        return end
+
     def keys_from(self) -> int:
         """The index files have all keys of records below this log offset."""
         start: int = self.page.words[_KEYS_FROM]

@@ -65,6 +65,10 @@ class Code(StrEnum):
     of one that was being written: recovery cuts them off, nobody had an acknowledgement for
     it.
     """
+    LOG_NOT_TAKEN_IN = "LOG_NOT_TAKEN_IN"
+    """Info. Whole records lie behind the end that is known: their writer died before it told of
+    them, and nobody had an acknowledgement. Whoever opens the store for writing takes them in.
+    """
     LOG_BEHIND_END = "LOG_BEHIND_END"
     """Warning, an error in a store that was closed cleanly. A file behind the log's end holds
     bytes: recovery leaves them out, a Java broker deletes the file.
@@ -242,7 +246,8 @@ class Report:
     """Outcome of a check: ``ok`` means no finding of severity error.
 
     At most ``max_findings`` are kept; ``left_out`` counts the rest. ``log_end`` is the commit log
-    offset up to which the store was looked at: a later check may start there.
+    offset up to which the store was looked at: a later check may start there. ``finished_to``, if
+    it is larger, is where the log ends once somebody opens the store for writing; 0 if one has.
     """
 
     checked: Checked = field(default_factory=Checked)
@@ -251,6 +256,7 @@ class Report:
     errors: int = 0
     warnings: int = 0
     log_end: int = 0
+    finished_to: int = 0
 
     @property
     def ok(self) -> bool:

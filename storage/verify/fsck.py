@@ -156,7 +156,8 @@ class _Run:
             check_covered(view.root, self.emit)
             if not live:
                 closed = not (view.root / ABORT).exists()
-                log.behind_end(self._if_quiet.append, closed=closed)
+                finished_to = self.report.finished_to = bounds.finished_to()
+                log.behind_end(self._if_quiet.append, closed=closed, finished_to=finished_to)
                 if start <= log_min:
                     newest = log.last_store_timestamp
                     check_checkpoint(view.root, newest, ahead.append, closed=closed)

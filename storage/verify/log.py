@@ -353,16 +353,20 @@ class LogCheck:
 
     # -- behind the end -----------------------------------------------------------------------
 
-    def behind_end(self, emit: Emit, *, closed: bool) -> None:
+    def behind_end(self, emit: Emit, *, closed: bool, finished_to: int) -> None:
         """Look at what lies behind the log's end; means nothing while somebody is writing.
 
-        ``closed``: the store was closed cleanly, so nothing should be there.
+        ``closed``: the store was closed cleanly, so nothing should be there. Up to ``finished_to``
+        records will be taken in.
         """
         self._emit = emit
         file_size = self._log.file_size
         position = self._log_end % file_size
         first = self._log_end - position
         file = self._log.at(first)
+        if finished_to > self._log_end:
+            self._not_taken_in(finished_to)
+            position = finished_to - first
         if file is not None and position and any(file.map[position : position + _TAIL_BYTES]):
             found = check_record(file.view, position, file.length)
             if found.kind is not CheckKind.BLANK:
@@ -372,7 +376,7 @@ class LogCheck:
                     self._told.files.add(self._path(first))
                 self._at_record(
                     Code.LOG_FILE_LENGTH if short else Code.LOG_TORN_TAIL,
-                    self._log_end,
+                    first + position,
                     (f"the file has {file.length} bytes, those of this store {file_size}; " * short)
                     + f"behind the last whole record: {found.reason or 'left-over bytes'}",
                     "a message that was being written here is lost; recovery cuts it off",
@@ -406,6 +410,17 @@ class LogCheck:
                     "",
                     Severity.INFO,
                 )
+
+    def _not_taken_in(self, end: int) -> None:
+        self._told.tail = True
+        self._at_record(
+            Code.LOG_NOT_TAKEN_IN,
+            self._log_end,
+            f"{end - self._log_end} bytes of whole records behind the end that is known",
+            "nobody reads them yet, nobody had an acknowledgement",
+            "open the store for writing: that takes them in",
+            Severity.INFO,
+        )
 
     def _begins_with_record(self, first: int) -> bool:
         file = self._log.at(first)
