@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 import pytest
+from hypothesis import settings
 
 from tests.support.broken_off import starts_broken_off
 
@@ -20,6 +21,10 @@ _ALLOWED_SKIPS = re.compile(
     r"(a JDK|Maven|Java|Linux|root|a package registry|\w+ on PATH|a file system .+"
     r"|the bench extra: .+|RMQCTL_PURE to be empty)"
 )
+
+# How long an example takes says how busy the machine is just then.
+settings.register_profile("rmqctl", deadline=None)
+settings.load_profile("rmqctl")
 
 _LONG_SECONDS = 1800
 """On a busy machine; the others have what pyproject.toml says."""
