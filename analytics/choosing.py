@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX
 from storage.model import retry_topic
+
+if TYPE_CHECKING:
+    from storage.configs.topics import TopicConfig
+    from storage.readonly import StoreView
 
 Offsets = Mapping[int, int]
 """Queue id to committed offset."""
@@ -31,13 +35,19 @@ class Choice(NamedTuple):
         return self.include_retry or topic != retry_topic(group)
 
     def add_retry_topics(
-        self, table: dict[tuple[str, str], Offsets], topics: Container[str]
+        self,
+        table: dict[tuple[str, str], Offsets],
+        view: StoreView,
+        topics: Mapping[str, TopicConfig],
     ) -> None:
-        """Add the retry topics that were asked for and that their groups never committed to.
+        """Add retry topics that were asked for, hold messages and never saw their group commit.
 
         ``table`` is progress by group and topic. What lies there is unread all the same.
         """
         for group in {group for group, _ in table}:
             topic = retry_topic(group)
-            if topic in topics and self.takes(group, topic):
-                table.setdefault((group, topic), {})
+            config = topics.get(topic)
+            if config is None or (group, topic) in table or not self.takes(group, topic):
+                continue
+            if any(view.max_offset_in_queue(topic, i) for i in range(config.read_queue_nums)):
+                table[group, topic] = {}

@@ -94,7 +94,7 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
         view.reads_log_at_random()
         table = _table(view)
         topics = view.topics()
-        choice.add_retry_topics(table, topics)
+        choice.add_retry_topics(table, view, topics)
         orphans = tuple(
             Orphan(group, topic) for group, topic in sorted(table) if topic not in topics
         )

@@ -26,7 +26,7 @@ def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -
     living = Stations(broker.view.root).living() if members else []
     alive = _add_members(found, living) if living else Counter()
     _check(broker, choice, found)
-    choice.add_retry_topics(found, broker.topics())
+    choice.add_retry_topics(found, broker.view, broker.topics())
     chosen = {
         (group, topic): found[group, topic]
         for group, topic in sorted(found)
