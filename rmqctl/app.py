@@ -90,12 +90,17 @@ def _end(cli: Cli, error: BaseException) -> int:
         traceback.print_exception(error)
     if sentence:
         hint = f"; see '{_help_of(cli, error)}'" if code == exit_codes.USAGE else ""
-        try:
-            LAST_LINE.print(f"rmqctl: {_one_line(sentence)}{hint}")
-        except OSError:  # nobody reads it; the exit code says it too
-            signals.silence(sys.stderr)
+        _tell(f"{_one_line(sentence)}{hint}")
         code = code if cli.failure_code is None else cli.failure_code
     return _flushed(cli, code)
+
+
+def _tell(sentence: str) -> None:
+    """Print an error; where nobody reads it, the exit code says it too."""
+    try:
+        LAST_LINE.print(f"rmqctl: {sentence}")
+    except OSError:
+        signals.silence(sys.stderr)
 
 
 def _meant(cli: Cli, sentence: str) -> str:
@@ -185,7 +190,7 @@ def _flushed(cli: Cli, code: int) -> int:
     except (CliError, OSError) as error:
         signals.silence_stdout()
         if code == exit_codes.DONE:
-            LAST_LINE.print(f"rmqctl: {error}")
+            _tell(str(error))
             return exit_codes.FAILURE if cli.failure_code is None else cli.failure_code
     return code
 

@@ -37,8 +37,8 @@ class TailPlanner:
 
     Up to ``finished_to`` the next writer takes in what lies behind the end. ``kept`` are the files
     that the log has when all other steps are done, ``right`` those of them that stay as they are.
-    ``closed``: the store was closed cleanly. ``make`` gives the step that
-    makes a file from units, ``away`` the one that takes a file away.
+    ``closed``: the store was closed cleanly. ``make`` gives the step that makes a file from units,
+    ``away`` the one that takes a file away.
     """
 
     def __init__(

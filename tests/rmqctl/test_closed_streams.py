@@ -58,6 +58,16 @@ def test_an_error_that_nobody_reads_keeps_its_exit_code(folder):
     assert process.returncode == 3
 
 
+def test_an_output_that_fails_and_nobody_told_is_an_error(folder):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
+        options = ["topic", "list", "-S", folder / "store"]
+        with start(*options, stdout=full, stderr=writer) as process:
+            os.close(writer)
+    assert process.returncode == 1
+
+
 def test_a_check_that_can_not_print_is_unknown(folder):
     read = shell("rmqctl consume orders -g billing -e; rmqctl lag check --warn-lag 1000", folder)
     assert read.returncode == 0, read.stdout
