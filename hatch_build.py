@@ -1,7 +1,8 @@
 """Compiles the C files of storage/native at installation; without a compiler it stays pure.
 
 ``python hatch_build.py`` does it in this folder, and says what went wrong if something did.
-``RMQCTL_PURE=1`` at installation leaves them out: such a wheel is good for every platform.
+``RMQCTL_PURE=1`` at installation leaves them out: such a wheel is good for every platform. ``CC``
+names another compiler than the one that Python was made with.
 """
 
 from __future__ import annotations
@@ -18,11 +19,16 @@ SOURCES = "storage/native"
 TARGET = "storage/native/_compiled.abi3.so"
 _LIMITED_API = "-DPy_LIMITED_API=0x030b0000"
 _MINUTE = 60
+_OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 def compile_native(root: Path) -> str:
     """Compile beside the source; gives "" or why it could not be done."""
-    compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
+    named = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    try:
+        compiler = shlex.split(named)
+    except ValueError as error:
+        return f"CC={named}: {error}"
     target = root / TARGET
     staged = target.with_suffix(".new")
     command = [*compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", _LIMITED_API]
@@ -35,7 +41,7 @@ def compile_native(root: Path) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode:
-        return done.stderr
+        return done.stderr or f"{shlex.join(command)} ends with exit code {done.returncode}"
     staged.replace(target)  # whoever has the old one mapped keeps it
     return ""
 
@@ -52,7 +58,8 @@ else:
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """Compile before files are collected; say so if that does not work."""
-            if self.target_name != "wheel" or os.environ.get("RMQCTL_PURE"):
+            pure = os.environ.get("RMQCTL_PURE", "").strip().lower() not in _OFF
+            if self.target_name != "wheel" or pure:
                 return
             reason = compile_native(Path(self.root))
             if reason:

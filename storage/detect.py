@@ -23,6 +23,7 @@ from .format.names import (
     CONFIG,
     CONSUMEQUEUE,
     CONSUMEQUEUE_EXT,
+    DLEDGER,
     INDEX,
     OURS,
     is_index_file_name,
@@ -73,6 +74,8 @@ def check_is_store(root: Path) -> None:
         for folder in sorted(_FOLDERS.intersection(names)):
             if not (root / folder).is_dir():
                 raise StoreNotFoundError(root, f"{folder} is a file, not a folder")
+        if any(name.startswith(DLEDGER) and (root / name).is_dir() for name in names):
+            raise UnsupportedStoreError(root, "a commit log of DLedger (enableDLegerCommitLog)")
         is_store = (
             (root / COMMITLOG).is_dir()
             or (root / CONSUMEQUEUE).is_dir()

@@ -18,6 +18,8 @@ RocketMQError                   root of everything that rmqctl raises on purpose
       DamagedSnapshotError      a snapshot is not what its manifest says
     InvalidMessageError         a message breaks a limit of the format (also a ValueError)
 
+IncompleteStoreWarning          what is read is not all (a warning of Python's, not an error)
+
 Each error says in one sentence what happened, to which thing, and what to do.
 """
 
@@ -176,6 +178,10 @@ class CorruptFileError(StoreError):
         self.path = path
         self.position = position
         self.reason = reason
+
+
+class IncompleteStoreWarning(UserWarning):
+    """What is read of a store is surely not all that it held. Shown once for each store."""
 
 
 class DamagedSnapshotError(CorruptFileError):

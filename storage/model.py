@@ -156,7 +156,10 @@ class Message(_Made):
         self.topic = topic
         self.body = body
         self.flag = flag
-        own = self.properties = dict(properties) if properties else {}
+        try:
+            own = self.properties = dict(properties) if properties else {}
+        except (TypeError, ValueError):
+            raise TypeError(f"properties are {properties!r}; they are a dict") from None
         if tags:
             own[PROPERTY_TAGS] = tags
         if keys:
@@ -183,7 +186,10 @@ class Message(_Made):
 
     @keys.setter
     def keys(self, keys: str | Iterable[str] | None) -> None:
-        joined = keys if keys is None or isinstance(keys, str) else KEY_SEPARATOR.join(keys)
+        try:
+            joined = keys if keys is None or isinstance(keys, str) else KEY_SEPARATOR.join(keys)
+        except TypeError:
+            raise TypeError(f"keys are {keys!r}; they are a str, or several") from None
         self._set(PROPERTY_KEYS, joined)
 
     @property
@@ -210,7 +216,11 @@ class Message(_Made):
             self.properties.pop(name, None)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(topic={self.topic!r}, {len(self.body)} bytes)"
+        try:
+            body = f"{len(self.body)} bytes"
+        except TypeError:
+            body = f"body={self.body!r}"
+        return f"{type(self).__name__}(topic={self.topic!r}, {body})"
 
 
 def split_keys(keys: str | None) -> tuple[str, ...]:

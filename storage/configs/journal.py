@@ -7,7 +7,7 @@ begins a new line behind it. Entries are numbered from 1 without gaps by those w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,13 +41,24 @@ class Journal:
         On the device when this returns. Blocks for other writers. Raises StoreNotWritableError;
         a torn line may be left then, which no reader takes for an entry.
         """
+        return self.append_all([change], now_ms)
+
+    def append_all(self, changes: Sequence[dict[str, Any]], now_ms: int) -> int:
+        """Write entries with one sync, else as ``append``; gives the id of the last one.
+
+        Raises StoreNotWritableError; some of them may be left then, as after a death.
+        """
         try:
             self._fs.make_dirs(self.path)
             with self._lock.held():
                 files = self.files()
-                change_id = self._last_id(files) + 1
-                entry = {CHANGE_ID: change_id, AT_TIMESTAMP: now_ms, **change}
-                self._append(files, seal(entry) + b"\n")
+                change_id = self._last_id(files)
+                lines = []
+                for change in changes:
+                    change_id += 1
+                    entry = {CHANGE_ID: change_id, AT_TIMESTAMP: now_ms, **change}
+                    lines.append(seal(entry) + b"\n")
+                self._append(files, b"".join(lines))
         except OSError as error:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
         return change_id
@@ -68,7 +79,7 @@ class Journal:
         """List the journal's files, oldest first."""
         return sorted(path for path in self.path.glob("*.jsonl") if path.stem.isdigit())
 
-    def _append(self, files: list[Path], line: bytes) -> None:
+    def _append(self, files: list[Path], lines: bytes) -> None:
         path = files[-1] if files else self._file(1)
         if files and path.stat().st_size >= MAX_FILE_SIZE:
             path = self._file(int(path.stem) + 1)
@@ -76,8 +87,8 @@ class Journal:
         try:
             size = self._fs.size(fd)
             if size and self._fs.read(fd, 1, size - 1) != b"\n":
-                line = b"\n" + line
-            self._fs.write(fd, line, size)
+                lines = b"\n" + lines
+            self._fs.write(fd, lines, size)
             self._fs.sync(fd)
         finally:
             self._fs.close(fd)

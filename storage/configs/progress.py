@@ -226,7 +226,10 @@ class ProgressFile:
             data = self.path.read_bytes()
             entry = unseal(data)
             if entry is None:
-                remedy = "remove it to go on from Java's config/consumerOffset.json"
+                remedy = (
+                    "'rmqctl store recover-offsets --execute' puts it together again; or "
+                    "remove it to go on from Java's config/consumerOffset.json"
+                )
                 raise CorruptFileError(self.path, 0, f"the check sum is wrong ({remedy})")
             if entry["version"] > VERSION:
                 raise StoreVersionError(self.path, entry["version"], VERSION)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 MAX_MAPS: Final = 256
 """Maps that one reader keeps, over all rows of files; each holds a file descriptor."""
 
+FEW_BYTES: Final = 4096
+"""Who reads up to so many of a file has nothing read ahead, see :meth:`FileRow.look`."""
+
 
 class ReadMap:
     """One mapped file: ``map`` for slices that copy, ``view`` for looking without copying.
@@ -31,10 +34,12 @@ class ReadMap:
     ``length`` may be below the row's file size if the file was cut short.
     """
 
-    __slots__ = ("inode", "length", "map", "view")
+    __slots__ = ("inode", "length", "looked_at", "map", "view")
 
-    def __init__(self, mapped: mmap.mmap, inode: int) -> None:
+    def __init__(self, mapped: mmap.mmap, inode: int, *, looked_at: bool = False) -> None:
         self.map = mapped
+        self.looked_at = looked_at
+        """Nothing of it is read ahead: see :meth:`FileRow.look`."""
         self.inode = inode
         """Which file it is: another one may get its name."""
         self.view = memoryview(mapped)
@@ -101,7 +106,20 @@ class FileRow:
     def at(self, file_from_offset: int) -> ReadMap | None:
         """The file that begins at this offset, or None if there is none or it is empty."""
         found = self.opened.get(file_from_offset)
-        return found if found is not None else self._open(file_from_offset)
+        if found is None:
+            return self._open(file_from_offset)
+        if found.looked_at:
+            self._read_on(found)
+        return found
+
+    def look(self, file_from_offset: int) -> ReadMap | None:
+        """The same for who reads a few bytes here and there: nothing is read ahead for them.
+
+        Where a store has thousands of queues it would be most of each file, and push all else out
+        of the page cache. It is read ahead again once the file is asked for by :meth:`at`.
+        """
+        found = self.opened.get(file_from_offset)
+        return found if found is not None else self._open(file_from_offset, looked_at=True)
 
     def offsets(self) -> list[int]:
         """First offsets of the files, ascending, as they were listed last; names of another form
@@ -145,7 +163,13 @@ class FileRow:
         """Where the file that begins at this offset lies."""
         return f"{self.directory}/{file_name(file_from_offset)}"
 
-    def _open(self, file_from_offset: int) -> ReadMap | None:
+    def _read_on(self, found: ReadMap) -> None:
+        """Have a file read ahead that was only looked at before."""
+        found.looked_at = False
+        if not self._at_random:
+            found.map.madvise(mmap.MADV_NORMAL)
+
+    def _open(self, file_from_offset: int, *, looked_at: bool = False) -> ReadMap | None:
         if file_from_offset < 0:
             return None
         budget = self._budget
@@ -164,10 +188,11 @@ class FileRow:
                 length = min(info.st_size, self.file_size)
                 if length == 0 or not stat.S_ISREG(info.st_mode):
                     return None
-                found = ReadMap(mmap.mmap(fd, length, access=mmap.ACCESS_READ), info.st_ino)
+                mapped = mmap.mmap(fd, length, access=mmap.ACCESS_READ)
+                found = ReadMap(mapped, info.st_ino, looked_at=looked_at)
             finally:
                 os.close(fd)
-            if self._at_random:
+            if looked_at or self._at_random:
                 found.map.madvise(mmap.MADV_RANDOM)
             if length == self.file_size:  # a shorter one may still grow: look again next time
                 self.opened[file_from_offset] = found

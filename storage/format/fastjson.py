@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import isfinite
-from typing import Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from .errors import JsonError
 
@@ -96,8 +97,68 @@ def loads(text: str) -> JsonValue:
     ``+1``, ``1L``, ``\\x41``, control bytes in strings, comments. Numbers in quotes stay strings. A
     later duplicate member wins. Nesting beyond ``MAX_DEPTH`` is an error.
     """
+    with suppress(ValueError, RecursionError):
+        return _read_plain(text)
     return JsonReader(text).read()
 
+
+# -- what is JSON but for bare int keys: three to five times as fast ---------------------------
+
+_INT_KEY: Final = re.compile(r"([{,][ \t\r\n]*+)([0-9]{1,18}+)(?=[ \t\r\n]*+:)")
+_LIKE_INT_KEY: Final = re.compile(r"[{,][ \t\r\n]*+[0-9]")
+_MARK: Final = "\x7f"
+_PLAIN_DEPTH: Final = 90
+
+
+def _read_plain(text: str) -> JsonValue:
+    """Read what Python's own parser takes once int keys are quoted; ValueError for all else, and
+    wherever the two might see different things: ``JsonReader`` is to read it then.
+
+    Without a backslash each quote begins or ends a string, if the text is JSON at all.
+    """
+    if "\\" in text or _MARK in text:
+        raise ValueError("strings might end elsewhere, or keys be taken for others")
+    strings = text.split('"')[1::2]
+    if _LIKE_INT_KEY.search('"'.join(strings)):
+        raise ValueError("a string looks like a key")
+    parts = _INT_KEY.split(text)  # between them what is before a key, and the key
+    parts[2::3] = [f'"{_MARK}{key}"' for key in parts[2::3]]
+    decoder = _WITHOUT if len(parts) == 1 else _WITH_INT_KEYS
+    value: JsonValue = decoder.decode("".join(parts))
+    level: list[Any] = [[value]]
+    for _ in range(_PLAIN_DEPTH):
+        below: list[Any] = []
+        for each in level:
+            for item in each.values() if type(each) is dict else each:
+                if type(item) is dict or type(item) is list:
+                    below.append(item)  # noqa: PERF401 - a call for each otherwise
+        if not below:
+            return value
+        level = below
+    raise ValueError("nested deep")
+
+
+def _with_int_keys(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
+    return {int(key[1:]) if key[:1] == _MARK else key: value for key, value in pairs}
+
+
+def _finite(token: str) -> float:
+    number = float(token)
+    if not isfinite(number):
+        raise ValueError("this number is too large")
+    return number
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_WITHOUT: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+_WITH_INT_KEYS: Final = json.JSONDecoder(
+    parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_with_int_keys
+)
+
+# -- all that fastjson takes ------------------------------------------------------------------
 
 # Blanks and comments, then one token. A bare word is a Java identifier.
 _TOKEN: Final = re.compile(

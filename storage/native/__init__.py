@@ -9,9 +9,17 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
+_OFF = frozenset({"", "0", "false", "no", "off"})
+
+
+def wants_pure() -> bool:
+    """Whether ``RMQCTL_PURE`` is on, as any other switch that a variable sets."""
+    return os.environ.get("RMQCTL_PURE", "").strip().lower() not in _OFF
+
+
 compiled: ModuleType | None = None
 """See ``_compiled.pyi``."""
-if not os.environ.get("RMQCTL_PURE"):
+if not wants_pure():
     try:
         from . import _compiled as compiled
     except ImportError:

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.files.read_files import FEW_BYTES
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
 from .file_times import FileTimes
@@ -118,10 +119,11 @@ class QueueReader:
             count = min(count, in_files - queue_offset)
         position = queue_offset * CQ_STORE_UNIT_SIZE
         within = position % self._row.file_size
-        file = self._row.at(position - within)
+        end = min(within + count * CQ_STORE_UNIT_SIZE, self._row.file_size)
+        open_file = self._row.look if end - within <= FEW_BYTES else self._row.at
+        file = open_file(position - within)
         if file is None:
             return None
-        end = min(within + count * CQ_STORE_UNIT_SIZE, self._row.file_size)
         view = file.view[within:end]
         short = len(view) % CQ_STORE_UNIT_SIZE
         if short:  # the file was cut inside a unit
@@ -202,9 +204,9 @@ class QueueReader:
             rebuilt = scan.rebuilt.first_offset(self.key.topic, self.key.queue_id)
             if rebuilt is not None:
                 offset = min(offset, rebuilt)
+        count = 1  # as a rule the first is still in the log
         while offset < max_offset:
-            count = min(_BLOCK_UNITS, max_offset - offset)
-            data = self.unit_view(offset, count)
+            data = self.unit_view(offset, min(count, max_offset - offset))
             if data is None:
                 offset = self.behind_gap(offset)
                 continue
@@ -213,6 +215,7 @@ class QueueReader:
             if not _is_expired(data, len(data) - CQ_STORE_UNIT_SIZE, log_min):
                 return offset + _first_kept(data, log_min)
             offset += len(data) // CQ_STORE_UNIT_SIZE
+            count = _BLOCK_UNITS
         return max_offset
 
 

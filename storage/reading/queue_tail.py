@@ -6,10 +6,39 @@ from typing import TYPE_CHECKING, Final
 
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 
+from .record_reader import QueueKey
+
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow, ReadMap
+    from storage.files.read_files import FileRow, ReadMap, StoreFiles
 
 _LOOK_AHEAD: Final = 200 * CQ_STORE_UNIT_SIZE
+
+
+class QueueTail:
+    """The end of one queue's files. ``next_offset`` counts units that are part of the store."""
+
+    __slots__ = ("key", "next_offset", "row")
+
+    def __init__(self, row: FileRow, key: QueueKey, next_offset: int) -> None:
+        self.row = row
+        self.key = key
+        self.next_offset = next_offset
+
+    def unit(self, queue_offset: int) -> tuple[int, int, int]:
+        """One unit of the files, zeros where there is none."""
+        position = queue_offset * CQ_STORE_UNIT_SIZE
+        within = position % self.row.file_size
+        file = self.row.look(position - within) if queue_offset >= 0 else None
+        if file is None or within + CQ_STORE_UNIT_SIZE > file.length:
+            return 0, 0, 0
+        unit: tuple[int, int, int] = CQ_STORE_UNIT.unpack_from(file.view, within)
+        return unit
+
+
+def tail_of(files: StoreFiles, topic: str, queue_id: int) -> QueueTail | None:
+    """The end of a queue with all units that are written; None if no queue can be called so."""
+    row = files.queue(topic, queue_id)
+    return None if row is None else QueueTail(row, QueueKey(topic, queue_id), written_units(row))
 
 
 def written_units(row: FileRow) -> int:
@@ -19,7 +48,7 @@ def written_units(row: FileRow) -> int:
     """
     units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
     for first in reversed(row.relist()):
-        file = row.at(first)
+        file = row.look(first)
         if file is not None:
             count = units_in_file(file)
             if count:

@@ -4,7 +4,8 @@ The end of the log is looked for from the newest unit whose record is whole, so 
 any size is opened by reading the last unit of every queue and a few records. Where a store was not
 closed cleanly (``abort`` is there: its broker runs, or died), the units from the checkpoint on are
 compared with the log: they must tile it without gaps. Records in a gap get their units back in
-memory (``rebuilt``). What the queues hold beyond the log's end is not shown.
+memory (``rebuilt``). What the queues hold beyond the log's end is not shown; where it tells of log
+files that are not there, an IncompleteStoreWarning says so.
 
 Later calls look only at what has been added since.
 """
@@ -13,55 +14,37 @@ from __future__ import annotations
 
 import heapq
 import threading
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.configs.deleted_topics import read_deleted_topics
+from storage.errors import IncompleteStoreWarning
 from storage.format.checkpoint import CheckpointData
 from storage.format.delay import parse_delay_levels
 from storage.format.names import ABORT, CHECKPOINT, OURS
 from storage.format.record import CheckKind, RecordError, check_record, read_head
-from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 from storage.sharing.page import PAGE_NAME
 from storage.writing.dispatch import read_request
 
 from .index_reader import IndexReader
+from .log_presence import missing_log
 from .log_walk import LogWalk, StretchKind
-from .queue_tail import written_units
+from .queue_tail import QueueTail, tail_of
 from .rebuilt_units import RebuiltUnits
 from .record_reader import QueueKey, names_queue
 from .unit_tiles import gaps_between_units
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
-    from storage.files.read_files import FileRow, StoreFiles
+    from storage.files.read_files import StoreFiles
 
 _MAX_DISTRUSTED: Final = 10_000
 """Units that may point at nothing whole before the log is read from its start instead."""
 _MOST_PENDING: Final = 1 << 13
 """Records without keys that a reader looks into: what eight writers leave that die together."""
 _NO_UNIT: Final = bytes(CQ_STORE_UNIT_SIZE)
-
-
-class QueueTail:
-    """The end of one queue's files. ``next_offset`` counts units that are part of the store."""
-
-    __slots__ = ("key", "next_offset", "row")
-
-    def __init__(self, row: FileRow, key: QueueKey, next_offset: int) -> None:
-        self.row = row
-        self.key = key
-        self.next_offset = next_offset
-
-    def unit(self, queue_offset: int) -> tuple[int, int, int]:
-        """One unit of the files, zeros where there is none."""
-        position = queue_offset * CQ_STORE_UNIT_SIZE
-        within = position % self.row.file_size
-        file = self.row.at(position - within) if queue_offset >= 0 else None
-        if file is None or within + CQ_STORE_UNIT_SIZE > file.length:
-            return 0, 0, 0
-        unit: tuple[int, int, int] = CQ_STORE_UNIT.unpack_from(file.view, within)
-        return unit
 
 
 class ScanBounds:
@@ -177,12 +160,14 @@ class ScanBounds:
         self._generation = self._log_modified()
         tails = {}
         for topic, queue_id in self._files.queue_folders():
-            row = self._files.queue(topic, queue_id)
-            if row is not None:
-                tails[topic, queue_id] = QueueTail(
-                    row, QueueKey(topic, queue_id), written_units(row)
-                )
-        files = self._log.relist()
+            tail = tail_of(self._files, topic, queue_id)
+            if tail is not None:
+                tails[topic, queue_id] = tail
+        missing = missing_log(self._files, self._config, tails.values())
+        if missing is not None:
+            text = f"{self._log_folder}: {missing.sentence()}; what is in them is not shown"
+            warnings.warn(text, IncompleteStoreWarning, stacklevel=2)
+        files = self._log.offsets()
         log_min = files[0] if files else 0
         trusted, newest = self._trusted_end(list(tails.values()), log_min)
         self._walk = LogWalk(self._log, trusted, max_record=self._max_record, last_record=newest)

@@ -11,10 +11,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from storage.files.read_files import FEW_BYTES
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 
 if TYPE_CHECKING:
-    from .scan_bounds import QueueTail
+    from .queue_tail import QueueTail
 
 _FEW: Final = 20_000
 """Units up to this number are sorted without NumPy, whose import takes longer than that."""
@@ -45,7 +46,7 @@ def _units_between(tail: QueueTail, start: int, end: int) -> bytes:
     files = row.offsets()  # not all numbers in between: the last may be far behind the others
     begin, stop = low * CQ_STORE_UNIT_SIZE, high * CQ_STORE_UNIT_SIZE
     for first in files[max(0, bisect_right(files, begin) - 1) : bisect_left(files, stop)]:
-        file = row.at(first)
+        file = row.look(first) if stop - begin <= FEW_BYTES else row.at(first)
         if file is not None:
             data = file.map[max(0, begin - first) : stop - first]
             # a file may have been cut inside a unit

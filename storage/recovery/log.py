@@ -60,6 +60,8 @@ class LogRecovery:
 
     def _load(self) -> list[int]:
         files = self._log.offsets()
+        for offset in files:
+            self._check_name(offset)
         if files and (last := self._log.path(files[-1])).stat().st_size == 0:
             # A Java broker died between making the file and giving it its length.
             self._log.delete(files.pop())
@@ -76,6 +78,15 @@ class LogRecovery:
                 folder = self._root / COMMITLOG
                 raise CorruptFileError(folder, before, f"the file behind {before:020d} is missing")
         return files
+
+    def _check_name(self, offset: int) -> None:
+        path = self._log.path(offset)
+        if not path.is_file():
+            kind = "it is a folder" if path.is_dir() else "it is no file, or a link to none"
+            raise CorruptFileError(path, 0, f"{kind}, in the place of a file of the log")
+        if offset % self._file_size:
+            number = f"its name is not the number of a file of {self._file_size} bytes"
+            raise CorruptFileError(path, 0, f"{number}; move it away")
 
     def start_file(self, min_timestamp: int) -> int:
         """Number of the file that the walk begins with: CommitLog.isMappedFileMatchedRecover."""

@@ -5,6 +5,7 @@ recoverAbnormally, ConsumeQueue.recover and truncateDirtyLogicFiles, IndexServic
 differences, all of which keep more whole messages (FORMAT.md, "Damage and what recovery does"):
 
 * damage does not end the log where whole records surely follow (log.py);
+* a log whose last files are missing is no shorter log: nothing is done about it;
 * units that are missing are written again, also on a clean start and also for whole queues;
 * index files are mended, not deleted (index.py).
 
@@ -18,7 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.configs.deleted_topics import read_deleted_topics
+from storage.files.read_files import StoreFiles
 from storage.format.names import ABORT
+from storage.reading.log_presence import check_log_is_here
 from storage.sharing.page import STATE_CLOSED, Word
 from storage.writing.checkpoint import StoreCheckpoint
 
@@ -64,8 +67,10 @@ class Recovery:
     def run(self) -> RecoveryReport:
         """Find the end, mend what is derived, and fill the page; its magic stays 0.
 
-        Raises CorruptFileError for files that RocketMQ refuses to load too, and OSError.
+        Raises CorruptFileError for files that RocketMQ refuses to load too, and for log files that
+        are not there (storage.reading.log_presence): before anything was changed. Raises OSError.
         """
+        self._check_log_is_here()
         report = self._report
         page = self._page
         page.invalidate()
@@ -122,3 +127,10 @@ class Recovery:
         )
         words[Word.STATE] = STATE_CLOSED
         return report
+
+    def _check_log_is_here(self) -> None:
+        files = StoreFiles(self._root, self._config)
+        try:
+            check_log_is_here(files, self._config)
+        finally:
+            files.budget.drop()

@@ -202,6 +202,7 @@ class _Execution:
         times = [record.store_timestamp for record in step.records if record.store_timestamp > 0]
         if times:
             fs.set_modified(staged, max(times))
+        self._make_folder(target.parent)
         fs.rename(staged, target)
         fs.sync_dir(target.parent)
 
@@ -211,12 +212,19 @@ class _Execution:
             raise StoreChangedError(path)
         if path.exists():
             self._quarantine.keep_copy(step.file, step.why)
+        self._make_folder(path.parent)
         fs.rename(write_synced(fs, path, step.data), path)
         fs.sync_dir(path.parent)
 
+    def _make_folder(self, folder: Path) -> None:
+        if not folder.is_dir():
+            self._fs.make_dirs(folder)
+            self._fs.sync_dir(folder.parent)
+
     def _crc(self, path: Path) -> int:
+        """Of a file; 0 of what is none."""
         crc = 0
-        with suppress(FileNotFoundError), path.open("rb") as file:
+        with suppress(FileNotFoundError, IsADirectoryError), path.open("rb") as file:
             while block := file.read(_STEP):
                 crc = crc32(block, crc)
         return crc

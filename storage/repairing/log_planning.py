@@ -16,7 +16,7 @@ from storage.model import LMQ_PREFIX
 from .log_bytes import Region, RegionPlanner, record_time
 from .log_files import Contents, contents
 from .log_order import fitting_records
-from .log_tail import TailPlanner
+from .log_tail import TailPlanner, used_to
 from .quarantine import QUARANTINE, read_manifest
 from .steps import Action, Step
 from .units_into import Pointing, units_into
@@ -28,6 +28,7 @@ _FOREIGN: Final = "LOG_FILE_FOREIGN"
 _MISSING: Final = "LOG_FILE_MISSING"
 _MISPLACED: Final = "RECORD_MISPLACED"
 _LENGTH: Final = "LOG_FILE_LENGTH"
+_AHEAD: Final = "LOG_FILE_AHEAD"
 _REPEATED: Final = "RECORD_REPEATED"
 _SUSPECT: Final = frozenset((_MISPLACED, _REPEATED))
 _STEP: Final = 1 << 20
@@ -71,7 +72,9 @@ class LogPlanner:
 
     def steps(self) -> Iterator[Step]:
         """Give all steps, in the order of execution."""
-        present = self._log.relist()
+        here = self._log.relist()
+        useless = self._useless(here)
+        present = [first for first in here if first not in useless]
         damaged = sorted({place - place % self._size for place in self._found})
         walked = {
             first: self._contents(first)
@@ -90,6 +93,8 @@ class LogPlanner:
             for first, seen in walked.items()
             if seen.shift is not None and first not in gone
         }
+        for first, (why, what) in useless.items():
+            yield self._away(first, why, what)
         yield from self._lengths(present)
         for first in sorted(gone):
             yield self._away(first, _FOREIGN, "it is of another log")
@@ -114,6 +119,24 @@ class LogPlanner:
         self.queues |= tail.queues
 
     # -- whole files --------------------------------------------------------------------------
+
+    def _useless(self, here: list[int]) -> dict[int, tuple[str, str]]:
+        """Files that hold nothing and are in the way, with the code and what is said of each.
+
+        One that was made ahead harms nobody if it is whole and nothing is missing in front of it.
+        """
+        found: dict[int, tuple[str, str]] = {}
+        for first in here:
+            length = Path(self._log.path(first)).stat().st_size
+            before = first - self._size
+            follows = (before in here and before not in found) or first == min(here)
+            if not length:
+                found[first] = (_LENGTH, "it has no bytes")
+            elif first < self._log_end or (length == self._size and follows):
+                continue
+            elif used_to(self._log.path(first), 0) == 0:
+                found[first] = (_AHEAD, "it lies behind the log's end and holds nothing")
+        return found
 
     def _contents(self, first: int) -> Contents:
         why = {
@@ -250,11 +273,11 @@ class LogPlanner:
                 end = first + self._size
                 yield self._make(first, units_into(self._files, [(first, end)]), last=False)
 
-    def _make_last(self, first: int, units: list[Pointing]) -> Step:
+    def _make_last(self, first: int, units: list[Pointing], is_last: bool) -> Step:
         found = self._from_quarantine(first)
         if found is not None:
             return self._bring_back(first, found, 0)
-        return self._make(first, units, last=True)
+        return self._make(first, units, last=is_last)
 
     def _make(self, first: int, units: list[Pointing], *, last: bool) -> Step:
         """A file in place of a lost one. The last record of each queue that ended in it is kept:
@@ -276,6 +299,7 @@ class LogPlanner:
         if records:
             kept = sum(not record.sys_flag for record in records)
             what = f"a file of records of zeros that keep the ends of {kept} queues"
+        where = "it" if not units or units[0].offset >= first else "it and in those before it"
         return Step(
             Action.MAKE_FILE,
             _name(first),
@@ -283,7 +307,7 @@ class LogPlanner:
             self._size,
             _MISSING,
             what,
-            f"{len(units)} messages that were in it are lost",
+            f"{len(units)} messages that were in {where} are lost",
             len(units),
             records=tuple(records),
             data=b"" if last or left < BLANK_SIZE else blank_record(left),
@@ -291,8 +315,9 @@ class LogPlanner:
 
     def _time_near(self, first: int) -> int:
         """Store time of the record that follows a place, or of the file's before."""
-        for place in (first + self._size, first - self._size):
-            file = self._log.at(place) if place >= 0 else None
+        earlier = [place for place in self._log.offsets() if place < first]
+        for place in (first + self._size, *earlier[-1:]):
+            file = self._log.at(place)
             if file is not None and (time := record_time(file.view, 0)):
                 return time
         return 0

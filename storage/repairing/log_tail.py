@@ -8,11 +8,13 @@ would take for consumed. Other units are left over, and their queues are made an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from storage.files.fs import FileSystem
+from storage.format.layout import BLANK_SIZE
 from storage.format.names import COMMITLOG, file_name
 
 from .log_bytes import Region, RegionPlanner
@@ -38,7 +40,7 @@ class TailPlanner:
     Up to ``finished_to`` the next writer takes in what lies behind the end. ``kept`` are the files
     that the log has when all other steps are done, ``right`` those of them that stay as they are.
     ``closed``: the store was closed cleanly. ``make`` gives the step that makes a file from units,
-    ``away`` the one that takes a file away.
+    which may be the last one, ``away`` the one that takes a file away.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class TailPlanner:
         right: set[int],
         *,
         closed: bool,
-        make: Callable[[int, list[Pointing]], Step],
+        make: Callable[[int, list[Pointing], bool], Step],
         away: Callable[[int, str, str], Step],
     ) -> None:
         self._files = files
@@ -73,17 +75,34 @@ class TailPlanner:
         behind = units_into(self._files, [(self._log_end, _FOREVER)])
         chain = self._chain(behind)
         end = self._log_end
+        placed: list[Pointing] = []
         if chain:
             first = chain[0].offset - chain[0].offset % self._size
             if first in self._right:
                 yield from self._records(first, chain)
                 end = chain[-1].end
-            elif first not in self._kept:
-                yield self._make(first, chain)
-            else:  # the right file is brought there
+                placed += chain
+            elif first in self._kept:  # the right file is brought there
                 return
-        self.queues |= {(unit.topic, unit.queue_id) for unit in behind if unit not in chain}
-        yield from self._left_over(end)
+        made = self._missing_files(behind)
+        if made:
+            yield from self._blank(end)
+        for number, (first, units) in enumerate(made, 1):
+            yield self._make(first, units, number == len(made))
+            placed += units
+        known = set(placed)
+        self.queues |= {(unit.topic, unit.queue_id) for unit in behind if unit not in known}
+        if not made:
+            yield from self._left_over(end)
+
+    def _blank(self, end: int) -> Iterator[Step]:
+        """Close the last file that is there, for files are made behind it."""
+        first = end - end % self._size
+        file = self._log.at(first)
+        left = first + self._size - end
+        if first in self._right and file is not None and BLANK_SIZE <= left < self._size:
+            region = Region(end, first + self._size, _TORN, {}, 0, 0, ends_file=True)
+            yield from RegionPlanner(first, self._size, file.view).steps(region, [])
 
     def _chain(self, behind: list[Pointing]) -> list[Pointing]:
         """Units that follow the end one by one, within one file."""
@@ -91,8 +110,6 @@ class TailPlanner:
         if not behind or not (self._closed or codes & {_TAIL, _MISSING}):
             return []
         at = self._log_end
-        if not self._kept:
-            at = behind[0].offset - behind[0].offset % self._size
         boundary = at - at % self._size + self._size
         if at % self._size and behind[0].offset == boundary:
             at, boundary = boundary, boundary + self._size  # the blank record is there
@@ -107,15 +124,52 @@ class TailPlanner:
                 at = unit.end
         return chain
 
+    def _missing_files(self, behind: list[Pointing]) -> list[tuple[int, list[Pointing]]]:
+        """The files at the log's end that are to be made, and the units that point into them.
+
+        They follow each other: those behind the last file that is there, or if none is, those from
+        which the ends of all queues can be kept. One unit alone may point anywhere.
+        """
+        if not any(p >= self._log_end and _MISSING in c for p, c in self._found.items()):
+            return []
+        size = self._size
+        within: dict[int, list[Pointing]] = {}
+        for unit in behind:
+            first = unit.offset - unit.offset % size
+            if unit.end <= first + size and first not in self._kept:
+                within.setdefault(first, []).append(unit)
+        if self._kept:
+            wanted = range(max(self._kept) + size, max(within, default=0) + size, size)
+            return list(takewhile(lambda made: made[1], ((n, within.get(n, [])) for n in wanted)))
+        sure = [first for first, units in within.items() if len(units) > 1] or list(within)
+        last = max(sure, default=-1)
+        run = list(takewhile(within.__contains__, range(last, -1, -size)))
+        ends = [n for n in run if any(unit.is_last for unit in within[n])]
+        if not ends:
+            return []
+        made = [(n, within[n]) for n in sorted(run) if n >= ends[-1]]
+        first = made[0][0]
+        older = [unit for n, units in within.items() if n < first for unit in units]
+        return [(first, sorted(older) + made[0][1]), *made[1:]]
+
     def _records(self, first: int, chain: list[Pointing]) -> Iterator[Step]:
         file = self._log.at(first)
         if file is None:
             return
-        time = contents(self._log, first, self._log_end, {}, set(), last=True).last_time
+        time = self._time_before(first)
         region = Region(chain[0].offset, chain[-1].end, _TAIL, {}, time, 0, ends_file=False)
         planner = RegionPlanner(first, self._size, file.view)
         yield from planner.steps(region, chain)
         self.queues |= planner.dropped
+
+    def _time_before(self, first: int) -> int:
+        """Store time of the newest record in front of the log's end, 0 if there is none."""
+        for file, end in ((first, self._log_end), (first - self._size, first)):
+            if file < end and self._log.at(file) is not None:
+                time = contents(self._log, file, end, {}, set(), last=True).last_time
+                if time:
+                    return time
+        return 0
 
     def _left_over(self, end: int) -> Iterator[Step]:
         first = end - end % self._size
@@ -124,7 +178,7 @@ class TailPlanner:
             position = end - first
             if first <= self._finished_to:  # what a writer takes in is nothing left over
                 position = max(position, self._finished_to - first)
-            used = _used(self._log.path(first), position)
+            used = used_to(self._log.path(first), position)
             if used > position:
                 yield Step(
                     Action.CLEAR,
@@ -151,7 +205,7 @@ class TailPlanner:
         }
 
 
-def _used(path: str, start: int) -> int:
+def used_to(path: str, start: int) -> int:
     """Position behind the last byte that is not zero, ``start`` if there is none behind it."""
     fs = FileSystem()
     fd = fs.open(Path(path), writable=False)

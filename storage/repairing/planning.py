@@ -29,6 +29,7 @@ from storage.format.record import decode_record
 from storage.salvaging.configs import SalvagedFile, salvage_groups, salvage_topics
 from storage.salvaging.delays import salvage_delays
 from storage.verify import Code, Finding, Part, Severity
+from storage.verify.in_the_way import BY_HAND
 
 from .contradictions import Contradictions, contradictions
 from .heads import sanitized_properties
@@ -42,11 +43,15 @@ if TYPE_CHECKING:
 _MAX_QUEUE_ID: Final = (1 << 31) - 1
 _OF_INDEX: Final = "INDEX_"
 _LOST_CONFIG: Final = frozenset({"CONFIG_UNREADABLE", "CONFIG_EMPTY", "CONFIG_MISSING"})
+_COUNT: Final = ("{} settings are", "{} setting is")
+_SALVAGED: Final = _LOST_CONFIG | {"OFFSET_BEHIND_END"}
+"""Codes of files of which settings may be put together again."""
 _TAKES_RECORDS: Final = frozenset(
     (Action.MAKE_FILE, Action.FILL, Action.BLANK, Action.QUARANTINE, Action.CLEAR)
 )
 _LOST_END: Final = frozenset({Code.LOG_TAIL_LOST, Code.LOG_FILE_MISSING})
 """What is said at the log's end where queues, index or checkpoint know of more."""
+_WITHOUT_RECORDS: Final = frozenset({"LOG_FILE_AHEAD", "FOREIGN_FILE"})
 _ONLY_KEYS: Final = "messages behind the log's end, of which only keys tell, are lost"
 _UNTOUCHED: Final = frozenset({"PROPERTIES_DAMAGED", "STORE_TIME_BACK"})
 """Codes of log findings that say nothing about where records are."""
@@ -77,7 +82,7 @@ class _Planning:
         self._queues: dict[tuple[str, int], str] = {}
 
     def plan(self) -> Plan:
-        steps: list[Step] = []
+        steps: list[Step] = list(self._stranger_steps())
         if Part.LOG in self._parts:
             steps += self._log_steps()
         if Part.QUEUE in self._parts:
@@ -90,6 +95,27 @@ class _Planning:
             steps += self._checkpoint_steps()
         return Plan(steps, self._report.log_end)
 
+    def _stranger_steps(self) -> Iterator[Step]:
+        """What stands in the place of a file or folder of the store goes first."""
+        for finding in self._findings:
+            if finding.code is not Code.FOREIGN_FILE or _part_of(finding) not in self._parts:
+                continue
+            if finding.fix == BY_HAND:
+                what = f"{finding.what}; repair needs this place itself: move it away"
+                yield Step(Action.NONE, finding.file, None, None, str(finding.code), what)
+                continue
+            path = self._root / finding.file
+            is_file = path.is_file()
+            yield Step(
+                Action.QUARANTINE,
+                finding.file,
+                None,
+                path.stat().st_size if is_file else 0,
+                str(finding.code),
+                finding.what,
+                old_crc=crc32(path.read_bytes()) if is_file else 0,
+            )
+
     # -- log ----------------------------------------------------------------------------------
 
     def _log_steps(self) -> Iterator[Step]:
@@ -97,7 +123,7 @@ class _Planning:
         properties = []
         for finding in self._findings:
             place = self._log_place(finding)
-            if place is None:
+            if place is None or finding.code is Code.FOREIGN_FILE:
                 continue
             if finding.code in _UNTOUCHED:
                 properties.append(finding)
@@ -247,7 +273,7 @@ class _Planning:
                     old_crc=crc32(path.read_bytes()) if path.exists() else None,
                     data=bak,
                 )
-            elif finding.code in _LOST_CONFIG and finding.file in salvaged:
+            elif finding.code in _SALVAGED and finding.file in salvaged:
                 file = salvaged[finding.file]
                 path = self._root / finding.file
                 yield Step(
@@ -256,9 +282,12 @@ class _Planning:
                     None,
                     None,
                     str(finding.code),
-                    f"{len(file.rows)} settings are put together again from what still tells of "
-                    "them; 'rmqctl store recover-config' lists them",
-                    "settings that nothing tells of are as for a new one",
+                    _COUNT[len(file.rows) == 1].format(len(file.rows))
+                    + " put together again from what still tells of them; "
+                    "'rmqctl store recover-config' lists them",
+                    "settings that nothing tells of are as for a new one"
+                    if finding.code in _LOST_CONFIG
+                    else "",
                     old_crc=crc32(path.read_bytes()) if path.exists() else None,
                     data=encoded(file.document),
                 )
@@ -274,7 +303,7 @@ class _Planning:
 
     def _salvaged(self) -> dict[str, SalvagedFile]:
         """What can be put together again of files of settings, by path in the store."""
-        if not any(finding.code in _LOST_CONFIG for finding in self._findings):
+        if not any(finding.code in _SALVAGED for finding in self._findings):
             return {}
         view, now = self._view, self._now_ms
         found = (salvage_topics(view, now), salvage_groups(view, now), salvage_delays(view))
@@ -295,7 +324,7 @@ class _Planning:
             CHECKPOINT_SIZE,
             code,
             f"it vouches for the log up to store time {newest}" if newest else "it is made empty",
-            old_crc=crc32(path.read_bytes()) if path.exists() else None,
+            old_crc=crc32(path.read_bytes()) if path.is_file() else None,
             data=CheckpointData(newest, newest, newest).pack(),
         )
 
@@ -307,6 +336,12 @@ class _Planning:
             end = view.max_offset_in_queue(topic, queue_id)
             times.append(view.store_timestamp(topic, queue_id, end - 1) or 0 if end else 0)
         return max(times)
+
+
+def _part_of(finding: Finding) -> Part:
+    """The part that a folder or file of the store belongs to."""
+    folder = finding.file.partition("/")[0]
+    return {CONSUMEQUEUE: Part.QUEUE, INDEX: Part.INDEX}.get(folder, Part.LOG)
 
 
 def _what_else_mends(finding: Finding) -> str:
@@ -331,7 +366,9 @@ def _place_in_log(file: str, position: int | None) -> int | None:
 def _changes_keys(step: Step) -> bool:
     if step.action is Action.MEND:
         return step.why in _UNTOUCHED
-    return step.action in _TAKES_RECORDS and bool(step.cost or step.action is Action.QUARANTINE)
+    if step.action is Action.QUARANTINE:
+        return bool(step.length) and step.why not in _WITHOUT_RECORDS
+    return step.action in _TAKES_RECORDS and bool(step.cost)
 
 
 def _bytes_in(folder: Path) -> int:

@@ -76,19 +76,14 @@ class Quarantine:
     def move(self, path: str, why: str) -> Path:
         """Take a whole file out of the store, by renaming; gives where it is kept.
 
+        What is no file, such as a folder or a link that leads nowhere, counts no bytes.
+
         Whoever moves queue files calls storage.sharing.alone.distrust_page first.
         """
         fs = self._fs
         original = self._root / path
         target = self._place(path)
-        source = fs.open(original, writable=False)
-        try:
-            length = fs.size(source)
-            crc = 0
-            for start in range(0, length, _STEP):
-                crc = crc32(fs.read(source, _STEP, start), crc)
-        finally:
-            fs.close(source)
+        length, crc = self._sum(original) if original.is_file() else (0, 0)
         self._note(path, None, length, crc, why, target, "moved")
         fs.rename(original, target)
         fs.sync_dir(target.parent)
@@ -96,6 +91,19 @@ class Quarantine:
         return target
 
     # -- inside -------------------------------------------------------------------------------
+
+    def _sum(self, path: Path) -> tuple[int, int]:
+        """Length and CRC of a file."""
+        fs = self._fs
+        source = fs.open(path, writable=False)
+        try:
+            length = fs.size(source)
+            crc = 0
+            for start in range(0, length, _STEP):
+                crc = crc32(fs.read(source, _STEP, start), crc)
+        finally:
+            fs.close(source)
+        return length, crc
 
     def _place(self, name: str) -> Path:
         """A free name below the run's folder, whose folders are there and on the device."""
@@ -110,7 +118,7 @@ class Quarantine:
             for made in missing:
                 self._fs.sync_dir(made.parent)
         number = 0
-        while target.exists():
+        while target.is_symlink() or target.exists():
             number += 1
             target = self.folder / f"{name}.{number}"
         return target

@@ -33,12 +33,13 @@ _PROVEN: Final = 64
 def salvage_delays(view: StoreView) -> SalvagedFile | None:
     """Put delayOffset.json together again; None if it is as it should be, or nothing was delivered.
 
-    Levels that are left out begin at the start, as in a broker.
+    Levels that are left out begin at the start, as in a broker. Of a file that can be read those
+    levels change by which messages are waiting that it passes over.
     """
     path = view.root / CONFIG / DELAY_OFFSET_FILE
     left = is_lost(path, decode_delay_offsets)
     if left is None:
-        return None
+        return _set_back(view, remains_of(path))
     bak = remains_of(path.with_name(path.name + BAK_SUFFIX))
     rows: dict[int, RecoveredSetting] = {}
     for remains, source, name in (
@@ -64,6 +65,36 @@ def salvage_delays(view: StoreView) -> SalvagedFile | None:
     document: JsonObject = {**bak.document, **left.document}
     document["offsetTable"] = {level: rows[level].value for level in sorted(rows)}
     return SalvagedFile(path, left.state, document, [rows[level] for level in sorted(rows)])
+
+
+def passed_over(view: StoreView, level: int, offset: int) -> int:
+    """How many messages of a level are waiting though ``offset``, its progress, lies behind them
+    all: a broker sets it to the queue's end, and they are never delivered."""
+    low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
+    if offset <= high or low == high:
+        return 0
+    arrived = _Arrivals(view, level - 1, _ended(view)).behind(low, high)
+    return high - (low if arrived is None else arrived[0])
+
+
+def _set_back(view: StoreView, whole: Remains) -> SalvagedFile | None:
+    levels = _levels(whole)
+    rows: dict[int, RecoveredSetting] = {}
+    for level, offset in levels.items():
+        low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
+        if passed_over(view, level, offset):
+            arrived = _Arrivals(view, level - 1, _ended(view)).behind(low, high)
+            evidence = f"nothing that waits from {low} on has arrived"
+            rows[level] = _row(level, low, From.QUEUES, evidence)
+            if arrived is not None:
+                place, message = arrived
+                rows[level] = _row(level, place, From.DELIVERED, message.offset_msg_id)
+    if not rows:
+        return None
+    table = {**levels, **{level: row.value for level, row in rows.items()}}
+    document: JsonObject = {**whole.document, "offsetTable": dict(sorted(table.items()))}
+    path = view.root / CONFIG / DELAY_OFFSET_FILE
+    return SalvagedFile(path, whole.state, document, [rows[level] for level in sorted(rows)])
 
 
 def _row(level: int, offset: int, source: From, evidence: str) -> RecoveredSetting:

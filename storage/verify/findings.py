@@ -45,8 +45,10 @@ class Code(StrEnum):
     broker ends the log here.
     """
     LOG_FILE_MISSING = "LOG_FILE_MISSING"
-    """Error, a warning at the end of a store that was not closed cleanly. A file of the log is
-    missing: its messages are lost, and a Java broker ends the log here.
+    """Error. A file of the log is missing or has 0 bytes: its messages are lost, or lie in another
+    folder (storePathCommitLog). A Java broker ends the log here. Files that are missing at the end
+    make rmqctl refuse to open the store for writing, until they are back or 'store repair' has
+    given them up; a warning where it does not.
     """
     LOG_FILE_LENGTH = "LOG_FILE_LENGTH"
     """Warning, an error if messages are lost with it. A file of the log has not the length that
@@ -122,7 +124,8 @@ class Code(StrEnum):
     """
     QUEUE_FILE_LENGTH = "QUEUE_FILE_LENGTH"
     """Warning. A file of a consume queue has not the length that this store's files have: brokers
-    refuse to open it.
+    refuse to open it, and consumers do not get the messages whose units were in a missing part. The
+    log has them, so the queue can be made again.
     """
     QUEUE_FILE_EMPTY = "QUEUE_FILE_EMPTY"
     """Warning. A consume queue ends with a file without units: a Java broker takes its first zeros
@@ -174,7 +177,8 @@ class Code(StrEnum):
     """
     OFFSET_BEHIND_END = "OFFSET_BEHIND_END"
     """Info. A group's progress lies behind the end of its queue: new messages up to there will be
-    passed over.
+    passed over. A warning for a delay level with messages that wait: brokers set it to the end, and
+    they are never delivered; 'store recover-config' sets it back.
     """
     OFFSET_BELOW_START = "OFFSET_BELOW_START"
     """Info. A group's progress lies below the first message left: the ones before it were deleted
@@ -207,8 +211,9 @@ class Code(StrEnum):
     them do not get them. More read queues bring them back.
     """
     FOREIGN_FILE = "FOREIGN_FILE"
-    """Info. A file has a name that no file of a store has. rmqctl leaves it alone; a Java broker
-    may refuse to start beside it.
+    """Info, an error where it keeps writers out. A file has a name that no file of a store has:
+    rmqctl leaves it alone, a Java broker may refuse to start beside it. Or something else stands in
+    the place of a file or folder of the store.
     """
     NOT_COVERED = "NOT_COVERED"
     """Info. The store has parts that rmqctl does not read; they were not checked."""

@@ -14,23 +14,26 @@ from typing import TYPE_CHECKING
 from storage.columns.names import TopicNames
 from storage.configs.deleted_topics import read_deleted_topics
 from storage.format.names import ABORT
+from storage.reading.log_presence import MissingLog, missing_log
 from storage.reading.queue_ext import ConsumeQueueExt
-from storage.reading.queue_tail import written_units
+from storage.reading.queue_tail import tail_of, written_units
 from storage.reading.scan_bounds import ScanBounds
 from storage.sharing.holders import find_holders
 
-from .findings import Finding, Report, Severity
+from .findings import Code, Finding, Report, Severity
+from .in_the_way import check_places
 from .index import IndexCheck
 from .index_compare import IndexComparison
 from .jobs import LogJobs, can_fork
 from .log import LogCheck
+from .log_end import LogEndCheck
 from .log_part import split_log
 from .offsets import check_configs, check_offsets
 from .queue_compare import QueueComparison
 from .queues import QueueCheck
 from .samples import check_index_heads, check_samples, newest_record_time, units_behind
 from .state import FileCheck, check_abort, check_checkpoint, check_covered
-from .tail import judge_tail
+from .tail import judge_tail, missing_files
 from .told import Told
 from .walk import Walk, look_at
 
@@ -151,13 +154,19 @@ class _Run:
         if needs_log:
             self._walk(log, log_min, log_end, next_offsets, jobs, live=live, progress=progress)
         ahead: list[Finding] = []
+        missing = self._missing_log() if isinstance(bounds, ScanBounds) else None
         if Part.LOG in self._parts:
+            if live and missing is not None:  # what is in flight lies in files that are there
+                self.emit(missing_files(view, missing, "", self._told))
             check_abort(view.root, holders.describe(), self.emit)
             check_covered(view.root, self.emit)
             if not live:
                 closed = not (view.root / ABORT).exists()
                 finished_to = self.report.finished_to = bounds.finished_to()
-                log.behind_end(self._if_quiet.append, closed=closed, finished_to=finished_to)
+                behind = LogEndCheck(
+                    self._files.log, log_end, self._if_quiet.append, self._told, closed=closed
+                )
+                behind.look(finished_to)
                 if start <= log_min:
                     newest = log.last_store_timestamp
                     check_checkpoint(view.root, newest, ahead.append, closed=closed)
@@ -175,9 +184,12 @@ class _Run:
                 units,
                 keys,
                 ahead,
-                told=self._told.tail,
+                missing=missing,
+                told=self._told,
                 of_log=Part.LOG in self._parts,
             ):
+                if finding.code is Code.LOG_TAIL_LOST:
+                    self._if_quiet = [f for f in self._if_quiet if not _is_its_rest(f, finding)]
                 self._if_quiet.append(finding)
         self._emit_files()
         if Part.CONFIG in self._parts:
@@ -234,6 +246,7 @@ class _Run:
         files = FileCheck(self._view.root, self._view.config, emit, self.report.checked)
         self._holes = files.holes
         if Part.LOG in self._parts:
+            check_places(self._view.root, emit)
             files.log()
         if Part.QUEUE in self._parts:
             files.queues()
@@ -357,6 +370,11 @@ class _Run:
                 ends[key] = written_units(row)
         return ends
 
+    def _missing_log(self) -> MissingLog | None:
+        """What the log lacks at its end by what the queues' last units say."""
+        tails = (tail_of(self._files, *key) for key in self._files.queue_folders())
+        return missing_log(self._files, self._view.config, (t for t in tails if t is not None))
+
     def _dispatched(self, next_offsets: dict[tuple[str, int], int]) -> int:
         """End of the newest record that a running Java broker has put into a queue."""
         ends = [0]
@@ -365,6 +383,11 @@ class _Run:
             if unit is not None:
                 ends.append(unit[0] + unit[1])
         return max(ends)
+
+
+def _is_its_rest(finding: Finding, lost: Finding) -> bool:
+    """Whether a finding names the bytes that are left of the lost end."""
+    return finding.code is Code.LOG_BEHIND_END and finding.file == lost.file
 
 
 def _ignore(finding: Finding) -> None:

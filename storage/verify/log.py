@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from storage.columns.block import RecordBlock, read_block
 from storage.columns.names import TopicNames
 from storage.format.layout import BLANK_SIZE, TWO_INTS
 from storage.format.names import COMMITLOG, file_name
-from storage.format.record import CheckKind, RecordError, check_record, decode_record, read_head
+from storage.format.record import RecordError, decode_record
 from storage.reading.log_walk import LogWalk, Stretch, StretchKind
 
 from .findings import Checked, Code, Finding, Severity
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 Emit = Callable[[Finding], None]
 
-_TAIL_BYTES: Final = 1 << 16
 _MAX_EXAMPLES: Final = 8
 _BACK: Final = "searching by time may land beside the right message there"
 
@@ -333,7 +333,7 @@ class LogCheck:
         self._told.add(start, start + length)
         code, what = Code.LOG_BYTES_LOST, f"{length} bytes are no records: {reason}"
         if file is None:
-            code, what = Code.LOG_FILE_MISSING, "the file is missing"
+            code, what = Code.LOG_FILE_MISSING, self._absence(start - position)
             if length > file_size:
                 what = f"{length // file_size} files from here on are missing"
         elif file.length < file_size and at_end:
@@ -351,82 +351,9 @@ class LogCheck:
             "restore the file from a copy, or rmqctl store repair",
         )
 
-    # -- behind the end -----------------------------------------------------------------------
-
-    def behind_end(self, emit: Emit, *, closed: bool, finished_to: int) -> None:
-        """Look at what lies behind the log's end; means nothing while somebody is writing.
-
-        ``closed``: the store was closed cleanly, so nothing should be there. Up to ``finished_to``
-        records will be taken in.
-        """
-        self._emit = emit
-        file_size = self._log.file_size
-        position = self._log_end % file_size
-        first = self._log_end - position
-        file = self._log.at(first)
-        if finished_to > self._log_end:
-            self._not_taken_in(finished_to)
-            position = finished_to - first
-        if file is not None and position and any(file.map[position : position + _TAIL_BYTES]):
-            found = check_record(file.view, position, file.length)
-            if found.kind is not CheckKind.BLANK:
-                self._told.tail = True
-                short = file.length < file_size
-                if short:
-                    self._told.files.add(self._path(first))
-                self._at_record(
-                    Code.LOG_FILE_LENGTH if short else Code.LOG_TORN_TAIL,
-                    first + position,
-                    (f"the file has {file.length} bytes, those of this store {file_size}; " * short)
-                    + f"behind the last whole record: {found.reason or 'left-over bytes'}",
-                    "a message that was being written here is lost; recovery cuts it off",
-                    "rmqctl store repair, or open the store for writing: that recovers it",
-                    Severity.ERROR if closed else Severity.WARNING,
-                )
-        for later in self._log.relist():
-            if later < self._log_end or (later == first and position):
-                continue
-            file = self._log.at(later)
-            if file is None:
-                continue
-            if any(file.map[:_TAIL_BYTES]):
-                self._told.tail = True
-                self._at_record(
-                    Code.LOG_BEHIND_END,
-                    later,
-                    "a file behind the log's end holds bytes",
-                    "recovery leaves them out; a Java broker deletes the file",
-                    "rmqctl store repair, or open the store for writing: that sets it aside",
-                    Severity.ERROR
-                    if closed and self._begins_with_record(later)
-                    else Severity.WARNING,
-                )
-            else:
-                self._at_record(
-                    Code.LOG_FILE_AHEAD,
-                    later,
-                    "an empty file made ahead, as a running or killed Java broker has",
-                    "none",
-                    "",
-                    Severity.INFO,
-                )
-
-    def _not_taken_in(self, end: int) -> None:
-        self._told.tail = True
-        self._at_record(
-            Code.LOG_NOT_TAKEN_IN,
-            self._log_end,
-            f"{end - self._log_end} bytes of whole records behind the end that is known",
-            "nobody reads them yet, nobody had an acknowledgement",
-            "open the store for writing: that takes them in",
-            Severity.INFO,
-        )
-
-    def _begins_with_record(self, first: int) -> bool:
-        file = self._log.at(first)
-        if file is None or check_record(file.view, 0, file.length).kind is not CheckKind.MESSAGE:
-            return False
-        return read_head(file.view, 0).physical_offset == first
+    def _absence(self, first: int) -> str:
+        there = Path(self._log.path(first)).is_file()
+        return "the file has 0 bytes" if there else "the file is missing"
 
     def _at_record(
         self,

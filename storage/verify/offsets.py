@@ -12,10 +12,11 @@ from storage.configs.consumer_offsets import (
     load_consumer_offsets,
     split_topic_at_group,
 )
-from storage.configs.delay_offsets import load_delay_offsets
+from storage.configs.delay_offsets import DELAY_OFFSET_FILE, load_delay_offsets
 from storage.errors import CorruptFileError, StoreVersionError
 from storage.format.names import CONFIG
 from storage.model import SCHEDULE_TOPIC
+from storage.salvaging.delays import passed_over
 
 from .findings import Checked, Code, Finding, Severity
 from .topics import check_topics
@@ -93,7 +94,7 @@ def _check_config(path: Path, emit: Emit) -> None:
 
 def _recover(name: str) -> str:
     of_groups = name.lower().endswith("consumeroffset.json")
-    return f"rmqctl store {'recover-offsets' if of_groups else 'recover-config'}"
+    return f"rmqctl store {'recover-offsets --execute' if of_groups else 'recover-config'}"
 
 
 def _holds_anything(bak: Path, source: ConfigSource) -> bool:
@@ -137,8 +138,7 @@ def check_offsets(view: StoreView, emit: Emit, checked: Checked) -> None:
         checked.offsets += 1
         where = f"delay level {level}"
         if (SCHEDULE_TOPIC, level - 1) in queues:
-            file = f"{CONFIG}/delayOffset.json"
-            _check_offset(view, SCHEDULE_TOPIC, level - 1, offset, where, file, emit)
+            _check_level(view, level, offset, where, emit)
 
 
 def _no_progress(root: Path, error: CorruptFileError | StoreVersionError) -> Finding:
@@ -156,7 +156,7 @@ def _no_progress(root: Path, error: CorruptFileError | StoreVersionError) -> Fin
         if isinstance(error, StoreVersionError)
         else error.reason,
         effect,
-        "a newer rmqctl" if is_newer else "rmqctl store recover-offsets",
+        "a newer rmqctl" if is_newer else "rmqctl store recover-offsets --execute",
     )
 
 
@@ -179,6 +179,27 @@ def _check_offset(
     elif offset < bounds.min_offset:
         what = f"{where}: offset {offset}, the first message left is {bounds.min_offset}"
         _found(Code.OFFSET_BELOW_START, what, file, emit)
+
+
+def _check_level(view: StoreView, level: int, offset: int, where: str, emit: Emit) -> None:
+    """Progress of a delay level: a broker that finds it behind the queue's end sets it there."""
+    file, end = f"{CONFIG}/{DELAY_OFFSET_FILE}", view.queue_bounds(SCHEDULE_TOPIC, level - 1)[1]
+    if offset <= end:
+        _check_offset(view, SCHEDULE_TOPIC, level - 1, offset, where, file, emit)
+        return
+    waiting = passed_over(view, level, offset)
+    messages = "1 message that waits" if waiting == 1 else f"{waiting} messages that wait"
+    emit(
+        Finding(
+            Code.OFFSET_BEHIND_END,
+            Severity.WARNING if waiting else Severity.INFO,
+            file,
+            None,
+            f"{where}: offset {offset} is {offset - end} behind the queue's end, {end}",
+            f"{messages} will not be delivered" if waiting else "none: brokers set it to the end",
+            "rmqctl store recover-config" if waiting else "",
+        )
+    )
 
 
 def _found(code: Code, what: str, file: str, emit: Emit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -150,7 +151,9 @@ class QueueCheck:
         for key, end in sorted(written.items()):
             queue = self._comparison.queue(key)
             if queue is not None and end > queue.next_offset:
-                self._judge_run(key, queue.row, _of_files(queue.row), queue.next_offset, end)
+                files = _of_files(queue.row)
+                for start, behind in _claimed(queue).missing(queue.next_offset, end):
+                    self._judge_run(key, queue.row, files, start, behind)
         for key, start, end in self._behind_end:
             self._unclaimed(Code.UNIT_BEHIND_END, key, start, end)
 
@@ -181,7 +184,42 @@ class QueueCheck:
                     f"{where}: {_span(start, end)}: {what}",
                     "consumers do not get these messages",
                 )
+            self._tell_short_files(key, queue)
             self._check_unclaimed(key, queue)
+
+    def _tell_short_files(self, key: QueueKey, queue: Queue) -> None:
+        """Say of files that were cut short which units went with the missing part."""
+        folder = f"{CONSUMEQUEUE}/{key[0]}/{key[1]}"
+        for named, start, end in self._holes:
+            if named != folder or queue.row is None:
+                continue
+            size = queue.row.file_size
+            first = start - start % size
+            path = f"{folder}/{file_name(first)}"
+            if not Path(queue.row.path(first)).is_file():
+                continue  # a file that is missing, which is told
+            lacking = OffsetRuns()
+            cut = start // CQ_STORE_UNIT_SIZE, -(-end // CQ_STORE_UNIT_SIZE)
+            for run in queue.runs.present.within(*cut):
+                for gap in queue.runs.well.missing(*run):
+                    lacking.add(*gap)
+            spans = [_span(*run) for run in lacking]
+            if not spans:
+                continue
+            more = f" and {len(spans) - 1} more stretches" if len(spans) > 1 else ""
+            self._told.files.add(path)
+            self._emit(
+                Finding(
+                    Code.QUEUE_FILE_LENGTH,
+                    Severity.WARNING,
+                    path,
+                    None,
+                    f"the file has {start - first} bytes, those of this store {size}: "
+                    f"{key[0]} queue {key[1]}: {spans[0]}{more}: the records have no unit",
+                    "consumers do not get these messages; a Java broker does not start with it",
+                    f"{_REBUILD} -t {key[0]}",
+                )
+            )
 
     def _lacking(self, key: QueueKey, queue: Queue) -> OffsetRuns:
         """Queue offsets of records without a right unit, but for those of files that were told."""
@@ -199,12 +237,8 @@ class QueueCheck:
         return lacking
 
     def _check_unclaimed(self, key: QueueKey, queue: Queue) -> None:
-        claimed = OffsetRuns()
-        for runs in (queue.runs.well, queue.runs.present, queue.damaged):
-            for run in runs:
-                claimed.add(*run)
         first, files = self._first_in_range(queue), _of_files(queue.row)
-        for start, end in claimed.missing(first, queue.next_offset):
+        for start, end in _claimed(queue).missing(first, queue.next_offset):
             self._judge_run(key, queue.row, files, start, end)
 
     def _judge_run(
@@ -312,6 +346,15 @@ class QueueCheck:
             self.behind.append(finding)
         else:
             self._emit(finding)
+
+
+def _claimed(queue: Queue) -> OffsetRuns:
+    """Queue offsets that a record claims, or of which something was told."""
+    found = OffsetRuns()
+    for runs in (queue.runs.well, queue.runs.present, queue.damaged):
+        for run in runs:
+            found.add(*run)
+    return found
 
 
 def _of_files(row: FileRow | None) -> OffsetRuns:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 from storage.config import StoreConfig
 from storage.detect import not_covered
@@ -22,9 +24,12 @@ from storage.format.names import (
 )
 
 from .findings import Checked, Code, Finding, Severity
+from .in_the_way import in_the_way, is_blocked
 
 Emit = Callable[[Finding], None]
 
+_TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+_QUEUE: Final = re.compile(r"[0-9]+")
 _REFUSES = "a Java broker does not start with it"
 _RECOVER = "rmqctl store repair, or open the store for writing: that makes it again"
 
@@ -51,13 +56,14 @@ class FileCheck:
             "messages in it",
             Severity.ERROR,
             "restore the file from a copy, or rmqctl store repair",
+            f"not the number of a file of {size} bytes",
         )
 
     def queues(self) -> None:
         """Check the folders of all queues."""
         size = self._config.mapped_file_size_consume_queue
-        for topic in _folders(self._root / CONSUMEQUEUE):
-            for queue in _folders(topic):
+        for topic in self._folders(self._root / CONSUMEQUEUE, _TOPIC, "topic"):
+            for queue in self._folders(topic, _QUEUE, "queue"):
                 if not (queue.name.isascii() and queue.name.isdigit()):
                     self._foreign(queue, "not the number of a queue")
                     continue
@@ -77,6 +83,8 @@ class FileCheck:
         for path in _entries(self._root / INDEX):
             if not is_index_file_name(path.name):
                 self._foreign(path, "not the name of an index file")
+            elif is_blocked(path):
+                self._emit(in_the_way(self._root, path))
 
     def _numbered_files(
         self,
@@ -87,11 +95,21 @@ class FileCheck:
         content: str,
         missing_severity: Severity,
         remedy: str,
+        wrong_number: str = "",
     ) -> list[int]:
+        """Give the first offsets of the files; ``wrong_number`` is what keeps a writer out of the
+        folder where a file has a number that none has."""
         offsets = []
         for path in _entries(folder):
             offset = parse_file_name(path.name)
-            if offset is None or offset % size or not path.is_file():
+            if offset is not None and not path.is_file():
+                if is_blocked(path):
+                    self._emit(in_the_way(self._root, path))
+                continue
+            if offset is not None and offset % size and wrong_number:
+                self._emit(in_the_way(self._root, path, what=wrong_number))
+                continue
+            if offset is None or offset % size:
                 self._foreign(path, f"not the name of a file of {size} bytes; {_REFUSES}")
                 continue
             offsets.append(offset)
@@ -139,6 +157,17 @@ class FileCheck:
             "rmqctl store repair",
         )
 
+    def _folders(self, folder: Path, names: re.Pattern[str], of: str) -> Iterator[Path]:
+        """Folders of topics or queues, which have such names."""
+        for path in _entries(folder):
+            if path.is_dir():
+                yield path
+            elif names.fullmatch(path.name) and is_blocked(path, folder=True):
+                effect = f"messages to this {of} can not be stored"
+                self._emit(in_the_way(self._root, path, effect=effect, folder=True))
+            elif path.is_file():
+                self._foreign(path, f"a file among folders of {of}s")
+
     def _foreign(self, path: Path, what: str) -> None:
         self._add(Code.FOREIGN_FILE, Severity.INFO, path, what, "rmqctl ignores it", "move it away")
 
@@ -166,6 +195,8 @@ def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit, *, close
     """
     try:
         data = (root / CHECKPOINT).read_bytes()
+    except IsADirectoryError:
+        return  # told with what stands in the way
     except FileNotFoundError:
         if last_store_timestamp:
             emit(
@@ -249,7 +280,3 @@ def _entries(folder: Path) -> Iterator[Path]:
         return
     for name in names:
         yield folder / name
-
-
-def _folders(folder: Path) -> Iterator[Path]:
-    return (path for path in _entries(folder) if path.is_dir())

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.columns.windows import Longs
+from storage.files.read_files import FEW_BYTES
 from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import FileRow, ReadMap
 
 UNIT: Final = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _BYTES: Final = np.dtype(f"V{UNIT.itemsize}")
@@ -36,13 +37,14 @@ def units_at(row: FileRow | None, queue_offsets: Longs) -> NDArray[Any]:
     numbers = queue_offsets // per_file
     usable = (queue_offsets >= 0) & (queue_offsets < MAX_QUEUE_OFFSET)
     for number in distinct(numbers[usable]):
-        file = row.at(number * row.file_size)
+        rows = np.flatnonzero(usable & (numbers == number))
+        places = queue_offsets[rows] - number * per_file
+        span = int(places.max() - places.min() + 1) * CQ_STORE_UNIT_SIZE
+        file = _opened(row, number * row.file_size, span)
         if file is None:
             continue
         whole = file.length // CQ_STORE_UNIT_SIZE * CQ_STORE_UNIT_SIZE
         table = np.frombuffer(file.view[:whole], _BYTES)  # copied as a whole, not field by field
-        rows = np.flatnonzero(usable & (numbers == number))
-        places = queue_offsets[rows] - number * per_file
         inside = places < len(table)
         units[rows[inside]] = table[places[inside]]
     return units.view(UNIT)
@@ -59,7 +61,12 @@ def units_in_row(row: FileRow | None, queue_offsets: Longs) -> memoryview | None
     start = first * CQ_STORE_UNIT_SIZE
     within = start % row.file_size
     end = within + count * CQ_STORE_UNIT_SIZE
-    file = row.at(start - within)
+    file = _opened(row, start - within, end - within)
     if file is None or end > min(file.length, row.file_size):
         return None
     return file.view[within:end]
+
+
+def _opened(row: FileRow, file_from_offset: int, size: int) -> ReadMap | None:
+    """A file of which so many bytes are wanted."""
+    return row.look(file_from_offset) if size <= FEW_BYTES else row.at(file_from_offset)

@@ -178,8 +178,7 @@ def damage(root: Path, kind: str) -> Damaged:
     knife = Knife(root)
     done = kinds()[kind](Anatomy(root), knife)
     done.kind = kind
-    done.follows = frozenset((Code.OFFSET_BEHIND_END, Code.OFFSET_BELOW_START))
-    if not kind.startswith(("log:", "queue:")):
-        done.follows = frozenset()
+    if kind.startswith(("log:", "queue:")):
+        done.follows |= {Code.OFFSET_BEHIND_END, Code.OFFSET_BELOW_START}
     done.undo = knife.undo
     return done

@@ -77,14 +77,17 @@ def cut_middle(anatomy: Anatomy, knife: Knife) -> Damaged:
 def cut_end(anatomy: Anatomy, knife: Knife) -> Damaged:
     """The last file of the log ends inside its last record but one.
 
-    The length of an only file is taken for that of the store's files.
+    The length of an only file is taken for that of the store's files; then units that point behind
+    it tell of another file, and a writer refuses.
     """
     file = sound_end(anatomy)
     record = file.records[-2]
     knife.resize(file.path, record.position + record.size // 2)
     only = len(anatomy.log) == 1 and not (anatomy.root / "rmqctl" / "store.json").exists()
     code = Code.LOG_TORN_TAIL if only else Code.LOG_FILE_LENGTH
-    return Damaged("", _said(anatomy, code, record), _offsets(file.records[-2:]))
+    follows = frozenset((Code.LOG_FILE_MISSING,)) if only else frozenset()
+    says, lost = _said(anatomy, code, record), _offsets(file.records[-2:])
+    return Damaged("", says, lost, follows=follows)
 
 
 def zeroed_tail(anatomy: Anatomy, knife: Knife) -> Damaged:

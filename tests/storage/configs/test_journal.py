@@ -24,6 +24,18 @@ def test_entries_come_back_in_order_with_id_and_time(tmp_path):
     ]
 
 
+def test_entries_that_are_written_together_have_ids_each(tmp_path):
+    journal = Journal(tmp_path)
+    journal.append({"n": 1}, 5)
+    assert journal.append_all([{"n": 2}, {"n": 3}], 6) == 3
+    assert journal.append_all([], 6) == 3
+    assert [(entry["change_id"], entry["n"]) for entry in journal.entries()] == [
+        (1, 1),
+        (2, 2),
+        (3, 3),
+    ]
+
+
 @pytest.mark.parametrize("cut", range(1, 60, 7))
 def test_a_torn_last_line_is_skipped_and_written_behind(tmp_path, cut):
     journal = Journal(tmp_path)

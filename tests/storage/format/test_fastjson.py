@@ -2,13 +2,15 @@
 
 import json
 import math
+import re
+import sys
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from storage.format.errors import JsonError
-from storage.format.fastjson import MAX_DEPTH, dumps, loads
+from storage.format.fastjson import MAX_DEPTH, JsonReader, dumps, loads
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 scalars = st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
@@ -173,3 +175,55 @@ def test_numbers_that_no_float_holds_are_refused() -> None:
         loads("1e400")
     with pytest.raises(ValueError, match="JSON"):
         dumps(math.inf)
+
+
+# -- the quick way ----------------------------------------------------------------------------
+
+pieces = st.sampled_from(
+    [*'{}[]:,"', "{", "}", '"a"', '"a@b":', "0:", "1 :", " 7", "-1:", "007:", '"0":', '"{1:2}"',
+     '"a,1:b"', '"\x7f0":', '"\ud800"', '"\\ud800"', '"\\n"', "'x'", "1.0", "1e999", "-0", "01",
+     "NaN", "null", "true", "Infinity", "/*", "*/", "//", "\n", "\t", "\u00a0", "\x00", "1L"]
+)  # fmt: skip
+
+
+def both(text: str) -> None:
+    try:
+        slow = JsonReader(text).read()
+    except JsonError as error:
+        with pytest.raises(JsonError, match=re.escape(str(error))):
+            loads(text)
+    else:
+        assert repr(loads(text)) == repr(slow)  # their types and order, too
+
+
+@given(st.lists(pieces, max_size=14).map("".join))
+def test_whatever_is_read_the_quick_way_is_the_same_the_long_way(text: str) -> None:
+    both(text)
+
+
+names = st.text(st.sampled_from("a@%{},:01 \"'\\\x7f\ud800\u4e2d/*"), max_size=6)
+tables = st.dictionaries(names, st.dictionaries(st.integers(-2, 2), st.integers()) | names)
+
+
+@given(tables, st.data())
+def test_tables_are_the_same_either_way_wherever_they_are_cut(table: Any, data: Any) -> None:
+    text = dumps({"offsetTable": table, "dataVersion": {"counter": 1, "timestamp": 2.5}})
+    both(text)
+    both(text.replace("\\", ""))
+    both(text[: data.draw(st.integers(0, len(text)))])
+
+
+def test_a_large_table_is_not_read_token_by_token() -> None:
+    table: Any = {f"topic{n}@group": {0: n, 1: n, 2: n} for n in range(1000)}
+    text, calls = dumps({"offsetTable": table}), 0
+
+    def count(frame: Any, event: str, arg: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        assert loads(text) == {"offsetTable": table}
+    finally:
+        sys.setprofile(None)
+    assert calls < 3 * len(table)

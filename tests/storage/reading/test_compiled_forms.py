@@ -50,13 +50,45 @@ def test_what_can_not_be_compiled_is_told(tmp_path: Path) -> None:
     assert "no input files" in compile_native(tmp_path) or shutil.which("cc") is None
 
 
-def test_without_them_everything_is_pure() -> None:
+def _compiled_with(pure: str) -> str:
     program = "from storage import native; print(native.compiled)"
-    environment = {**os.environ, "RMQCTL_PURE": "1"}
-    done = subprocess.run(
+    environment = {**os.environ, "RMQCTL_PURE": pure}
+    return subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "None\n"
+    ).stdout
+
+
+@pytest.mark.parametrize("pure", ["1", "true", "YES"])
+def test_without_them_everything_is_pure(pure: str) -> None:
+    assert _compiled_with(pure) == "None\n"
+
+
+@needs_compiled
+@pytest.mark.parametrize("pure", ["", "0", "false", "No", "off"])
+def test_a_switch_that_is_off_leaves_them_in(pure: str) -> None:
+    assert "_compiled" in _compiled_with(pure)
+
+
+def test_the_compiler_of_the_environment_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = tmp_path / "said"
+    compiler = tmp_path / "my cc"
+    compiler.write_text(f'#!/bin/sh\necho "$@" > {said}; exit 1\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", f"'{compiler}' -flto")
+    compile_native(tmp_path)
+    assert said.read_text().startswith("-flto -O2 ")
+    monkeypatch.setenv("CC", str(tmp_path / "none"))
+    assert "none" in compile_native(tmp_path)
+
+
+@pytest.mark.parametrize("said", ["false", "'open"])
+def test_a_compiler_that_says_nothing_has_not_compiled(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", said)
+    assert compile_native(tmp_path) != ""
 
 
 @needs_compiled

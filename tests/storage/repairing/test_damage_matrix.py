@@ -6,6 +6,9 @@ from tests.support import golden
 from tests.support.damages import NotHere, kinds
 from tests.support.mended import damage_and_repair
 
+pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")
+"""Some kinds of damage take the log's last files away, and readers warn of that."""
+
 NAME = "small-files-4.9"
 """Has several files of everything, and fits nearly all kinds."""
 SHORT = sorted(kind for kind in kinds() if "lowest" not in kind)

@@ -12,6 +12,9 @@ from tests.support.hand_made import TINY, HandMade
 from tests.support.mended import held, repair, wrong
 from tests.support.samples import Sample, prepared
 
+pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")
+"""Some kinds of damage take the log's last files away, and readers warn of that."""
+
 CONFIG = TINY.with_(mapped_file_size_commit_log=2048)
 
 

@@ -15,6 +15,9 @@ from tests.support import golden
 from tests.support.anatomy import Anatomy
 from tests.support.damages import Damaged, Lack, NotHere, Said, damage, kinds
 
+pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")
+"""Some kinds of damage take the log's last files away, and readers warn of that."""
+
 SHORT = ("small-files-4.9", "retention-5.3")
 # A gap or a run of missing units is cut anew where a second damage meets it.
 _CUT_ANEW = {Code.QUEUE_GAP, Code.UNIT_MISSING}

@@ -19,6 +19,9 @@ from tests.support import golden
 from tests.support.anatomy import Anatomy
 from tests.support.damages import NotHere, damage, kinds
 
+pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")
+"""Some kinds of damage take the log's last files away, and readers warn of that."""
+
 NAME = "small-files-4.9"
 STORE_TIMESTAMP_AT, PHYSICAL_OFFSET_AT = 56, 28
 

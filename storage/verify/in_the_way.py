@@ -1,0 +1,64 @@
+"""Checking the places of a store's own files: what else stands there keeps writers out.
+
+Readers pass over what is no file, or none of the log's; whoever opens the store for writing stops
+at it. ``store repair`` moves it into the quarantine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import Final
+
+from storage.format.names import ABORT, CHECKPOINT, LOCK, OURS
+
+from .findings import Code, Finding, Severity
+
+Emit = Callable[[Finding], None]
+
+BY_HAND: Final = "move it away"
+"""What is left where repair itself needs the place."""
+_FIX: Final = "rmqctl store repair, or move it away"
+_KEPT_OUT: Final = "the store can not be opened for writing"
+
+
+def check_places(root: Path, emit: Emit) -> None:
+    """Look at the files and folders in the store's root that a writer needs."""
+    for name in (ABORT, CHECKPOINT, LOCK):
+        path = root / name
+        if is_blocked(path):
+            emit(in_the_way(root, path, fix=BY_HAND if name == LOCK else _FIX))
+    ours = root / OURS
+    if is_blocked(ours, folder=True):
+        emit(in_the_way(root, ours, folder=True, fix=BY_HAND))
+
+
+def is_blocked(path: Path, *, folder: bool = False) -> bool:
+    """Whether something else than a file (or a ``folder``) has this name, be it a link that leads
+    nowhere; what was deleted meanwhile does not."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return path.is_symlink()
+    return not (S_ISDIR(mode) if folder else S_ISREG(mode))
+
+
+def in_the_way(
+    root: Path,
+    path: Path,
+    *,
+    what: str = "",
+    effect: str = _KEPT_OUT,
+    folder: bool = False,
+    fix: str = _FIX,
+) -> Finding:
+    """Say that something stands where a file (or a ``folder``) of the store belongs."""
+    wanted = "a folder" if folder else "a file"
+    if not what and path.is_symlink() and not path.exists():
+        what = f"a link to {path.readlink()}, which is not there, in the place of {wanted}"
+    elif not what:
+        kind = "a file" if path.is_file() else "a folder" if path.is_dir() else "no file"
+        what = f"{kind} in the place of {wanted} of the store"
+    name = str(path.relative_to(root))
+    return Finding(Code.FOREIGN_FILE, Severity.ERROR, name, None, what, effect, fix)
