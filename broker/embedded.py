@@ -29,7 +29,6 @@ from broker.tables.topics import TopicManager
 from storage.clock import now_ms
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
-from storage.configs.store_settings import read_store_settings
 from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
@@ -37,6 +36,7 @@ from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.layout import was_created_here
 
 from .config import BrokerConfig
+from .foreign import config_of
 
 if TYPE_CHECKING:
     from broker.pulling.pull import Puller
@@ -122,7 +122,8 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
     ) -> Self:
         """Open the store in a folder and serve it.
 
-        Without ``config`` the broker has the settings that were recorded for the store.
+        Without ``config`` the broker has the settings that were recorded for the store, and in a
+        Java broker's store the names that it tells (broker.foreign).
 
         Raises what ``MessageStore.open`` raises; with ``read_only`` what ``StoreView.open`` raises:
         then no lock is taken and nothing is written.
@@ -132,7 +133,7 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
 
             view = StoreView.open(root, store_config)
             try:
-                return cls(None, config or _recorded(view.root), view=view)
+                return cls(None, config or config_of(view.root), view=view)
             except BaseException:
                 view.close()
                 raise
@@ -140,7 +141,7 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
 
         store = MessageStore.open(root, store_config, exclusive=exclusive, clock=clock or now_ms)
         try:
-            return cls(store, config or _recorded(store.root))
+            return cls(store, config or config_of(store.root))
         except BaseException:
             store.close()
             raise
@@ -432,11 +433,6 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
 
     def _log_end(self) -> int:
         return self.view.log_max_offset() if self._store is None else self._store.log_end
-
-
-def _recorded(root: Path) -> BrokerConfig:
-    """The settings that somebody has changed for a store's broker, and the defaults."""
-    return BrokerConfig.from_record(read_store_settings(root).broker)
 
 
 def _forget(_group: str, _commit: OffsetCommit) -> None:

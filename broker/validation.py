@@ -8,6 +8,7 @@ InvalidNameError (names), NoPermissionError (system topics) or MessageIllegalErr
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -51,6 +52,9 @@ SYSTEM_TOPICS: Final = NOT_ALLOWED_SEND_TOPICS | {
     TRACE_TOPIC,
 }
 """Topics that may not be created, changed or deleted (TopicValidator.SYSTEM_TOPIC_SET)."""
+
+WRONG_TYPES: Final = (TypeError, AttributeError, struct.error)
+"""What the ways of messages raise where a part has a wrong type: then ``check_types`` is asked."""
 
 _RESERVED_GROUPS: Final = frozenset({"DEFAULT_PRODUCER", "DEFAULT_CONSUMER"})
 _ALLOWED: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -173,7 +177,51 @@ def check_message(message: Message, max_message_size: int = MAX_MESSAGE_SIZE) ->
     check_properties(message.properties)
 
 
+def check_types(messages: Iterable[object]) -> None:
+    """Refuse what is no message, and parts of other types than they have to be.
+
+    To be asked when something else has failed: the ways of messages look at no types.
+    """
+    for message in messages:
+        if not isinstance(message, Message):
+            raise MessageIllegalError(f"{_typed(message)} is no message; make a Message of it")
+        topic: object = message.topic
+        if not isinstance(topic, str):
+            raise InvalidNameError(f"the topic is {_typed(topic)}; it is a str")
+        body: object = message.body
+        if not isinstance(body, bytes | bytearray | memoryview):
+            raise MessageIllegalError(f"the message body is {_typed(body)}; it is bytes")
+        flag: object = message.flag
+        if not isinstance(flag, int) or not -(1 << 31) <= flag < 1 << 31:
+            raise MessageIllegalError(
+                f"the message's flag is {_typed(flag)}; it is a whole number of 32 bits"
+            )
+        properties: object = message.properties
+        if not isinstance(properties, Mapping):
+            raise MessageIllegalError(
+                f"the message's properties are {_typed(properties)}; they are a dict"
+            )
+        for name, value in properties.items():
+            if not isinstance(name, str):
+                raise MessageIllegalError(f"a property's name is {_typed(name)}; it is a str")
+            if not isinstance(value, str):
+                raise MessageIllegalError(
+                    f"the value of property {_shown(name)} is {_typed(value)}; it is a str"
+                )
+
+
+def _typed(value: object) -> str:
+    """A value and its type: None, ``5 (int)``."""
+    if value is None:
+        return "None"
+    text = repr(value)
+    short = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return f"{short} ({type(value).__name__})"
+
+
 def _check_name(kind: str, name: str, longest: int) -> None:
+    if not isinstance(name, str):
+        raise InvalidNameError(f"the {kind} is {_typed(name)}; it is a str")
     if not name.strip():
         raise InvalidNameError(f"the {kind} has no name")
     if not _ALLOWED.fullmatch(name):

@@ -18,7 +18,10 @@ CHANNEL_EXPIRED_TIMEOUT_MS: Final = 120_000
 
 
 class Member(NamedTuple):
-    """One client of one group. ``beat`` orders heartbeats of all processes of a machine."""
+    """One client of one group. ``beat`` orders heartbeats of all processes of a machine.
+
+    ``client.consumer`` None: it said what can not be read here, and ``consumer`` stands in for it.
+    """
 
     client: ClientDescription
     consumer: ConsumerData
@@ -39,7 +42,8 @@ def group_table(members: Iterable[Member]) -> GroupTable | None:
     present = tuple(sorted(members, key=lambda member: java_order(member.client.client_id)))
     if not present:
         return None
-    last = max(present, key=lambda member: member.beat).consumer
+    readable = [member for member in present if member.client.consumer is not None] or present
+    last = max(readable, key=lambda member: member.beat).consumer
     wanted = {item.topic: item for item in last.subscriptions}
     for member in present:
         for item in member.consumer.subscriptions:

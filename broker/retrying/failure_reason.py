@@ -37,6 +37,7 @@ MAX_CLASS_BYTES: Final = 128
 MAX_MESSAGE_BYTES: Final = 256
 MAX_CLIENT_BYTES: Final = 255
 STACK_DIGITS: Final = 12
+_LOOKED_AT: Final = 4  # times what is kept
 
 
 def failure_properties(
@@ -55,7 +56,7 @@ def failure_properties(
         name = kind.__qualname__
         if kind.__module__ != "builtins":
             name = f"{kind.__module__}.{name}"
-        message = _text_of(error)
+        message = text_of(error)
         properties[FAILURE_STACK] = stack_hash(error)
     for key, text, most in (
         (FAILURE_CLASS, name, MAX_CLASS_BYTES),
@@ -75,7 +76,8 @@ def stack_hash(error: BaseException) -> str:
     """
     from hashlib import sha1  # loads OpenSSL, which who reads reasons does not need
 
-    digest = sha1(type(error).__qualname__.encode(), usedforsecurity=False)
+    kind = type(error).__qualname__.encode("utf-8", "replace")
+    digest = sha1(kind, usedforsecurity=False)
     frame: TracebackType | None = error.__traceback__
     while frame is not None:
         code = frame.tb_frame.f_code
@@ -85,16 +87,23 @@ def stack_hash(error: BaseException) -> str:
     return digest.hexdigest()[:STACK_DIGITS]
 
 
-def _text_of(error: BaseException) -> str:
+def text_of(thing: object) -> str:
+    """Give the first line of the text of an exception, or of what a listener answered. Never
+    raises, whatever its own methods do."""
     try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - an exception whose __str__ raises must not lose the message
+        text = str(thing)
+        return str.strip(text).partition("\n")[0]
+    except BaseException:  # noqa: BLE001 - one whose __str__ raises must not lose the message
         return ""
-    return text.strip().partition("\n")[0]
 
 
 def _short(text: str, most: int) -> str:
-    """Make a property value of at most ``most`` bytes: no control characters, valid UTF-8."""
+    """Make a property value of at most ``most`` bytes: no control characters, valid UTF-8.
+
+    A text may have megabytes, of which no more is looked at than can be kept, and a few control
+    characters in front of it.
+    """
+    text = text[: _LOOKED_AT * most]
     clean = "".join(" " if ord(char) < 32 or 127 <= ord(char) < 160 else char for char in text)
     encoded = clean.strip().encode("utf-8", "replace")
     return encoded[:most].decode("utf-8", "ignore").strip()

@@ -19,6 +19,7 @@ from broker.errors import NoPermissionError
 from broker.port.sending import SendOptions, SendResult
 from broker.sending.compression import compress_body
 from broker.tables.shared_table import READ_ONLY
+from broker.validation import check_body_size
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import Message, retry_topic
 
@@ -81,6 +82,7 @@ class RedriveHandler:
         if content.body is None:
             body, packing = dead.stored_body, dead.sys_flag & _PACKING
         else:
+            check_body_size(content.body)  # as a client does, before it is packed
             body, packing = compress_body(content.body)
         flag = dead.flag if content.flag is None else content.flag
         options = SendOptions(producer_group=group, sys_flag=packing)

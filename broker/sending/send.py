@@ -16,6 +16,7 @@ from broker.errors import (
 )
 from broker.port.sending import SendOptions, SendResult, SendStatus
 from broker.tables.shared_table import READ_ONLY
+from broker.validation import WRONG_TYPES, check_types
 from storage.configs.topics import PERM_WRITE
 from storage.errors import InvalidMessageError
 from storage.format.encode import prepare
@@ -114,8 +115,13 @@ class Sender:
             target, target_queue = config.topic_name, 0
         unique_id = "" if has_id(message) else self._unique_ids.next(self._now())
         origin = self._origin(options, config)
-        inner, msg_id = self._builder.build(message, target, target_queue, unique_id, origin)
-        return self._sent(self._store_one(message, inner), topic, queue_id, msg_id)
+        try:
+            inner, msg_id = self._builder.build(message, target, target_queue, unique_id, origin)
+            result = self._store_one(message, inner)
+        except WRONG_TYPES:
+            check_types((message,))
+            raise
+        return self._sent(result, topic, queue_id, msg_id)
 
     def send_batch(
         self, messages: Sequence[Message], queue_id: int | None, options: SendOptions
@@ -124,7 +130,11 @@ class Sender:
         topic = self._batch_topic(messages)
         config = self._topic(topic, options)
         queue_id = self._queue(config, queue_id)
-        records, msg_ids = self._prepare(messages, queue_id, self._origin(options, config))
+        try:
+            records, msg_ids = self._prepare(messages, queue_id, self._origin(options, config))
+        except WRONG_TYPES:
+            check_types(messages)
+            raise
         return self._sent(self._store_batch(records, whole=True), topic, queue_id, msg_ids)
 
     def _sent(

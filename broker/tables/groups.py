@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +22,7 @@ from storage.configs.subscription_groups import (
 )
 from storage.model import retry_topic
 
-from .shared_table import Check, Gate, SharedTable
+from .shared_table import Check, Gate, SharedTable, Update
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -109,13 +109,19 @@ class GroupManager:
         before. Raises InvalidNameError, NoPermissionError and BrokerSystemError, and nothing has
         changed then.
         """
-        group = config.group_name
-        check_group(group)
-        if config.retry_queue_nums < 0:
-            raise BrokerSystemError(
-                f"group {group} can not have {config.retry_queue_nums} retry queues"
-            )
-        return self._table.update(group, config, note or {}, check)
+        return bool(self.update_all([Update(config, note or {}, check)]))
+
+    def update_all(self, updates: Iterable[Update[SubscriptionGroupConfig]]) -> set[str]:
+        """Create or change many groups at once, all or none; gives the names of those that were
+        not so already. All else as for ``update``; raises BrokerSystemError as it does."""
+        by_name = {update.item.group_name: update for update in updates}
+        for group, update in by_name.items():
+            check_group(group)
+            if update.item.retry_queue_nums < 0:
+                raise BrokerSystemError(
+                    f"group {group} can not have {update.item.retry_queue_nums} retry queues"
+                )
+        return self._table.update_all(by_name)
 
     def delete(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from broker.errors import NoPermissionError
 from storage.configs.config_table import ConfigTable, ConfigTableFile
@@ -22,6 +22,15 @@ Check = Callable[[T | None], None]
 _LOOK_NS: Final = 1_000_000
 _LOOK_BESIDE_WRITERS_NS: Final = 100_000_000
 """Where who replaces settings says so: for those that somebody edits by hand."""
+
+
+class Update(NamedTuple, Generic[T]):
+    """Settings that one name is to have, with what the journal is to say of it."""
+
+    item: T
+    note: Mapping[str, Any]
+    check: Check[T] | None = None
+
 
 READ_ONLY = "the store is open for reading only; open it for writing to change it"
 
@@ -87,17 +96,52 @@ class SharedTable(Generic[T]):
         return table.get(name) or self.get(name)
 
     def create(self, name: str, item: T) -> T:
-        """Add settings by the way of use; gives those of another process if it was faster."""
-        return self._put(name, item, None) or item
+        """Add settings by the way of use; gives those of another process if it was faster.
 
-    def update(
-        self, name: str, item: T, note: Mapping[str, Any], check: Check[T] | None = None
-    ) -> bool:
-        """Add or change settings by will, noted in the journal first; False if they are so."""
-        if self._put(name, item, note, check) is not None:
-            return False
+        Raises NoPermissionError on a store that is open for reading only.
+        """
+        if self._gate is None:
+            raise NoPermissionError(READ_ONLY)
+        with self._gate():
+            now = self._now()
+            table: ConfigTable[T] = self._file.read_for_change(now)
+            old = table.get(name)
+            if old is not None:
+                return old
+            table.add_missing(self.system)
+            table.put(name, item, now)
+            self._file.save(table)
+        return item
+
+    def update_all(self, updates: Mapping[str, Update[T]]) -> set[str]:
+        """Add or change the settings of many names at once, by will; gives the names of those that
+        were not so already.
+
+        All or none: the file is replaced once, after every check and with all of them noted.
+        Raises NoPermissionError on a store that is open for reading only.
+        """
+        if self._gate is None:
+            raise NoPermissionError(READ_ONLY)
+        with self._gate():
+            now = self._now()
+            table: ConfigTable[T] = self._file.read_for_change(now)
+            olds = {name: table.get(name) for name in updates}
+            for name, update in updates.items():
+                if update.check is not None:
+                    update.check(olds[name])
+            changed = {name for name, update in updates.items() if olds[name] != update.item}
+            if not changed:
+                return changed
+            table.add_missing(self.system)
+            entries = []
+            for name, update in updates.items():
+                if name in changed:
+                    table.put(name, update.item, now)
+                    entries.append(self._entry(name, olds[name], update.item, update.note))
+            self._journal.append_all(entries, now)
+            self._file.save(table)
         time.sleep(_LOOK_NS / 1e9)  # now all processes have it, see ``recent``
-        return True
+        return changed
 
     def remove(self, name: str, note: Mapping[str, Any], check: Check[T] | None = None) -> bool:
         """Forget the settings of one name, noted in the journal first; False if there are none.
@@ -116,7 +160,7 @@ class SharedTable(Generic[T]):
                 return False
             table.add_missing(self.system)
             table.remove(name, now)
-            self._note(name, old, None, note, now)
+            self._journal.append(self._entry(name, old, None, note), now)
             self._file.save(table)
         time.sleep(_LOOK_NS / 1e9)
         return True
@@ -125,37 +169,16 @@ class SharedTable(Generic[T]):
         table: ConfigTable[T] = self._file.read(self._now())
         return table
 
-    def _put(
-        self, name: str, item: T, note: Mapping[str, Any] | None, check: Check[T] | None = None
-    ) -> T | None:
-        """Write settings; gives those that stay instead, None if ``item`` was taken."""
-        if self._gate is None:
-            raise NoPermissionError(READ_ONLY)
-        with self._gate():
-            now = self._now()
-            table: ConfigTable[T] = self._file.read_for_change(now)
-            old = table.get(name)
-            if check is not None:
-                check(old)
-            if old is not None and (note is None or old == item):
-                return old
-            table.add_missing(self.system)
-            table.put(name, item, now)
-            if note is not None:
-                self._note(name, old, item, note, now)
-            self._file.save(table)
-        return None
-
-    def _note(
-        self, name: str, old: T | None, new: T | None, note: Mapping[str, Any], now: int
-    ) -> None:
-        """Write the change to the journal, before it is done."""
+    def _entry(
+        self, name: str, old: T | None, new: T | None, note: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Give what the journal is to say of a change, before it is done."""
         change = {"command": self._command, self._kind: name}
         values = {
             "old": None if old is None else _members(old),
             "new": None if new is None else _members(new),
         }
-        self._journal.append({**change, **note, **values}, now)
+        return {**change, **note, **values}
 
 
 def _members(item: Any) -> dict[str, Any]:

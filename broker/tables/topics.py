@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from storage.model import (
     SCHEDULE_TOPIC,
 )
 
-from .shared_table import Check, Gate, SharedTable
+from .shared_table import Check, Gate, SharedTable, Update
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -75,9 +75,12 @@ class TopicManager:
     def all(self) -> dict[str, TopicConfig]:
         """Give all topics: the system's, those of the file, and those that only queues tell of."""
         topics = self._table.all()
-        for topic in dict.fromkeys(topic for topic, _ in self._queues()):
+        untold: dict[str, int] = {}
+        for topic, queue_id in self._queues():
             if topic not in topics:
-                topics[topic] = self._of_queues(topic)
+                untold[topic] = max(queue_id, untold.get(topic, 0))
+        for topic, last in untold.items():
+            topics[topic] = _of_queues(topic, last)
         return topics
 
     def get(self, topic: str) -> TopicConfig | None:
@@ -87,8 +90,9 @@ class TopicManager:
         read, not written.
         """
         found = self._table.get(topic)
-        if found is None and any(topic == name for name, _ in self._queues()):
-            return self._of_queues(topic)
+        if found is None:
+            queue_ids = [queue_id for name, queue_id in self._queues() if name == topic]
+            return _of_queues(topic, max(queue_ids)) if queue_ids else None
         return found
 
     def for_sending(self, topic: str, default_topic: str, default_queue_nums: int) -> TopicConfig:
@@ -136,10 +140,7 @@ class TopicManager:
         if found is None:
             check_topic(topic)
             raise TopicNotExistError(f"topic {topic} does not exist; create it, or send to it")
-        if not found.readable:
-            raise NoPermissionError(
-                f"topic {topic} may not be read: its perm is {found.perm}, read is {PERM_READ}"
-            )
+        check_readable(found)
         if not 0 <= queue_id < found.read_queue_nums:
             raise BrokerSystemError(
                 f"topic {topic} has no queue {queue_id}: "
@@ -159,17 +160,15 @@ class TopicManager:
         before. Raises InvalidNameError, NoPermissionError and BrokerSystemError, and nothing has
         changed then.
         """
-        topic = config.topic_name
-        self.check_changeable(topic)
-        for what, count in (("read", config.read_queue_nums), ("write", config.write_queue_nums)):
-            if count < 0:
-                raise BrokerSystemError(f"topic {topic} can not have {count} {what} queues")
-        if not 0 <= config.perm <= _MAX_PERM:
-            raise BrokerSystemError(
-                f"perm {config.perm} of topic {topic} is not a sum of "
-                "4 (read), 2 (write) and 1 (inherit)"
-            )
-        return self._table.update(topic, config, note or {}, check)
+        return bool(self.update_all([Update(config, note or {}, check)]))
+
+    def update_all(self, updates: Iterable[Update[TopicConfig]]) -> set[str]:
+        """Create or change many topics at once, all or none; gives the names of those that were
+        not so already. All else as for ``update``."""
+        by_name = {update.item.topic_name: update for update in updates}
+        for update in by_name.values():
+            self._check_settings(update.item)
+        return self._table.update_all(by_name)
 
     def delete(
         self,
@@ -192,6 +191,19 @@ class TopicManager:
         check_changeable_topic(topic)
         if topic in self._table.system:
             raise NoPermissionError(f"topic {topic} belongs to the system and can not be changed")
+
+    def _check_settings(self, config: TopicConfig) -> None:
+        """Refuse settings that no topic may have, and those of a topic that may not be changed."""
+        topic = config.topic_name
+        self.check_changeable(topic)
+        for what, count in (("read", config.read_queue_nums), ("write", config.write_queue_nums)):
+            if count < 0:
+                raise BrokerSystemError(f"topic {topic} can not have {count} {what} queues")
+        if not 0 <= config.perm <= _MAX_PERM:
+            raise BrokerSystemError(
+                f"perm {config.perm} of topic {topic} is not a sum of "
+                "4 (read), 2 (write) and 1 (inherit)"
+            )
 
     def _create_in_send(
         self, topic: str, default_topic: str, default_queue_nums: int
@@ -218,6 +230,16 @@ class TopicManager:
         perm = template.perm & ~PERM_INHERIT
         return TopicConfig(topic, queues, queues, perm, template.topic_filter_type)
 
-    def _of_queues(self, topic: str) -> TopicConfig:
-        count = 1 + max(queue_id for name, queue_id in self._queues() if name == topic)
-        return TopicConfig(topic, count, 0, PERM_READ)
+
+def _of_queues(topic: str, last_queue_id: int) -> TopicConfig:
+    """Give the settings of a topic that only its queues tell of: to be read, not written."""
+    return TopicConfig(topic, last_queue_id + 1, 0, PERM_READ)
+
+
+def check_readable(topic: TopicConfig) -> None:
+    """Raise NoPermissionError for a topic that consumers may not pull."""
+    if not topic.readable:
+        raise NoPermissionError(
+            f"topic {topic.topic_name} may not be read: its perm is {topic.perm}, "
+            f"read is {PERM_READ}"
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -99,3 +101,45 @@ def test_long_texts_are_cut_at_whole_characters():
 def test_the_names_are_ours(name):
     assert name not in RESERVED_PROPERTIES
     assert name.startswith("RMQCTL_")
+
+
+class LeavingError(Exception):
+    def __str__(self):
+        raise SystemExit(3)
+
+
+class OddText(str):
+    __slots__ = ()
+
+    def strip(self, *_):
+        raise RuntimeError("no")
+
+
+class OddTextError(Exception):
+    def __str__(self):
+        return OddText("some words")
+
+
+def test_an_exception_whose_text_exits_or_is_odd_does_no_harm():
+    assert FAILURE_MESSAGE not in failure_properties(raised(LeavingError()), "c", 0)
+    assert failure_properties(raised(OddTextError()), "c", 0)[FAILURE_MESSAGE] == "some words"
+    kind = type("Odd", (Exception,), {})
+    kind.__qualname__ = "\ud800"
+    assert failure_properties(raised(kind()), "c", 0)[FAILURE_CLASS].endswith("?")
+
+
+def test_of_a_text_of_megabytes_no_more_is_looked_at_than_is_kept():
+    looked = 0
+
+    def count(frame, event, arg):
+        nonlocal looked
+        looked += 1
+
+    error = raised(ValueError("\x1b[31m" + "x" * 3_000_000))
+    sys.setprofile(count)
+    try:
+        found = failure_properties(error, "c", 0)
+    finally:
+        sys.setprofile(None)
+    assert found[FAILURE_MESSAGE] == "[31m" + "x" * 252
+    assert looked < 50_000

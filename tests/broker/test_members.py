@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from broker.config import BrokerConfig
 from broker.embedded import EmbeddedBroker
 from broker.errors import BrokerSystemError, InvalidNameError, NoPermissionError
 from broker.port.members import ConsumeDirectlyStatus, MessageModel
+from broker.port.reading import PullRequest
 from broker.port.transactions import CheckTransactionState
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.model import Message, MessageQueue, retry_topic
@@ -41,6 +44,47 @@ def test_all_processes_see_the_members_and_what_they_want(broker, open_broker):
         assert first.consumer == consumer("g", subscription("T", "A||B", 7), retry_topic("g"))
         assert (first.client_id, first.last_heartbeat >= first.since > 0) == ("a", True)
         assert each.consumer_connection("h")[0].consumer.message_model is BROADCASTING
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"model": "SHARED"},
+        {"where": "CONSUME_FROM_THE_MOON"},
+        {"type": None},
+        {"subscriptions": [["T"]]},
+        {"subscriptions": 3},
+        [],
+    ],
+    ids=str,
+)
+def test_a_member_that_says_what_is_not_known_here_counts_and_breaks_nothing(
+    broker, open_broker, caplog, said
+):
+    other = open_broker()
+    join(broker, "a", consumer("g", subscription("T", "A", 7)))
+    join(other, f"newer {said}", consumer("g", "T", "U"))
+    notices = other.members.notices
+    path = notices.stations.path(notices.name, ".json")
+    content = json.loads(path.read_bytes())
+    newer = content["clients"][0]["consumers"]
+    newer["g"] = {**newer["g"], **said} if said else said
+    content["clients"][0]["beat"] = time.monotonic_ns()
+    content["clients"] += [{"id": "z"}, "y"]
+    path.write_text(json.dumps(content))
+    for each in (broker, open_broker(read_only=True)):
+        assert each.consumer_ids("g") == ["a", f"newer {said}"]
+        readable, unreadable = each.consumer_connection("g")
+        assert readable.consumer == consumer("g", subscription("T", "A", 7))
+        assert unreadable.consumer is None
+    told = [it for it in caplog.messages if it.startswith("what a member wants can not be read")]
+    assert len([it for it in told if f"group=g client_id=newer {said} " in it]) == 1
+    assert len([it for it in told if it.endswith(": a part is missing")]) == 1
+    # The group is what its readable members want, whoever sent the last heartbeat.
+    broker.send(Message("T", b"x", tags="A"), 0)
+    assert len(broker.pull(PullRequest("g", "T", 0, 0)).messages) == 1
+    join(broker, "b", consumer("g", subscription("T", "A", 7)))
+    assert len(broker.consumer_ids("g")) == 3
 
 
 @pytest.mark.conformance("B14")

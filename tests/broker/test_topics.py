@@ -18,7 +18,7 @@ from broker.errors import (
 )
 from broker.port.reading import PullRequest
 from broker.port.sending import DEFAULT_SEND
-from broker.tables.shared_table import Gate
+from broker.tables.shared_table import Gate, Update
 from broker.tables.topics import TopicManager
 from storage.configs.journal import Journal
 from storage.configs.topics import TopicConfig, system_topics, topics_file
@@ -208,6 +208,18 @@ def test_senseless_updates_are_refused(broker, root, config):
     with pytest.raises((BrokerSystemError, NoPermissionError)):
         broker.update_topic(config)
     assert not (root / "config" / "topics.json").exists()
+
+
+def test_of_many_updates_none_is_done_if_one_is_refused(root):
+    topics = manager(root, nullcontext)
+
+    def refuse(now: TopicConfig | None) -> None:
+        raise BrokerSystemError(f"changed to {now}")
+
+    with pytest.raises(BrokerSystemError, match="changed to None"):
+        topics.update_all([Update(TopicConfig("A"), {}), Update(TopicConfig("B"), {}, refuse)])
+    assert topics.get("A") is None
+    assert list(Journal(root).entries()) == []
 
 
 def test_topics_created_at_once_by_many_openers_are_all_kept(open_broker):
