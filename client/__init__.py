@@ -122,6 +122,7 @@ _NAMES = {
     ),
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_WHERE)
 
 
 def __getattr__(name: str) -> Any:

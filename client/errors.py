@@ -62,6 +62,12 @@ class ClientConfigError(ClientError, ValueError):
     """A setting is out of its range, or a required one is missing."""
 
 
+def check_number(name: str, value: object) -> None:
+    """Refuse a setting that is no number. Raises ClientConfigError."""
+    if not isinstance(value, int | float):
+        raise ClientConfigError(f"{name} is {value!r}; it is a number")
+
+
 class RouteNotFoundError(ClientError):
     """No broker has a queue of the topic that may be written, or read."""
 

@@ -179,9 +179,10 @@ class EndTransactionHook(Protocol):
 
 
 def call_hooks(hooks: Iterable[Callable[[_Context], None]], context: _Context) -> None:
-    """Call bound methods of hooks in their order; what one raises is logged, the next is called."""
+    """Call bound methods of hooks in their order; what one raises is logged, SystemExit too, and
+    the next is called."""
     for hook in hooks:
         try:
             hook(context)
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("a hook failed: hook=%r", hook)

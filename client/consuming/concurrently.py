@@ -28,19 +28,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.port.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
+from broker.retrying.failure_reason import text_of
 from client.timing import SYSTEM_CLOCK, seconds_of
-from storage.model import (
-    MessageExt,
-    MessageQueue,
-    retry_topic,
-)
+from storage.model import MessageExt, MessageQueue, retry_topic
 
 from .consume_hooks import call_after, call_before, return_type
 from .giving_back import Failed, GivingBack, Owed
 from .listener import (
+    ACK_ALL,
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
     concurrent_function,
+    wrong_ack_index,
 )
 from .pulled import Pulled, Share
 from .quick_calls import QuickCalls
@@ -241,6 +240,9 @@ class ConsumeMessageConcurrentlyService:
             if ended is None:
                 return
             messages, context, status, error = ended
+            if status is _SUCCESS and context.ack_index is not ACK_ALL:
+                error = wrong_ack_index(context)
+                status = status if error is None else None
             level = context.delay_level_when_next_consume
             if (
                 (status is _LATER or status is None)
@@ -335,7 +337,7 @@ class ConsumeMessageConcurrentlyService:
             for message in failed:
                 logger.warning("BROADCASTING, consuming failed, dropped: %r", message)
         elif failed:
-            answer = f"ack_index={context.ack_index}" if status is _SUCCESS else str(status)
+            answer = f"ack_index={context.ack_index}" if status is _SUCCESS else text_of(status)
             failure = self._giving_back.failure(call.error, answer)
             level = context.delay_level_when_next_consume
             kept = self._giving_back.give(
@@ -344,6 +346,10 @@ class ConsumeMessageConcurrentlyService:
         self._remove([m for m in messages if m not in kept], process_queue, queue)
 
     # -- giving back
+
+    def give_back(self) -> None:
+        """See ConsumeService.give_back."""
+        self._giving_back.give_all_noted()
 
     def _give_back_late(self, queue: MessageQueue, message: MessageExt) -> None:
         failure = self._giving_back.failure(None, _TOO_LONG)
@@ -426,12 +432,11 @@ class ConsumeMessageConcurrentlyService:
         reset_retry_topic([message], self._retry_topic)
         queue = MessageQueue(message.topic, broker_name, message.queue_id)
         now_ms = self._consumer.clock.now_ms
-        started = now_ms()
-        remark = ""
+        started, remark = now_ms(), ""
         try:
             status = self._listen((message,), ConsumeConcurrentlyContext(queue))
             result = _DIRECT.get(status, ConsumeDirectlyStatus.CR_LATER)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             logger.exception("a listener failed: %s", queue)
             result = ConsumeDirectlyStatus.CR_THROW_EXCEPTION
             remark = f"{type(error).__name__}: {error}"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from operator import index
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -59,6 +60,15 @@ class ConsumeConcurrentlyContext:
         self.message_queue = message_queue
         self.delay_level_when_next_consume = 0
         self.ack_index = ACK_ALL
+
+
+def wrong_ack_index(context: ConsumeConcurrentlyContext) -> TypeError | None:
+    """Say that a listener has set what is no number; such a call has failed."""
+    try:
+        context.ack_index = index(context.ack_index)
+    except TypeError:
+        return TypeError(f"ack_index is {context.ack_index!r}; it is a whole number")
+    return None
 
 
 class ConsumeOrderlyContext:

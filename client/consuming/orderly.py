@@ -30,7 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker.port.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
-from broker.retrying.failure_reason import failure_properties
+from broker.retrying.failure_reason import failure_properties, text_of
 from client.subscribing.consumer_config import MAX_RECONSUME_TIMES_ORDERLY
 from storage.model import MessageExt, MessageQueue, retry_topic
 
@@ -154,6 +154,9 @@ class ConsumeMessageOrderlyService:
     def settle(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         """Do nothing: each batch is committed as soon as it is consumed."""
 
+    def give_back(self) -> None:
+        """Do nothing: what failed is kept here, or was sent back as soon as it had."""
+
     def _submit(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         self.pool.submit(_Task(self, process_queue, queue))
 
@@ -249,7 +252,7 @@ class ConsumeMessageOrderlyService:
         except BaseException as raised:  # noqa: BLE001 - whatever it raises, the queue goes on
             error = raised
         took = consumer.clock.now_ms() - started
-        answer, known = str(status), isinstance(status, ConsumeOrderlyStatus)
+        answer, known = text_of(status), isinstance(status, ConsumeOrderlyStatus)
         if error is not None:
             logger.warning("a listener failed: %s", queue, exc_info=error)
         elif not known:
@@ -348,7 +351,7 @@ class ConsumeMessageOrderlyService:
         try:
             status = self._listen((message,), context)
             result = _DIRECT.get(status, ConsumeDirectlyStatus.CR_LATER)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             logger.exception("a listener failed: %s", context.message_queue)
             result = ConsumeDirectlyStatus.CR_THROW_EXCEPTION
             remark = f"{type(error).__name__}: {error}"

@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -148,6 +148,12 @@ class ProcessQueue:
         """The smallest offset to be consumed, None if there is none."""
         with self._lock:
             return self._first()
+
+    def held(self, offsets: Set[int]) -> set[int]:
+        """Those of the offsets whose messages are not finished."""
+        with self._lock:
+            self._sort_in()
+            return {offset for offset in offsets if offset in self._tree}
 
     def has_temp_message(self) -> bool:
         """Whether something waits to be consumed."""

@@ -95,7 +95,10 @@ class QuickCalls(NamedTuple):
             try:
                 status, error = listen(messages, context), None
             except BaseException as raised:  # noqa: BLE001 - whatever it raises, they come again
-                status, error = None, raised
+                # Without this frame, which the compiled form does not have: the same failure is
+                # the same to all members (broker.retrying.failure_reason).
+                trace = raised.__traceback__
+                status, error = None, raised.with_traceback(trace and trace.tb_next)
             if (
                 status is _SUCCESS
                 and context.ack_index is ACK_ALL

@@ -177,6 +177,10 @@ class ConsumeService(Protocol):
         """
         ...
 
+    def give_back(self) -> None:
+        """Send back now what has failed and waits for more that fails with it."""
+        ...
+
     def consume_directly(self, message: MessageExt, broker_name: str) -> ConsumeDirectlyResult:
         """Have the listener consume one message in this thread; no progress is touched."""
         ...

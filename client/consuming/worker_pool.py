@@ -63,7 +63,10 @@ class Job(Protocol):
         ...
 
     def work(self) -> None:
-        """Do parts of the job until none is left to begin. Called by many threads."""
+        """Do parts of the job until none is left to begin. Called by many threads.
+
+        If it raises it is called again, for the parts that are left.
+        """
         ...
 
     def has_more(self) -> bool:
@@ -286,10 +289,16 @@ class WorkerPool:
 
     def _do(self, job: Job) -> None:
         began = time.monotonic()
-        try:
-            job.work()
-        except Exception:
-            logger.exception("a job failed: %r", job)
+        failures = 0
+        while True:
+            try:
+                job.work()
+                break
+            except (Exception, SystemExit):  # a hook's sys.exit() ends no thread
+                logger.exception("a job failed: %r", job)
+                failures += 1
+                if failures > job.size:
+                    break  # it fails before it begins a part
         self._was_quick = time.monotonic() - began < _QUICK_S
         self._finish(job)
 

@@ -9,7 +9,7 @@ from typing import Final
 from broker.errors import ResponseCode
 from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS
 from broker.validation import MAX_MESSAGE_SIZE
-from client.errors import ClientConfigError
+from client.errors import ClientConfigError, check_number
 from storage.format.compress import COMPRESS_OVER_BYTES
 from storage.model import AUTO_CREATE_TOPIC_KEY_TOPIC, TRACE_TOPIC
 
@@ -94,6 +94,7 @@ class ProducerConfig:
             ("check_request_hold_max", 1),
         ):
             value = getattr(self, name)
+            check_number(name, value)
             if value < least:
                 raise ClientConfigError(f"{name} is {value}; it must be {least} or more")
         if len(self.latency_max) != len(self.not_available_duration):

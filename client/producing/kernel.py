@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from broker.errors import BrokerError, MessageIllegalError
 from broker.port.sending import SendOptions, SendResult
 from broker.sending.compression import compress_body
-from broker.validation import SENT_TO, check_message, check_messages, check_send_topic
+from broker.validation import (
+    SENT_TO,
+    WRONG_TYPES,
+    check_message,
+    check_messages,
+    check_send_topic,
+    check_types,
+)
 from client.errors import UNANSWERED, RemotingTimeoutError
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
@@ -95,21 +102,28 @@ class SendKernel:
         The key is put into the caller's message and kept if it has one: sent once more, it is the
         same message. Raises MessageIllegalError, InvalidNameError and NoPermissionError.
         """
-        if not isinstance(message, Message):
-            return self._prepare_batch(tuple(message), now_ms)
-        config = self._config
-        topic = message.topic
-        plain = look_at(message, config.max_message_size)
-        if not plain or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            return self._prepare_any(message, now_ms)
-        if topic not in SENT_TO:
-            check_send_topic(topic)
-        if plain == PLAIN_WITHOUT_ID:
-            give_id(message, self._unique_ids.next(now_ms))
-        size = len(message.body)
-        if size >= config.compress_msg_body_over_howmuch:
-            return self._prepare_any(message, now_ms)
-        return _new_tuple(Outgoing, (message, (), size, 0, _NORMAL, 0, None))
+        try:
+            if not isinstance(message, Message):
+                return self._prepare_batch(tuple(message), now_ms)
+            config = self._config
+            topic = message.topic
+            plain = look_at(message, config.max_message_size)
+            if not plain or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+                return self._prepare_any(message, now_ms)
+            if topic not in SENT_TO:
+                check_send_topic(topic)
+            if plain == PLAIN_WITHOUT_ID:
+                give_id(message, self._unique_ids.next(now_ms))
+            size = len(message.body)
+            if size >= config.compress_msg_body_over_howmuch:
+                return self._prepare_any(message, now_ms)
+            return _new_tuple(Outgoing, (message, (), size, 0, _NORMAL, 0, None))
+        except WRONG_TYPES:
+            several = isinstance(message, Iterable) and not isinstance(
+                message, Message | str | bytes
+            )
+            check_types(cast("Iterable[object]", message) if several else (message,))
+            raise
 
     def context(
         self, outgoing: Outgoing, queue: MessageQueue, mode: CommunicationMode

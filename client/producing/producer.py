@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from broker.validation import check_group
+from broker.validation import check_group, check_topic
 from client.errors import ClientStateError, GroupRegisteredError, TooManyAsyncSendsError
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER, ClientManager
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from .selector import MessageQueueSelector
 
 logger = logging.getLogger("rmqctl.client")
-
-_Value = TypeVar("_Value")
 
 _RUNNING: Final = ServiceState.RUNNING
 
@@ -275,14 +273,18 @@ class Producer:
         def task() -> None:
             try:
                 result = process.send_async(message, target, begin, timeout_ms)
-            except Exception as error:  # noqa: BLE001 - it goes to whoever looks at the future
+            except BaseException as error:  # noqa: BLE001 - whoever looks at the future gets it
                 _call_back(on_exception, error)
                 future.set_exception(error)
             else:
                 _call_back(on_success, result)
                 future.set_result(result)
 
-        if not self._async_sender.submit(task):
+        def give_up() -> None:
+            error = ClientStateError(f"producer {self.group} has ended before it could send")
+            future.set_exception(error)
+
+        if not self._async_sender.submit(task, give_up):
             raise TooManyAsyncSendsError(self.config.async_sender_queue)
         return future
 
@@ -303,7 +305,11 @@ class Producer:
         self._running.send_oneway(message, target, self.config.send_msg_timeout_ms)
 
     def fetch_publish_message_queues(self, topic: str) -> list[MessageQueue]:
-        """Give the queues that messages of a topic go to, sorted by broker and id."""
+        """Give the queues that messages of a topic go to, sorted by broker and id.
+
+        Raises InvalidNameError.
+        """
+        check_topic(topic)
         config = self.config
         return self.instance.routes.publish_queues(
             topic, config.create_topic_key, config.default_topic_queue_nums
@@ -369,10 +375,10 @@ def _target(
     return lambda queues, message: chosen(queues, message, arg)
 
 
-def _call_back(callback: Callable[[_Value], object] | None, value: _Value) -> None:
+def _call_back(callback: Callable[[Any], object] | None, value: object) -> None:
     if callback is None:
         return
     try:
         callback(value)
-    except Exception:
+    except BaseException:  # whatever it is, the future is still to be set
         logger.exception("a send's callback failed")

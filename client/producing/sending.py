@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError
 from broker.port.sending import SendResult, SendStatus
+from broker.validation import check_types
 from client.errors import (
     UNANSWERED,
     ClientError,
@@ -98,6 +99,7 @@ class SendProcess:
                 left = self._left(outgoing, begin, timeout_ms)
                 self._kernel.attempt(outgoing, queue, CommunicationMode.ONEWAY, left)
         except BrokerError as error:
+            check_types(outgoing.batch or (outgoing.message,))  # is the caller's fault, and told
             logger.info("a one-way message was refused: topic=%s %s", outgoing.topic, error)
 
     def send_async(
@@ -222,6 +224,8 @@ class SendProcess:
             return target
         if target is None:
             raise ValueError("there is no target")
+        if not callable(target):
+            raise TypeError(f"{target!r} is no MessageQueue")
         queue = target(list(self._publish_queues(outgoing.topic)), outgoing.message)
         if queue is None:
             raise ClientError(f"the selector chose no queue of topic {outgoing.topic}")

@@ -56,7 +56,8 @@ class TransactionListener(Protocol):
     ) -> LocalTransactionState | None:
         """Do the local transaction: the half message is stored, and its UNIQ_KEY names it.
 
-        None and errors mean UNKNOW: the broker will ask.
+        None, errors and what is no state mean UNKNOW: the broker will ask. A state's name counts
+        as the state.
         """
         ...
 
@@ -161,24 +162,24 @@ class TransactionProducer(Producer):
 
     def _execute(self, message: Message, arg: object) -> LocalTransactionState:
         try:
-            state = self.listener.execute_local_transaction(message, arg)
+            said = self.listener.execute_local_transaction(message, arg)
         except Exception:
             logger.exception("a local transaction failed: message=%r", message)
-            state = None
-        return LocalTransactionState.UNKNOW if state is None else state
+            return LocalTransactionState.UNKNOW
+        return _state_of(said, message.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX))
 
     def _check(self, broker: Broker, request: CheckTransactionState) -> None:
         message = request.message
-        state: LocalTransactionState | None = None
+        state = LocalTransactionState.UNKNOW
         try:
-            state = self.listener.check_local_transaction(message)
-        except Exception:
+            state = _state_of(self.listener.check_local_transaction(message), request.msg_id)
+        except BaseException:  # sys.exit() in this thread would end no more than the thread
             logger.exception("a check of a local transaction failed: msg_id=%s", request.msg_id)
         end = EndTransactionRequest(
             self.group,
             request.transaction_state_table_offset,
             request.commitlog_offset,
-            LocalTransactionState.UNKNOW if state is None else state,
+            state,
             from_check=True,
             msg_id=message.msg_id,
             transaction_id=request.transaction_id,
@@ -214,3 +215,18 @@ class TransactionProducer(Producer):
             self.end_transaction_hooks.append(
                 EndTransactionTraceHook(self._dispatcher, instance.clock)
             )
+
+
+def _state_of(said: object, msg_id: str | None) -> LocalTransactionState:
+    """Read what a listener said: a state or the name of one; UNKNOW is what else there may be."""
+    for state in LocalTransactionState:
+        if isinstance(said, str) and said == state:
+            return state
+    if said is not None:
+        logger.warning(
+            "a transaction listener gave %r, which is none of %s, and counts as UNKNOW: msg_id=%s",
+            said,
+            ", ".join(LocalTransactionState),
+            msg_id,
+        )
+    return LocalTransactionState.UNKNOW

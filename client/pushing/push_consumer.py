@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError
 from broker.port.members import MessageModel
-from broker.validation import check_topic
 from client.errors import ClientConfigError, ClientStateError, GroupRegisteredError
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER
@@ -122,7 +121,6 @@ class PushConsumer(PushConsumerInner):
         A running consumer's brokers hear of it at once. Raises InvalidNameError, and
         SubscriptionParseError.
         """
-        check_topic(topic)
         with self._lock, ExitStack() as stack:
             if self._state is ServiceState.RUNNING:  # no round takes its queues before it is told
                 stack.enter_context(self.rebalance.lock)

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final
 
-from client.errors import ClientConfigError
+from client.errors import ClientConfigError, check_number
 
 DEFAULT_INSTANCE_NAME: Final = "DEFAULT"
 
@@ -50,6 +50,7 @@ class ClientConfig:
             "rebalance_interval_ms",
             "pull_time_delay_mills_when_exception",
         ):
+            check_number(name, getattr(self, name))
             if getattr(self, name) < 1:
                 raise ClientConfigError(f"{name} Out of range [1, ...]")
 

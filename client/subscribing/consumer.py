@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from broker.port.members import MessageModel
-from broker.validation import check_group
+from broker.validation import check_group, check_topic
 from client.errors import ClientStateError
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER
@@ -201,7 +201,11 @@ class Consumer(ABC):
     # -- subscriptions
 
     def _want(self, topic: str, selector: str | MessageSelector | None) -> None:
-        """Note what is wanted of a topic; a running consumer's brokers hear of it at once."""
+        """Note what is wanted of a topic; a running consumer's brokers hear of it at once.
+
+        Raises InvalidNameError.
+        """
+        check_topic(topic)
         if not isinstance(selector, MessageSelector):
             selector = MessageSelector.by_tag(selector)
         data = subscription_data(topic, selector, self._manager.clock.now_ms())

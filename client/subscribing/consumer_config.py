@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from broker.port.members import MessageModel
 from broker.port.progress import ConsumeFromWhere
-from client.errors import ClientConfigError
+from client.errors import ClientConfigError, check_number
 from storage.model import TRACE_TOPIC
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ class ConsumerConfig:
     """Where to."""
 
     def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            object.__setattr__(self, name, _one_of(kind, name, getattr(self, name)))
+        for name in (*_RANGES, *_TOPIC_THRESHOLDS):
+            check_number(rocketmq_name(name), getattr(self, name))
         for name, (low, high) in _RANGES.items():
             if not low <= getattr(self, name) <= high:
                 raise ClientConfigError(f"{rocketmq_name(name)} Out of range [{low}, {high}]")
@@ -113,6 +118,10 @@ class ConsumerConfig:
             )
 
 
+_KINDS: Final[dict[str, type[StrEnum]]] = {
+    "message_model": MessageModel,
+    "consume_from_where": ConsumeFromWhere,
+}
 _INT_MAX: Final = (1 << 31) - 1
 _RANGES: Final[dict[str, tuple[int, int]]] = {
     "consume_timestamp": (0, (1 << 63) - 1),
@@ -138,6 +147,14 @@ _TOPIC_THRESHOLDS: Final = {
     "pull_threshold_size_for_topic": 102_400,
 }
 _UNITS: Final = ("_minutes", "_ms")
+
+
+def _one_of(kind: type[StrEnum], name: str, value: object) -> StrEnum:
+    """Give the member that a setting is, or names: members are told apart by identity."""
+    for member in kind:
+        if isinstance(value, str) and value == member:
+            return member
+    raise ClientConfigError(f"{rocketmq_name(name)} is {value!r}; it is one of {', '.join(kind)}")
 
 
 def rocketmq_name(field_name: str) -> str:

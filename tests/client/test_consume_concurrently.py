@@ -86,6 +86,69 @@ def test_whatever_is_no_success_is_sent_back_and_then_done(broker, make_consumer
     eventually(lambda: progress(consumer) == 4, "the threads did not survive")
 
 
+def test_a_model_given_by_its_name_loses_no_message(broker, make_consumer):
+    queue_of(broker, 1)
+    consumer, _ = consume(make_consumer, fail, message_model="CLUSTERING")
+    eventually(lambda: progress(consumer) == 1)
+    assert len(sent_back(broker)) == 1
+
+
+@pytest.mark.parametrize("wrong", ["x", None, 1.5])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_an_ack_index_that_is_no_number_fails_its_call_and_no_other(
+    broker, make_consumer, wrong, batch
+):
+    queue_of(broker, 6)
+
+    def answer(messages: Sequence[MessageExt], context: Any) -> Any:
+        if messages[0].queue_offset in (0, 2):
+            context.ack_index = wrong
+        return SUCCESS
+
+    consumer, heard = consume(make_consumer, answer, consume_message_batch_max_size=batch)
+    eventually(lambda: progress(consumer) == 6)
+    back = sent_back(broker)
+    assert sorted(m.body for m in back) == [b"0", b"2"] if batch == 1 else [b"0", b"1", b"2", b"3"]
+    assert {m.get_property(FAILURE_MESSAGE) for m in back} == {
+        f"ack_index is {wrong!r}; it is a whole number"
+    }
+    assert sorted(heard.bodies) == [b"%d" % n for n in range(6)]
+
+
+class Wordless:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def test_an_answer_without_words_is_sent_back_like_any_other(broker, make_consumer):
+    queue_of(broker, 2)
+    consumer, _ = consume(make_consumer, lambda messages, context: Wordless())
+    eventually(lambda: progress(consumer) == 2)
+    assert len(sent_back(broker)) == 2
+
+
+class Quitter:
+    """A hook that ends its thread, or means to, before one message."""
+
+    def consume_message_before(self, context: Any) -> None:
+        if context.messages[0].queue_offset == 1:
+            raise SystemExit(3)
+
+    def consume_message_after(self, context: Any) -> None:
+        pass
+
+
+def test_a_hook_that_exits_keeps_no_message_from_being_consumed(broker, make_consumer):
+    queue_of(broker, 5)
+    heard = Heard()
+    consumer = make_consumer(listener=heard, config=ConsumerConfig(consume_thread_min=1))
+    consumer.consume_hooks.append(Quitter())
+    consumer.start()
+    turn(consumer)
+    eventually(lambda: progress(consumer) == 5)
+    assert sorted(heard.bodies) == [b"%d" % n for n in range(5)]
+
+
 @pytest.mark.conformance("E4")
 def test_even_an_exit_in_a_listener_ends_in_the_retry_topic(broker, make_consumer):
     def leave(messages: Sequence[MessageExt], context: Any) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
 from broker.port.members import MessageModel
 from broker.port.progress import ConsumeFromWhere
 from client.errors import ClientConfigError
+from client.polling.lite_pull_consumer import LitePullConfig
 from client.runtime.client_config import ClientConfig
 from client.subscribing.consumer_config import HALF_AN_HOUR_MS, ConsumerConfig
 from client.subscribing.consumer_settings import consumer_settings, set_by_name
@@ -125,3 +127,32 @@ def test_a_client_id_is_made_of_ip_instance_and_unit() -> None:
     other = ClientConfig().with_own_instance_name()
     assert own.client_id != other.client_id
     assert ClientConfig(instance_name="mine").with_own_instance_name().instance_name == "mine"
+
+
+@pytest.mark.parametrize("kind", [ConsumerConfig, LitePullConfig])
+def test_a_setting_may_be_given_by_the_name_of_its_value(kind: type[ConsumerConfig]) -> None:
+    config = kind(
+        message_model="CLUSTERING",  # type: ignore[arg-type]
+        consume_from_where="CONSUME_FROM_FIRST_OFFSET",  # type: ignore[arg-type]
+    )
+    assert config.message_model is MessageModel.CLUSTERING
+    assert config.consume_from_where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (
+            {"message_model": "clustered"},
+            r"messageModel is 'clustered'; it is one of BROADCASTING, CLUSTERING",
+        ),
+        ({"message_model": None}, "messageModel is None; it is one of"),
+        ({"consume_from_where": 7}, "consumeFromWhere is 7; it is one of CONSUME_FROM_LAST_OFFSET"),
+        ({"consume_from_where": []}, r"consumeFromWhere is \[\]; it is one of"),
+    ],
+)
+def test_what_is_no_value_of_a_setting_is_refused_by_name(
+    setting: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ClientConfigError, match=said):
+        ConsumerConfig(**setting)

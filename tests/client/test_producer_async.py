@@ -189,3 +189,35 @@ def test_a_task_that_fails_does_not_end_its_thread():
     assert executor.submit(lambda: done.append(1))
     assert executor.shutdown(DEADLINE_S * 1000)
     assert done == [1]
+
+
+def leave(*_):
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    "how", [{"on_success": leave}, {"selector": leave}, {"selector": leave, "on_exception": leave}]
+)
+def test_an_exit_in_what_is_called_ends_no_thread_and_the_future_is_done(produce, how):
+    producer = produce()
+    first = producer.send_async(Message("T", b"1"), **how)
+    if "selector" in how:
+        assert isinstance(first.exception(DEADLINE_S), SystemExit)
+    else:
+        assert first.result(DEADLINE_S).send_status is SendStatus.SEND_OK
+    assert producer.send_async(Message("T", b"2")).result(DEADLINE_S)
+
+
+def test_what_is_called_for_an_error_gets_an_exit_too(produce):
+    told: list[object] = []
+    future = produce().send_async(Message("T", b"1"), selector=leave, on_exception=told.append)
+    assert told == [future.exception(DEADLINE_S)]
+
+
+def test_a_bounded_executor_goes_on_after_an_exit():
+    executor = BoundedExecutor("test", threads=1, queue_size=10)
+    done: list[int] = []
+    executor.submit(leave)
+    executor.submit(lambda: done.append(1))
+    assert executor.shutdown()
+    assert done == [1]

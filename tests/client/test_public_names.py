@@ -42,6 +42,12 @@ def test_every_public_name_is_what_its_type_checkers_see():
         _ = client.Consumer
 
 
+def test_a_star_brings_every_public_name():
+    code = "from client import *; import client; print(sorted(client._WHERE.keys() - {*globals()}))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
 def test_importing_the_package_imports_nothing_of_ours():
     code = "import client, sys; print([m for m in sys.modules if m.split('.')[0] in "
     code += "('client', 'broker', 'storage', 'numpy', 'concurrent')])"

@@ -181,14 +181,20 @@ def test_a_context_that_nobody_kept_is_used_again_and_a_kept_one_never() -> None
     assert len({id(context) for context in kept}) == 3
 
 
-def test_an_error_of_a_listener_has_its_traceback() -> None:
+@pytest.mark.parametrize("pure", [True, False])
+def test_an_error_of_a_listener_has_its_traceback_and_none_of_ours(pure: bool) -> None:
+    """So the hash of its frames is the same to members with and without the compiled form."""
     listener = Listener([Call(ValueError("no"))])
     quick = QuickCalls(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
-    ended = quick.run(iter([tuple(pulled([1]))]), 1, 1e12, [])
+    requests = iter([tuple(pulled([1]))])
+    if pure:
+        ended = quick._run(requests, b"", 1e12, lambda: listener.now, [])
+    else:
+        ended = quick.run(requests, 1, 1e12, [])
     assert ended is not None
     assert ended.error is not None
     frames = [frame for frame, _ in walk_tb(ended.error.__traceback__)]
-    assert frames[-1].f_code is Listener.listen.__code__
+    assert [frame.f_code for frame in frames] == [Listener.listen.__code__]
 
 
 @needs_compiled

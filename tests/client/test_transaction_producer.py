@@ -48,7 +48,7 @@ class Listener:
     def check_local_transaction(self, message):
         self.checked.append(message)
         self.was_checked.release()
-        if isinstance(self.check, Exception):
+        if isinstance(self.check, BaseException):
             raise self.check
         return self.check
 
@@ -124,6 +124,48 @@ def test_an_open_answer_leaves_the_half_message_to_the_broker(produce, broker, a
     assert result.local_transaction_state is UNKNOW
     assert visible(broker) == []
     assert (halves(broker), broker.max_offset(TRANS_OP_HALF_TOPIC, 0)) == (1, 0)
+
+
+@pytest.mark.parametrize("answer", ["COMMIT_MESSAGE", "ROLLBACK_MESSAGE", "UNKNOW"])
+def test_the_name_of_a_state_counts_as_the_state(produce, broker, clock, answer):
+    listener = Listener(answer, check="COMMIT_MESSAGE")
+    producer = produce(listener)
+    result = producer.send_message_in_transaction(Message("T", b"x"))
+    assert result.local_transaction_state is LocalTransactionState(answer)
+    assert len(visible(broker)) == (answer == COMMIT)
+    assert broker.max_offset(TRANS_OP_HALF_TOPIC, 0) == (answer != UNKNOW)
+    clock.advance(60_000)
+    broker.transaction_checks.check()
+    eventually(lambda: broker.max_offset(TRANS_OP_HALF_TOPIC, 0) == 1)
+    assert len(visible(broker)) == (answer != ROLLBACK)
+
+
+@pytest.mark.parametrize("answer", [5, True, "commit", [], Message("T", b"y")])
+def test_an_answer_that_is_no_state_is_told_and_leaves_the_message_to_the_broker(
+    produce, broker, clock, caplog, answer
+):
+    listener = Listener(answer, check=answer)
+    result = produce(listener).send_message_in_transaction(Message("T", b"x"))
+    assert result.local_transaction_state is UNKNOW
+    assert (visible(broker), broker.max_offset(TRANS_OP_HALF_TOPIC, 0)) == ([], 0)
+    said = f"a transaction listener gave {answer!r}, which is none of COMMIT_MESSAGE, "
+    [told] = [it for it in caplog.messages if it.startswith(said)]
+    assert told.endswith(f"msg_id={result.transaction_id}")
+    clock.advance(60_000)
+    broker.transaction_checks.check()
+    eventually(lambda: len([it for it in caplog.messages if it.startswith(said)]) == 2)
+    assert (visible(broker), broker.max_offset(TRANS_OP_HALF_TOPIC, 0)) == ([], 0)
+
+
+def test_an_exit_in_a_check_ends_no_thread(produce, broker, clock):
+    listener = Listener(UNKNOW, check=SystemExit(3))
+    produce(listener, check_thread_pool_size=1).send_message_in_transaction(Message("T", b"x"))
+    for check in (listener.check, COMMIT):
+        listener.check = check
+        clock.advance(60_000)
+        broker.transaction_checks.check()
+        assert listener.was_checked.acquire(timeout=DEADLINE_S)
+    eventually(lambda: visible(broker))
 
 
 def test_without_a_half_message_there_is_no_local_transaction(produce, failing):

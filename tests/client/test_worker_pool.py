@@ -242,3 +242,33 @@ def test_who_stands_back_goes_on_when_a_thread_has_nothing_to_do(make_pool) -> N
     assert not submitting.is_alive(), "nobody waits for a listener that blocks"
     opened.set()
     eventually(lambda: len(done) == 40)
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_what_is_left_of_a_job_that_fails_is_done_all_the_same(make_pool, error) -> None:
+    pool = make_pool(1)
+    done: list[int] = []
+
+    def do(part: int) -> None:
+        if part % 2:
+            raise error(part)
+        done.append(part)
+
+    pool.submit(Parts(list(range(7)), do))
+    eventually(lambda: not pool.waiting)
+    assert done == [0, 2, 4, 6]
+    pool.submit(Parts([8], do))
+    eventually(lambda: done[-1] == 8)
+
+
+def test_a_job_that_fails_before_it_begins_a_part_is_given_up(make_pool) -> None:
+    class Broken(Parts):
+        def work(self) -> None:
+            tried.append(1)
+            raise ValueError("it never begins")
+
+    tried: list[int] = []
+    pool = make_pool(1)
+    pool.submit(Broken([1, 2, 3], print))
+    eventually(lambda: not pool.waiting)
+    assert len(tried) == 4
