@@ -23,6 +23,12 @@ class Choice(NamedTuple):
     topics: Collection[str] | None = None
     include_retry: bool = False
 
+    def names(self, group: str, topic: str) -> bool:
+        """Whether a group and a topic are among those that were named, if any were."""
+        return (not self.groups or group in self.groups) and (
+            not self.topics or topic in self.topics
+        )
+
     def takes(self, group: str, topic: str) -> bool:
         """Whether a group's reading of a topic belongs to it."""
         if self.groups:

@@ -1,19 +1,22 @@
 """How the unread messages of a group are spread: over ages, over sizes.
 
-Nothing is sampled. Ages take a search by time for each edge and queue, so a backlog of millions
-costs as little as one of ten; sizes are those that the queues' own units tell.
+Nothing is sampled. Of a small backlog the time of each message is read; of a large one (see
+:mod:`.each_time`) ages take a search by time for each edge and queue, so millions cost as little
+as ten. Sizes are those that the queues' own units tell.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.format.unit import CQ_STORE_UNIT, PRE_BLANK_SIZE
 from storage.readonly import Boundary
 
-from .unread import Unread, bytes_behind
+from .each_time import EACH_TIME_UP_TO, Part, stored_times
+from .unread import bytes_behind
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -27,6 +30,8 @@ SIZE_EDGES: Final = (256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 
 """Bytes of a record."""
 _WORTH_NUMPY: Final = 500_000
 """Units from which importing NumPy is quicker than doing without."""
+_LOOK_ASIDE: Final = 1000
+"""Neighbours that are asked when a message's time can not be read."""
 
 
 class Bucket(NamedTuple):
@@ -38,18 +43,17 @@ class Bucket(NamedTuple):
     total_bytes: int | None
 
 
-class Part(NamedTuple):
-    """The unread part of one queue."""
-
-    topic: str
-    queue_id: int
-    unread: Unread
-
-
 def by_age(
     view: StoreView, parts: Iterable[Part], as_of: int, edges: Sequence[int]
 ) -> list[Bucket]:
-    """Spread by age at ``as_of`` (ms), youngest first. ``edges`` ascend."""
+    """Spread by age at ``as_of`` (ms), youngest first. ``edges`` ascend.
+
+    A message that can not be read has no age, and is left out; of a backlog above EACH_TIME_UP_TO
+    it counts with its neighbours.
+    """
+    parts = list(parts)
+    if _is_small(parts):
+        return _by_each_age(stored_times(view, parts), as_of, edges)
     counts = [0] * (len(edges) + 1)
     sizes: list[int | None] = [0] * (len(edges) + 1)
     for topic, queue_id, what in parts:
@@ -75,6 +79,24 @@ def by_age(
     return [
         Bucket(bounds[number], bounds[number + 1], count, sizes[number])
         for number, count in enumerate(counts)
+    ]
+
+
+def _is_small(parts: Iterable[Part]) -> bool:
+    return sum(part.messages for part in parts) <= EACH_TIME_UP_TO
+
+
+def _by_each_age(
+    stored: Sequence[tuple[int, int]], as_of: int, edges: Sequence[int]
+) -> list[Bucket]:
+    # A message is as old as an edge if it was stored at that time or before.
+    starts = [bisect_left(stored, (as_of - edge + 1, 0)) for edge in edges]
+    bounds = [None, *edges, None]
+    return [
+        Bucket(low, high, behind - first, sum(size for _, size in stored[first:behind]))
+        for (low, high), (behind, first) in zip(
+            pairwise(bounds), pairwise([len(stored), *starts, 0]), strict=True
+        )
     ]
 
 
@@ -125,40 +147,56 @@ def quantile_ages(
 ) -> list[int | None]:
     """The ages (ms) that these shares of the unread messages are at most as old as.
 
-    Exact to the millisecond; of each queue some records are read, the fewer the narrower the times
-    are already. None if nothing is unread.
+    Exact to the millisecond. What can not be read is left out, or counts with its neighbours, as
+    in by_age. None if nothing is unread, or nothing of it can be read.
     """
+    if _is_small(parts):
+        stored = stored_times(view, parts)
+        return [_of_each(stored, as_of, share) for share in shares]
     queues = [_Queue(view, part) for part in parts if part.unread.first_unread is not None]
     total = sum(queue.behind - queue.first for queue in queues)
     return [_quantile(queues, as_of, max(1, -int(-total * share // 1))) for share in shares]
 
 
+def _of_each(stored: Sequence[tuple[int, int]], as_of: int, share: float) -> int | None:
+    if not stored:
+        return None
+    wanted = max(1, -int(-len(stored) * share // 1))
+    return max(0, as_of - stored[-wanted][0])
+
+
 class _Queue:
-    """The unread part of a queue; remembers the times that it has read."""
+    """The unread part of a large queue; remembers the times that it has read."""
 
     def __init__(self, view: StoreView, part: Part) -> None:
         self._view = view
         self._topic, self._queue_id, what = part
         self.first = what.first_unread or 0
         self.behind = what.max_offset
-        self._times: dict[int, int] = {}
+        self._times: dict[int, int | None] = {}
 
     def first_at(self, timestamp: int, low: int, high: int) -> int:
         """First message of [low, high) that was stored at a time or later, else ``high``.
 
-        One whose time can not be read counts as older.
+        One whose time can not be read is as old as the next one of which it can.
         """
         while low < high:
             middle = (low + high) // 2
-            stored = self._times.get(middle)
-            if stored is None:
-                stored = self._view.store_timestamp(self._topic, self._queue_id, middle) or 0
-                self._times[middle] = stored
-            if stored >= timestamp:
+            at, stored = self._readable_from(middle, high)
+            if stored is None or stored >= timestamp:
                 high = middle
             else:
-                low = middle + 1
+                low = at + 1
         return low
+
+    def _readable_from(self, offset: int, end: int) -> tuple[int, int | None]:
+        for at in range(offset, min(end, offset + _LOOK_ASIDE)):
+            if at not in self._times:
+                self._times[at] = self._view.store_timestamp(self._topic, self._queue_id, at)
+            stored = self._times[at]
+            if stored is not None:
+                return at, stored
+        return end, None
 
 
 def _quantile(queues: Sequence[_Queue], as_of: int, wanted: int) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from storage.errors import RocketMQError
+from storage.errors import CorruptFileError, RocketMQError
 
 from .choosing import Choice
 from .engines.local import LocalEngine
@@ -35,6 +35,8 @@ class Unreadable(NamedTuple):
     reason: str
     denied: bool = False
     """For want of permission."""
+    damaged: bool = False
+    """A file of settings or progress says nothing."""
 
 
 class Made(NamedTuple):
@@ -123,7 +125,7 @@ def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey | Unreadable
     try:
         return survey(ref, as_of, choice)
     except RocketMQError as error:
-        return Unreadable(ref, str(error))
+        return Unreadable(ref, str(error), damaged=isinstance(error, CorruptFileError))
     except OSError as error:
         denied = isinstance(error, PermissionError)
         reason = "no permission" if denied else error.strerror or type(error).__name__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.consumer_offsets import topic_at_group
@@ -70,6 +70,8 @@ class _Queue(NamedTuple):
 _NO_HEAD: Final = (None, None, None)
 _NEVER: Final = -1
 """Stands for no progress where offsets are collected."""
+_Then = Callable[[Sequence[Change], int | None], int | None]
+"""From what earlier looks saw of progress, and where it is now, to where it was at a time."""
 
 
 def look_at(
@@ -81,21 +83,25 @@ def look_at(
     rules: Rules | None = None,
     *,
     sizes: bool = True,
+    until_then: bool = False,
 ) -> StoreLook:
     """Look at a store whose progress was read before: so no lag is negative.
 
     ``history`` is what earlier looks told; None: the samples that the store keeps. ``rules`` is
     how files are deleted; None: as the store's settings say. ``sizes``: read the units of what is
     unread, which ``lag_bytes`` takes; without it that is None where something is unread.
+    ``until_then``: ``as_of`` may be long ago, and what came later has no part in rates.
     """
     if history is None:
         history = ProgressSamples(view.root).read(as_of - TREND_WINDOW_MS)
+    progress_then = _progress_then(history, as_of) if until_then else None
     read_by = {
         (group, topic): _read_queue_ids(topics.get(topic), offsets)
         for (group, topic), offsets in chosen.offsets.items()
     }
     trend = Trend(history.watched, as_of)
-    reader = _Queues(view, as_of, rules or rules_of(view), history, trend, sizes=sizes)
+    since = _Arrivals(view, as_of, trend, until_then=until_then)
+    reader = _Queues(view, as_of, rules or rules_of(view), history, since, sizes=sizes)
     queues = reader.read(chosen, read_by)
     depths = _Depths(view, chosen.all_offsets)
     standings = []
@@ -103,7 +109,7 @@ def look_at(
         members = chosen.members.get(group, 0)
         changes = history.queues_of(topic_at_group(topic, group))
         of_topic = queues[topic]
-        stand = _Stand(trend, as_of, has_members=members > 0)
+        stand = _Stand(trend, as_of, progress_then, has_members=members > 0)
         rows = [
             stand.in_queue(
                 queue_id,
@@ -123,13 +129,35 @@ def _read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Seque
     return sorted({*offsets, *range(config.read_queue_nums if config else 0)})
 
 
+def _progress_then(history: SampleHistory, as_of: int) -> _Then | None:
+    """What tells where progress was at ``as_of``; looks that came later are forgotten.
+
+    None if there are none: then it counts as being where it is.
+    """
+    if all(time.end <= as_of for time in history.watched):
+        return None
+    history.forget_after(as_of)
+    if any(time.begin <= as_of <= time.end for time in history.watched):
+        return lambda changes, _: changes[-1][1] if changes else None
+    # Nobody kept looking: what is as it was seen before has not moved in between.
+    return lambda changes, now: now if changes and changes[-1][1] == now else None
+
+
 class _Stand:
     """How a group stands in queues. Short of steps: there may be tens of thousands of them."""
 
-    __slots__ = ("_as_of", "_has_members", "_rate_out")
+    __slots__ = ("_as_of", "_has_members", "_rate_out", "_then")
 
-    def __init__(self, trend: Trend, as_of: int, *, has_members: bool) -> None:
+    def __init__(
+        self,
+        trend: Trend,
+        as_of: int,
+        progress_then: _Then | None,
+        *,
+        has_members: bool,
+    ) -> None:
         self._rate_out = trend.rate_out
+        self._then = progress_then
         self._as_of = as_of
         self._has_members = has_members
 
@@ -143,7 +171,8 @@ class _Stand:
         """In one queue; ``changes`` is where earlier looks saw it."""
         low, high, rate_in, ends, heads = queue
         what = Unread(low, committed, high)
-        rate_out = self._rate_out(changes, committed)
+        then = committed if self._then is None else self._then(changes, committed)
+        rate_out = self._rate_out(changes, then)
         if committed == high:
             return QueueLag(queue_id, what, 0, None, rate_in, rate_out, Health.OK, None)
         lag_bytes = stored = risk = None
@@ -174,15 +203,14 @@ class _Queues:
         as_of: int,
         rules: Rules,
         history: SampleHistory,
-        trend: Trend,
+        arrivals: _Arrivals,
         *,
         sizes: bool,
     ) -> None:
         self._view = view
         self._sizes = sizes
         self._history = history
-        self._trend = trend
-        self._since = StoredSince(view, as_of - RATE_WINDOW_MS)
+        self._arrivals = arrivals
         self._files = log_files(view, rules, as_of)
 
     def read(
@@ -211,11 +239,37 @@ class _Queues:
             place, stored = places.get(offset, (None, None))
             due = None if place is None else due_of(self._files, place)
             heads[offset] = behind.get(offset), stored, due
+        rate = self._arrivals.rate(topic, queue_id, ends, low, high)
+        return _Queue(low, high, rate, ends, heads)
+
+
+class _Arrivals:
+    """How fast queues grew in the time before ``as_of``."""
+
+    def __init__(self, view: StoreView, as_of: int, trend: Trend, *, until_then: bool) -> None:
+        self._trend = trend
+        self._since = StoredSince(view, as_of - RATE_WINDOW_MS)
+        self._later = StoredSince(view, as_of + 1) if until_then else None
+        self._is_whole = True
+        if until_then:
+            first = view.log_min_offset()
+            oldest = view.look_message_by_offset(first) if first else None
+            self._is_whole = oldest is None or oldest.store_timestamp <= as_of - RATE_WINDOW_MS
+
+    def rate(
+        self, topic: str, queue_id: int, ends: Sequence[Change], low: int, high: int
+    ) -> float | None:
+        """Messages a second; None if nobody looked, and the log does not tell it either."""
+        if self._later is not None:
+            later = self._later.count(topic, queue_id, low, high)
+            if later is None or (low and not self._is_whole):
+                return None  # some of that time have been deleted
+            high -= later
         rate = self._trend.rate_in(ends, high)
         if rate is None:
             count = self._since.count(topic, queue_id, low, high)
             rate = None if count is None else count * 1000 / RATE_WINDOW_MS
-        return _Queue(low, high, rate, ends, heads)
+        return rate
 
 
 class _Depths:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.delay_offsets import load_delay_offsets
+from storage.configs.topics import TopicConfig
 from storage.errors import StoreError
 from storage.format.names import CONSUMEQUEUE, file_name
 from storage.format.unit import CQ_STORE_UNIT_SIZE
@@ -93,17 +94,20 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
     with StoreView.open(ref.path) as view:
         view.reads_log_at_random()
         table = _table(view)
-        topics = view.topics()
+        topics = known_topics(view)
         choice.add_retry_topics(table, view, topics)
         orphans = tuple(
-            Orphan(group, topic) for group, topic in sorted(table) if topic not in topics
+            Orphan(group, topic)
+            for group, topic in sorted(table)
+            if topic not in topics and choice.names(group, topic)
         )
         chosen = {
             (group, topic): table[group, topic]
             for group, topic in sorted(table)
             if choice.takes(group, topic)
         }
-        seen = look_at(view, topics, Readers(chosen, {}, table), as_of, sizes=False)
+        who = Readers(chosen, {}, table)
+        seen = look_at(view, topics, who, as_of, sizes=False, until_then=True)
         queues = tuple(_counted(seen))
         minutes, unreadable = _minutes(view, queues)
         damaged = tuple(_damaged(view, seen))
@@ -126,6 +130,21 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
         tuple(warnings),
         is_damaged=bool(damaged),
     )
+
+
+def known_topics(view: StoreView) -> dict[str, TopicConfig]:
+    """All topics: those that are set up, and those that only queues tell of.
+
+    Raises CorruptFileError.
+    """
+    topics = dict(view.topics())
+    queues: dict[str, int] = {}
+    for topic, queue_id in view.queues():
+        if topic not in topics:
+            queues[topic] = max(queue_id + 1, queues.get(topic, 0))
+    for topic, count in queues.items():
+        topics[topic] = TopicConfig(topic, count, 0)
+    return topics
 
 
 def tasks_of(queue: Counted, most: int) -> Iterator[QueueTask]:

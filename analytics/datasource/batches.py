@@ -46,28 +46,50 @@ class DamagedError(Exception):
 
 
 def message_batches(
-    ranges: Iterable[Range], schema: pa.Schema, rows: int
+    ranges: Iterable[Range], schema: pa.Schema, rows: int, times: tuple[int, int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The ``messages`` of some ranges. Raises DamagedError for one that can not be read."""
+    """The ``messages`` of some ranges, with ``times`` only those stored in [begin, end) (ms).
+
+    Raises DamagedError for one that can not be read. Of those that were stored at other times no
+    more than the time is looked at.
+    """
     for part in ranges:
         with StoreView.open(part.path) as view:
             for start in range(part.first, part.behind, rows):
                 end = min(start + rows, part.behind)
-                yield _of_messages(part, list(_messages(view, part, start, end)), schema)
+                found = list(_messages(view, part, start, end, times))
+                yield _of_messages(part, found, schema)
 
 
-def _messages(view: StoreView, part: Range, start: int, end: int) -> Iterator[MessageExt]:
+def _messages(
+    view: StoreView, part: Range, start: int, end: int, times: tuple[int, int] | None
+) -> Iterator[MessageExt]:
     at = start
     while at < end:
         units = view.units(part.topic, part.queue_id, at, end - at)
         if not units:
             raise DamagedError(_where(part, at))
-        for unit in units:
+        for unit, wanted in zip(units, _stored_in(view, units, times), strict=True):
+            if not wanted:
+                at += 1
+                continue
             message = view.message_of_unit(part.topic, part.queue_id, at, unit)
             if message is None:
                 raise DamagedError(_where(part, at))
             yield message
             at += 1
+
+
+def _stored_in(
+    view: StoreView, units: Sequence[tuple[int, int, int]], times: tuple[int, int] | None
+) -> Iterable[bool]:
+    """Whether each message was stored in [begin, end), or its time can not be read."""
+    if times is None:
+        return [True] * len(units)
+    table = np.array(units, np.int64)
+    stored = view.store_timestamps(table[:, 0], table[:, 1])
+    wanted: list[bool] = ((stored < 0) | ((stored >= times[0]) & (stored < times[1]))).tolist()
+    return wanted
 
 
 def _where(part: Range, offset: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple
@@ -12,6 +13,7 @@ from .tables import TABLES
 
 _KNOWN: Final = (
     "path",
+    "paths",
     "table",
     "topics",
     "groups",
@@ -32,6 +34,7 @@ class Options(NamedTuple):
     """All options, read. Spark gives their names in any case.
 
     path                 stores: folders, patterns, YAML lists; more than one with commas between
+    paths                the same as a list in JSON: Spark makes one of load([...])
     table                see TABLES; default messages
     topics, groups       names with commas between; default all but RocketMQ's own
     pushdown             true: filters on place and time are used before reading (Spark's setting
@@ -69,12 +72,12 @@ def read_options(options: Mapping[str, str]) -> Options:
     table = given.get("table", "messages").lower()
     if table not in TABLES:
         raise OptionError(f"table: {table!r} is none of {', '.join(TABLES)}")
-    stores = find_stores(_names(given.get("path", "")) or ())
+    stores = find_stores([*_names(given.get("path", "")), *_listed(given.get("paths", "[]"))])
     if not stores:
         raise OptionError('no store is named: option("path", ...), or load(...)')
     starting = given.get("startingOffset", "earliest")
     if starting not in {"earliest", "latest"}:
-        _number("startingOffset", starting, 0)
+        _number("startingOffset", starting, 0, "neither earliest nor latest, and ")
     limit = given.get("maxBytesPerTrigger")
     return Options(
         tuple(stores),
@@ -98,9 +101,19 @@ def _set(text: str | None) -> frozenset[str] | None:
     return None if text is None else frozenset(_names(text))
 
 
-def _number(name: str, text: str, least: int) -> int:
+def _listed(text: str) -> list[str]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(path, str) for path in found):
+        raise OptionError(f"paths: {text!r} is no list of texts in JSON")
+    return found
+
+
+def _number(name: str, text: str, least: int, but: str = "") -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < least:
-        raise OptionError(f"{name}: {text!r} is not a number from {least} on")
+        raise OptionError(f"{name}: {text!r} is {but}not a number from {least} on")
     return int(text)
 
 

@@ -46,7 +46,7 @@ def standings(view: StoreView, options: Options, chosen: Selection) -> Iterator[
             continue
         if not (chosen.wants("group", group) and chosen.wants("topic", topic)):
             continue
-        if not is_wanted(topic, options.topics, chosen):
+        if not is_wanted(topic, options.topics):
             continue
         for queue_id, committed in sorted(offsets.items()):
             if chosen.wants("queue_id", queue_id):

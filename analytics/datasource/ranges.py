@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.readonly import Boundary, StoreView
+from analytics.log_places import first_at
+from storage.readonly import StoreView
 
 from .selection import Selection
 
@@ -38,7 +39,7 @@ def queue_ranges(
 ) -> Iterator[Range]:
     """What is selected of each queue, whole; queues without anything are left out.
 
-    Topics of RocketMQ's own are read only if they are named.
+    Topics of RocketMQ's own are read only if ``topics`` names them, whatever filters ask for.
     """
     for ref in stores:
         if not chosen.wants("broker", ref.broker):
@@ -47,18 +48,16 @@ def queue_ranges(
             for topic, queue_id in view.queues():
                 if not (chosen.wants("topic", topic) and chosen.wants("queue_id", queue_id)):
                     continue
-                if not is_wanted(topic, topics, chosen):
+                if not is_wanted(topic, topics):
                     continue
                 first, behind = _bounds(view, topic, queue_id, chosen)
                 if first < behind:
                     yield Range(ref.broker, ref.path, topic, queue_id, first, behind)
 
 
-def is_wanted(topic: str, topics: frozenset[str] | None, chosen: Selection) -> bool:
-    """Whether a topic is read: it is named, or all are meant and it is nobody's business."""
-    if topics is not None:
-        return topic in topics
-    return chosen.topic is not None or not topic.startswith(_SYSTEM)
+def is_wanted(topic: str, topics: frozenset[str] | None) -> bool:
+    """Whether a topic is read: the option names it, or names none and it is not RocketMQ's own."""
+    return topic in topics if topics is not None else not topic.startswith(_SYSTEM)
 
 
 def tasks_of(ranges: Sequence[Range], wanted: int) -> list[list[Range]]:
@@ -81,6 +80,8 @@ def tasks_of(ranges: Sequence[Range], wanted: int) -> list[list[Range]]:
 
 
 def _bounds(view: StoreView, topic: str, queue_id: int, chosen: Selection) -> tuple[int, int]:
+    """Places bound what is read; times do not: a broker whose clock went back stored messages out
+    of the order of time, and no look at some of them tells that."""
     low, high = view.queue_bounds(topic, queue_id)
     first, behind = max(low, chosen.queue_offset[0]), min(high, chosen.queue_offset[1])
     whole = Selection()
@@ -88,24 +89,4 @@ def _bounds(view: StoreView, topic: str, queue_id: int, chosen: Selection) -> tu
         start, end = chosen.commitlog_offset
         first = max(first, first_at(view, topic, queue_id, start, low, high))
         behind = min(behind, first_at(view, topic, queue_id, end, low, high))
-    if chosen.store_timestamp != whole.store_timestamp:
-        begin, end = chosen.store_timestamp
-        by_time = view.offset_in_queue_by_time
-        if begin > 0:
-            first = max(first, by_time(topic, queue_id, begin, Boundary.LOWER))
-        if end < whole.store_timestamp[1]:
-            behind = min(behind, by_time(topic, queue_id, end, Boundary.LOWER))
     return first, behind
-
-
-def first_at(view: StoreView, topic: str, queue_id: int, place: int, low: int, high: int) -> int:
-    """The first message of [low, high) whose record lies at ``place`` or behind; ``high`` without
-    any. A unit that is missing counts as lying before."""
-    while low < high:
-        middle = (low + high) // 2
-        unit = view.unit(topic, queue_id, middle)
-        if unit is None or unit[0] < place:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -13,6 +13,7 @@ _FAR: Final = 1 << 62
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMES: Final = ("broker", "topic", "group", "queue_id")
 _NUMBERS: Final = ("queue_offset", "commitlog_offset")
+_NEVER_NULL: Final = (*_NAMES, "queue_offset")
 
 
 class Selection(NamedTuple):
@@ -46,11 +47,15 @@ class Selection(NamedTuple):
         return Selection(**{**self._asdict(), name: value})
 
 
+EVERYTHING: Final = Selection()
+
+
 def select(filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
     """What the filters select, and those that are left for Spark to apply.
 
-    Filters on names and whole numbers are done with then. Spark keeps those on times, whose
-    microseconds are finer than a store's ms, and all others.
+    Filters on names and queue offsets are done with then. Spark keeps those on times, whose
+    microseconds are finer than a store's ms, those on places in the log, which are null where a
+    unit is missing, and all others.
     """
     chosen = Selection()
     left = []
@@ -59,8 +64,8 @@ def select(filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
         column: Sequence[str] = getattr(item, "attribute", ())
         value: Any = getattr(item, "value", None)
         name = column[0] if len(column) == 1 else ""
-        if kind == "IsNotNull" and name in (*_NAMES, *_NUMBERS):
-            continue  # these are never null
+        if kind == "IsNotNull" and name in _NEVER_NULL:
+            continue
         if kind in {"EqualTo", "EqualNullSafe"} and name in _NAMES and value is not None:
             chosen = chosen.narrowed(name, [value])
         elif kind == "In" and name in _NAMES:
@@ -72,6 +77,8 @@ def select(filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
             left.append(item)
         elif name in _NUMBERS and isinstance(value, int) and (bounds := _bounds(kind, value)):
             chosen = chosen.bounded(name, *bounds)
+            if name not in _NEVER_NULL:
+                left.append(item)
         else:
             left.append(item)
     return chosen, left

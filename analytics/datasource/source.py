@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from .options import OptionError, Options, read_options
-from .selection import Selection, select
+from .selection import EVERYTHING, Selection, select
 from .tables import STREAMED, TABLES, ddl
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class TableReader(DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._chosen = Selection()
+        self._chosen = EVERYTHING
 
     def partitions(self) -> Sequence[InputPartition]:
         """Cut the work; the bounds of queues are those of now, whatever is appended meanwhile."""
@@ -97,7 +97,7 @@ class TableReader(DataSourceReader):
             return iter(())
         schema = arrow_schema(self._schema)
         if self._options.table in STREAMED:
-            return range_batches(self._options, partition.value, schema)
+            return range_batches(self._options, partition.value, schema, self._chosen)
         return _row_batches(self._options, self._chosen, partition.value, schema)
 
 
@@ -120,12 +120,19 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def range_batches(options: Options, ranges: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows of ranges of queues, for a table that has them."""
+def range_batches(
+    options: Options, ranges: Any, schema: pa.Schema, chosen: Selection = EVERYTHING
+) -> Iterator[pa.RecordBatch]:
+    """Rows of ranges of queues, for a table that has them; of messages only those of the times
+    that were ``chosen``. A row of ``consumequeue`` costs no more than its time."""
     from .batches import message_batches, unit_batches
 
-    make = message_batches if options.table == "messages" else unit_batches
-    return make(ranges, schema, options.batch_rows)
+    if options.table != "messages":
+        return unit_batches(ranges, schema, options.batch_rows)
+    times = None
+    if chosen.store_timestamp != EVERYTHING.store_timestamp:
+        times = chosen.store_timestamp
+    return message_batches(ranges, schema, options.batch_rows, times)
 
 
 def _row_batches(

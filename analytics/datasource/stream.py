@@ -46,11 +46,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._ends()
         if starting != "earliest":
             return dict.fromkeys(self._names(), int(starting))
-        begins = {}
-        for ref in self._options.stores:
-            with StoreView.open(ref.path) as view:
-                begins[ref.broker] = view.log_min_offset()
-        return begins
+        return self._begins()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """How much a batch takes: all, or ``maxBytesPerTrigger`` of each store."""
@@ -61,10 +57,9 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next batch ends."""
         ends = self._last if self._last is not None else self._ends()
         if isinstance(limit, ReadMaxBytes):
-            return {
-                name: min(end, start.get(name, 0) + limit.max_bytes) for name, end in ends.items()
-            }
-        return dict(ends)
+            begins = {**self._begins(), **start}
+            ends = {name: min(end, begins[name] + limit.max_bytes) for name, end in ends.items()}
+        return {**start, **ends}  # of stores that are not named now, too: they may be again
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Keep to what is there now."""
@@ -79,10 +74,12 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         ranges: list[Range] = []
         for ref in options.stores:
+            # A store that is new to the stream has lost nothing that the stream has seen.
             first, behind = start.get(ref.broker, 0), end.get(ref.broker, 0)
             if first >= behind:
                 continue
-            self._check_still_there(ref.broker, ref.path, first)
+            if ref.broker in start:
+                self._check_still_there(ref.broker, ref.path, first)
             chosen = Selection().bounded("commitlog_offset", first, behind)
             ranges += queue_ranges((ref,), options.topics, chosen)
         return [Part(task) for task in tasks_of(ranges, options.tasks)]
@@ -106,6 +103,13 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _names(self) -> list[str]:
         return [ref.broker for ref in self._options.stores]
+
+    def _begins(self) -> dict[str, int]:
+        begins = {}
+        for ref in self._options.stores:
+            with StoreView.open(ref.path) as view:
+                begins[ref.broker] = view.log_min_offset()
+        return begins
 
     def _ends(self) -> dict[str, int]:
         ends = {}

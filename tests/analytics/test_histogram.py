@@ -5,13 +5,15 @@ from bisect import bisect_right
 
 import pytest
 
+from analytics.each_time import Part
 from analytics.health import Health
-from analytics.histogram import AGE_EDGES, SIZE_EDGES, Part, by_age, by_size, quantile_ages
+from analytics.histogram import AGE_EDGES, SIZE_EDGES, by_age, by_size, quantile_ages
 from analytics.rates import StoredSince
 from analytics.totals import QueueLag, add_up, drain_ms, over_groups, skew
 from analytics.unread import Unread
 from storage.readonly import StoreView
 from storage.store import MessageStore
+from tests.support.hand_made import TINY as HAND_MADE, HandMade
 from tests.support.samples import TINY, Sample
 
 T = 1_700_000_000_000
@@ -35,6 +37,16 @@ def root(tmp_path):
     return path
 
 
+@pytest.fixture(params=["each", "many", "search"])
+def way(request, monkeypatch):
+    """How ages are found: message by message, with NumPy too, or by searches."""
+    if request.param == "many":
+        monkeypatch.setattr("analytics.each_time._WORTH_NUMPY", 1)
+    elif request.param == "search":
+        monkeypatch.setattr("analytics.histogram.EACH_TIME_UP_TO", -1)
+    return request.param
+
+
 def parts_of(view, committed=0):
     bounds = [view.queue_bounds("T", queue) for queue in range(QUEUES)]
     return [
@@ -54,7 +66,7 @@ def stored(view, parts):
 
 @pytest.mark.feature(46)
 @pytest.mark.parametrize("committed", [0, 5])
-def test_ages_are_counted_as_one_would_by_hand(root, committed):
+def test_ages_are_counted_as_one_would_by_hand(root, committed, way):
     as_of = T + 4 * 86_400_000
     with StoreView.open(root, TINY) as view:
         parts = parts_of(view, committed)
@@ -72,7 +84,7 @@ def test_ages_are_counted_as_one_would_by_hand(root, committed):
 
 
 @pytest.mark.feature(46)
-def test_an_edge_belongs_to_the_older_side(root):
+def test_an_edge_belongs_to_the_older_side(root, way):
     with StoreView.open(root, TINY) as view:
         parts = parts_of(view)
         times = sorted(time for time, _ in stored(view, parts))
@@ -84,7 +96,7 @@ def test_an_edge_belongs_to_the_older_side(root):
 
 @pytest.mark.feature(46)
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.9, 1.0])
-def test_quantiles_of_ages_are_exact(root, share):
+def test_quantiles_of_ages_are_exact(root, share, way):
     as_of = T + 4 * 86_400_000
     with StoreView.open(root, TINY) as view:
         parts = parts_of(view)
@@ -92,6 +104,59 @@ def test_quantiles_of_ages_are_exact(root, share):
         wanted = max(1, -int(-len(ages) * share // 1))
         assert quantile_ages(view, parts, as_of, [share]) == [ages[wanted - 1]]
         assert quantile_ages(view, [], as_of, [share]) == [None]
+
+
+@pytest.mark.feature(46)
+def test_what_can_not_be_read_has_no_age(tmp_path, way):
+    made = HandMade(HAND_MADE)
+    for _ in range(40):
+        made.put("T", 0, step_ms=60_000)
+    bad = [0, 1, 19, 20, 21, 30]
+    for number in bad:
+        at = made.messages[number].commitlog_offset
+        made.log[at + 4 : at + 8] = bytes(4)
+    made.write(tmp_path)
+    as_of = made.timestamp
+    ages = [as_of - m.store_timestamp for n, m in enumerate(made.messages) if n not in bad][::-1]
+    with StoreView.open(tmp_path, HAND_MADE) as view:
+        parts = [Part("T", 0, Unread(0, 0, 40))]
+        buckets = by_age(view, parts, as_of, [600_000, 1_200_000])
+        half, oldest = quantile_ages(view, parts, as_of, [0.5, 1.0])
+        nothing = quantile_ages(view, [Part("T", 0, Unread(0, 19, 22))], as_of, [0.5])
+    assert oldest == max(ages)
+    if way == "search":  # unreadable ones count with their neighbours
+        assert sum(bucket.messages for bucket in buckets) == 40
+        assert half in ages
+        return
+    assert [bucket.messages for bucket in buckets] == [
+        sum(low <= age < high for age in ages)
+        for low, high in [(0, 600_000), (600_000, 1_200_000), (1_200_000, 1 << 40)]
+    ]
+    assert half == ages[len(ages) // 2 - 1]
+    assert buckets[2].total_bytes == sum(
+        m.size for n, m in enumerate(made.messages) if n not in bad and n < 20
+    )
+    assert nothing == [None]
+
+
+@pytest.mark.feature(46)
+def test_ages_hold_where_clocks_went_back(tmp_path):
+    rng = random.Random(3)
+    made = HandMade(HAND_MADE)
+    for _ in range(90):
+        made.put("T", rng.randrange(2), step_ms=rng.choice([1000, 1000, 60_000, -90_000]))
+    made.write(tmp_path)
+    times = sorted(message.store_timestamp for message in made.messages)
+    as_of = times[-1] + 1
+    with StoreView.open(tmp_path, HAND_MADE) as view:
+        parts = [Part("T", n, Unread(0, 0, view.queue_bounds("T", n)[1])) for n in range(2)]
+        assert quantile_ages(view, parts, as_of, [0.5, 1.0]) == [
+            as_of - times[45],
+            as_of - times[0],
+        ]
+        young, old = by_age(view, parts, as_of, [60_000])
+    assert young.messages == sum(as_of - time < 60_000 for time in times)
+    assert old.messages == 90 - young.messages
 
 
 @pytest.mark.feature(46)

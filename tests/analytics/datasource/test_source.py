@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +13,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession as Sql
 
 from analytics.datasource.batches import DamagedError
+from analytics.datasource.options import OptionError, read_options
 from analytics.spark.session import SparkSession
 from storage.readonly import StoreView
 from tests.support import golden
-from tests.support.hand_made import TINY, HandMade
+from tests.support.hand_made import TINY, HandMade, Stored
 
 pytestmark = pytest.mark.slow
 CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=140)
@@ -159,6 +162,105 @@ def test_filters_on_time_give_the_same_with_and_without_pushdown(
         assert places == [message.commitlog_offset for message in wanted]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_filters_give_the_same_with_and_without_pushdown_where_clocks_went_back(
+    sql: Sql, tmp_path: Path, seed: int
+) -> None:
+    rng = random.Random(seed)
+    made = HandMade(CONFIG)
+    for number in range(150):
+        step = rng.choice([0, 700, 700, 700, 60_000, -90_000])
+        made.put("TU"[number % 2], rng.randrange(2), tags="ab"[number % 2], step_ms=step)
+    root = made.write(_folder(tmp_path / "broker-a"))
+    times = [message.store_timestamp for message in made.messages]
+    for name in ("messages", "consumequeue"):
+        frames = [table(sql, name, root, pushdown=flag) for flag in ("false", "true")]
+        for _ in range(6):
+            low, high = sorted(rng.choices(times, k=2))
+            first, last = rng.choice([(">", "<"), (">=", "<="), (">=", "<"), (">", "<=")])
+            where = (
+                f"store_timestamp {first} timestamp_millis({low})"
+                f" and store_timestamp {last} timestamp_millis({high})"
+                + rng.choice(
+                    ["", " and topic = 'T'", " and queue_id in (1)", " and queue_offset > 9"]
+                )
+            )
+            plain, pushed = (
+                rows(frame.where(where).select("commitlog_offset"), "commitlog_offset")
+                for frame in frames
+            )
+            assert pushed == plain, where
+        exact = f"store_timestamp = timestamp_millis({times[70]})"
+        assert [frame.where(exact).count() for frame in frames] == [times.count(times[70])] * 2
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def test_places_bound_the_same_where_units_are_missing(sql: Sql, tmp_path: Path) -> None:
+    made = HandMade(CONFIG)
+    for number in range(60):
+        made.put("T", number % 2, step_ms=700)
+    made.queues["T", 0][4 * 20 : 14 * 20] = bytes(10 * 20)  # and a file of the other one is gone
+    root = made.write(_folder(tmp_path / "broker-a"))
+    (root / "consumequeue" / "T" / "1" / f"{2 * 140:020}").unlink()
+    places = [message.commitlog_offset for message in made.messages]
+    frames = [table(sql, "consumequeue", root, pushdown=flag) for flag in ("false", "true")]
+    for place in places[::5]:
+        for condition in (f"> {place}", f"<= {place}", f"= {place}", "is not null"):
+            where = f"commitlog_offset {condition}"
+            plain, pushed = (
+                rows(
+                    frame.where(where).select("queue_id", "queue_offset"),
+                    "queue_id",
+                    "queue_offset",
+                )
+                for frame in frames
+            )
+            assert pushed == plain, where
+
+
+def test_what_was_stored_at_other_times_is_not_read(sql: Sql, store: tuple[Path, HandMade]) -> None:
+    root, made = store
+    middle = made.messages[40]
+    for message in made.messages[:40]:  # as if the bodies could not be read
+        _damage_body(root, message)
+    where = f"store_timestamp >= timestamp_millis({middle.store_timestamp})"
+    assert table(sql, "messages", root, pushdown="true").where(where).count() == 50
+    with pytest.raises(Exception, match=DamagedError.__name__):
+        table(sql, "messages", root).where(where).collect()
+    _damage(root, made.messages[3].commitlog_offset)  # whose time is not known is not left out
+    with pytest.raises(Exception, match=DamagedError.__name__):
+        table(sql, "messages", root, pushdown="true").where(where).collect()
+
+
+def _damage_body(root: Path, message: Stored) -> None:
+    path = root / "commitlog" / f"{message.commitlog_offset // 4096 * 4096:020}"
+    data = bytearray(path.read_bytes())
+    at = data.index(message.body, message.commitlog_offset % 4096)
+    data[at : at + 4] = b"xxxx"
+    path.write_bytes(data)
+
+
+def test_filters_do_not_open_topics_of_rocketmq_itself(sql: Sql, tmp_path: Path) -> None:
+    made = HandMade(CONFIG)
+    for topic in ("T", "%RETRY%g", "T", "%DLQ%g"):
+        made.put(topic, 0)
+    root = made.write(_folder(tmp_path / "broker-a"))
+    progress = {"T@g": {"0": 1}, "%RETRY%g@g": {"0": 0}}
+    (root / "config").mkdir()
+    (root / "config" / "consumerOffset.json").write_text(json.dumps({"offsetTable": progress}))
+    named = {"topics": "T,%RETRY%g,%DLQ%g"}
+    for name, few, all_of_them in (("messages", 2, 4), ("consumequeue", 2, 4), ("lag", 1, 2)):
+        where = "topic in ('T', '%RETRY%g', '%DLQ%g')"
+        for flag in ("false", "true"):
+            assert table(sql, name, root, pushdown=flag).where(where).count() == few
+            more = table(sql, name, root, pushdown=flag, **named).where(where)
+            assert more.count() == all_of_them
+
+
 def test_lag_and_its_parts_agree(sql: Sql) -> None:
     root = golden.store("basic-4.9")
     lag = rows(table(sql, "lag", root), "group", "topic", "queue_id")
@@ -193,6 +295,7 @@ def test_lag_and_its_parts_agree(sql: Sql) -> None:
         ({"tasks": "0"}, "not a number from 1 on"),
         ({"pushdown": "yes"}, "neither true nor false"),
         ({"startingOffset": "-5"}, "not a number from 0 on"),
+        ({"startingOffset": "foo"}, "'foo' is neither earliest nor latest, and not a number"),
     ],
 )
 def test_bad_options_are_named(
@@ -203,7 +306,23 @@ def test_bad_options_are_named(
         reader.load(str(store[0])).collect()
 
 
-def stream(sql: Sql, root: Path, folder: Path, **options: str) -> DataFrame:
+def test_load_takes_a_list_of_paths(sql: Sql, store: tuple[Path, HandMade]) -> None:
+    root, made = store
+    other = shutil.copytree(root, root.parent.parent / "broker-b" / "store")
+    paths = [str(root), str(other)]
+    found = sql.read.format("rocketmq").load(paths).groupBy("broker").count()
+    assert rows(found, "broker") == [
+        {"broker": name, "count": len(made.messages)} for name in ("broker-a", "broker-b")
+    ]
+
+
+@pytest.mark.parametrize("text", ["[1]", '"x"', "["])
+def test_paths_are_a_list_of_texts(text: str) -> None:
+    with pytest.raises(OptionError, match="is no list of texts in JSON"):
+        read_options({"paths": text})
+
+
+def stream(sql: Sql, root: Path | str, folder: Path, **options: str) -> DataFrame:
     frame = sql.readStream.format("rocketmq").options(**options).load(str(root))
     query = (
         frame.writeStream.format("parquet")
@@ -283,3 +402,23 @@ def test_a_stream_that_several_deleted_files_overtook(
     found = stream(sql, root, tmp_path, failOnDataLoss="false")
     left = {m.commitlog_offset for m in growing.messages if m.commitlog_offset >= begin}
     assert sorted(row[0] for row in found.collect()) == sorted(seen | left)
+
+
+@pytest.mark.parametrize("limit", [{}, {"maxBytesPerTrigger": "2000"}])
+def test_a_stream_takes_on_a_store_that_has_lost_its_first_files(
+    sql: Sql, store: tuple[Path, HandMade], tmp_path: Path, limit: dict[str, str]
+) -> None:
+    root, made = store
+    stream(sql, root, tmp_path, **limit)
+    old = HandMade(CONFIG)
+    for number in range(70):
+        old.put("Old", number % 2, step_ms=700)
+    late = old.write(_folder(tmp_path / "broker-b"))
+    (late / "commitlog" / f"{0:020}").unlink()
+    mine = [message.commitlog_offset for message in made.messages]
+    left = [m.commitlog_offset for m in old.messages if m.commitlog_offset >= 4096]
+    assert left
+    both = f"{root},{late}"
+    for paths in (both, str(root), both):  # a store that is left out for a while keeps its place
+        found = stream(sql, paths, tmp_path, **limit)
+        assert sorted(row[0] for row in found.collect()) == sorted(mine + left)

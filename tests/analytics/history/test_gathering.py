@@ -26,6 +26,9 @@ from storage.configs.progress_samples import ProgressSamples
 from tests.support.cli import run
 from tests.support.hand_made import START_MS, TINY, HandMade
 
+# Broker 11 has lost its log.
+pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")
+
 BROKERS = 20
 MESSAGES = 120
 SECOND = 1000
@@ -53,7 +56,7 @@ def made(folder: Path, number: int) -> StoreRef:
     store.write(root)
     table: dict[str, dict[str, int]] = {}
     for group in ("late", "shop", "<b>"):
-        for topic in ("T", "U", *(["gone"] if number == 3 else [])):
+        for topic in ("T", "U", *(["gone"] if number % 3 == 0 else [])):
             queues = {str(queue): chance.randrange(25) for queue in range(3)}
             if number == 5:
                 queues["1"] = 999
@@ -71,7 +74,7 @@ def made(folder: Path, number: int) -> StoreRef:
     if number == 9:
         next((root / "consumequeue" / "T" / "0").iterdir()).unlink()
     if number == 11:
-        (root / "commitlog" / f"{0:020}").unlink(missing_ok=True)
+        (root / "commitlog" / f"{0:020}").unlink()  # all it has
     return StoreRef(f"broker-{number:02}", str(root))
 
 

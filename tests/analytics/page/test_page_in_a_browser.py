@@ -144,7 +144,7 @@ def test_every_figure_is_on_the_page(seen: Any, report: dict[str, Any]) -> None:
         for row in report["tags"]
     )
     assert [row[3:] for row in seen["heat"] if row[0] == "plain"] == [
-        [str(row["lag"]) for row in report["queues"] if row["group"] == "plain"]
+        [text(row["lag"]) for row in report["queues"] if row["group"] == "plain"]
     ]
 
 
