@@ -16,6 +16,7 @@ import typer
 from rmqctl import exit_codes, lazy, signals
 from rmqctl.context import Cli
 from rmqctl.errors import CliError
+from rmqctl.logs import show_warnings
 from rmqctl.output.last_line import LAST_LINE
 
 # Typer may carry its own copy of click or use the installed one; either way this is its
@@ -47,6 +48,7 @@ def main(args: Sequence[str]) -> int:
 
         return answer(list(args), sys.stdout)
     cli = Cli()
+    show_warnings(cli)
     try:
         try:
             code = _flushed(cli, _invoke(cli, [_as_utf8(arg) for arg in args]))

@@ -114,6 +114,16 @@ def _old_names(_cli: Cli) -> Iterator[tuple[str, str]]:
         yield name, "not here" if isinstance(old.new, str) else ""
 
 
+def old_options(name: str) -> Iterator[tuple[str, str]]:
+    """The options of a command of mqadmin's. UsageProblem if it has no such command."""
+    from rmqctl.helping.mqadmin.translate import COMMANDS, known_name
+
+    for letter, (long, _, required) in COMMANDS[known_name(name)].specs.items():
+        text = long + (" (required)" if required else "")
+        yield f"-{letter}", text
+        yield f"--{long}", text
+
+
 def _terms(_cli: Cli) -> Iterator[tuple[str, str]]:
     from rmqctl.helping.terms import all_terms
 
@@ -129,11 +139,29 @@ def _sheets(_cli: Cli) -> Iterator[tuple[str, str]]:
         yield name, sheet.about
 
 
-def _commands(_cli: Cli) -> Iterator[tuple[str, str]]:
-    from rmqctl.tree import TREE
+def _commands(cli: Cli) -> Iterator[tuple[str, str]]:
+    """The commands, or the verbs of the one that stands before."""
+    from rmqctl.tree import TREE, Noun
 
-    for name, entry in TREE.items():
-        yield name, entry.help
+    words = cli.given.get("completed_words", ())
+    if not words:
+        for name, entry in TREE.items():
+            yield name, entry.help
+        return
+    noun = TREE.get(words[0])
+    if isinstance(noun, Noun) and len(words) == 1:
+        for name, verb in noun.verbs.items():
+            yield name, verb.help
+
+
+def _setting_values(cli: Cli) -> Iterable[tuple[str, str]]:
+    """The values of the setting that stands before, where there are only some."""
+    from rmqctl.settings import KEYS
+
+    name = cli.given["completed_words"][0]
+    if name in KEYS and KEYS[name][0] is bool:
+        return [("true", ""), ("false", "")]
+    return COMPLETERS[name](cli) if name in {"output", "color", "progress", "context"} else ()
 
 
 def _delay_levels(_cli: Cli) -> Iterator[tuple[str, str]]:
@@ -165,6 +193,13 @@ _TIMES: Final = _choice(
     ("-15m", "a quarter of an hour ago"), ("-1h", "an hour ago"), ("-1d", "a day ago"), ("now", "")
 )
 
+_FORMS: Final = _choice(
+    ("jsonl", "all fields of a message, a line each"),
+    ("csv", "the same, as cells"),
+    ("parquet", "for analytics"),
+    ("raw", "the log's records, byte by byte"),
+)
+
 COMPLETERS: Final[Mapping[str, Completer]] = {
     "topic": topics,
     "topics": topics,
@@ -179,6 +214,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "term": _terms,
     "sheet": _sheets,
     "man command": _commands,
+    "config set value": _setting_values,
     "delay_level": _delay_levels,
     "change_id": changes,
     "context": contexts,
@@ -232,6 +268,20 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("age", ""),
         ("shape", "the reason without numbers, or the body's form"),
     ),
+    "message stats by": _choice(
+        ("topic", ""),
+        ("queue", ""),
+        ("tag", ""),
+        ("key", ""),
+        ("host", "the producer's"),
+        ("attempts", "how often it was given back"),
+        ("minute", ""),
+        ("hour", ""),
+        ("day", ""),
+    ),
+    "store du by": _choice(("topic", ""), ("group", "what its retries take"), ("day", "")),
+    "message export form": _FORMS,
+    "message import form": _FORMS,
     "resume": _choice(("last", "the newest run of the group")),
     "target": _choice(("origin", "where it came from"), ("retry", "the group's retry topic")),
     "perm": _choice(("6", "read and write"), ("4", "read"), ("2", "write")),

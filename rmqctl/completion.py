@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from typer.core import TyperOption
 
 from rmqctl import lazy
-from rmqctl.completers import COMPLETERS, MOST_ITEMS
+from rmqctl.completers import COMPLETERS, MOST_ITEMS, old_options
 from rmqctl.context import Cli
 from rmqctl.global_options import NAMES, is_everywhere
 
@@ -42,6 +42,11 @@ def possibilities(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         name, _, incomplete = incomplete.partition("=")
         place.option = _option(place.command, name)
         prefix = name + "="
+    elif place.option is None and not place.only_arguments:
+        option, value = _option_of(place.command, incomplete)
+        if option is not None and value is not None:
+            place.option = option
+            prefix, incomplete = incomplete.removesuffix(value), value
     if place.option is not None and place.option.name in _LISTS:
         before_it = incomplete.rpartition(",")
         start = "-" if place.option.name == "sort" and before_it[2].startswith("-") else ""
@@ -65,28 +70,46 @@ class _Place:
         """The command's words, without the program's."""
         self.option: TyperOption | None = None
         """The option whose value comes next."""
-        self.arguments = 0
-        """How many positional arguments of the command stand before."""
+        self.arguments: list[str] = []
+        """The positional arguments of the command that stand before."""
         self.only_arguments = False
         """Whether ``--`` stands before."""
+        self.lost = False
+        """Whether a word stands before that names no command."""
 
     def candidates(self, cli: Cli, incomplete: str) -> Iterable[tuple[str, str]]:
         """All that may stand here; the caller filters by what was typed."""
+        if self.lost:
+            return []
         if self.option is not None and self.option.name in _FIELDS:
             return _fields(self.command)
         if self.option is not None:
             return _values(self.option, cli, self.name)
         if incomplete.startswith("-") and not self.only_arguments:
-            return _options(self.command, short=not incomplete.startswith("--"))
+            return self._options(short=not incomplete.startswith("--"))
         if isinstance(self.command, lazy.LazyGroup):
             return [(name, entry.help) for name, entry in self.command.table.items()]
         arguments = [p for p in self.command.params if not isinstance(p, TyperOption)]
         if not arguments:
             return []
-        place = min(self.arguments, len(arguments) - 1)
-        if self.arguments > place and arguments[place].nargs != -1:
+        before = len(self.arguments)
+        place = min(before, len(arguments) - 1)
+        if before > place and arguments[place].nargs != -1:
             return []
+        cli.given["completed_words"] = self.arguments
         return _values(arguments[place], cli, self.name)
+
+    def _options(self, *, short: bool) -> Iterator[tuple[str, str]]:
+        """The options of the command; behind a name of mqadmin's its own go first."""
+        taken = set()
+        if self.name == "mqadmin" and self.arguments:
+            for name, text in old_options(self.arguments[0]):
+                taken.add(name)
+                if name.startswith("--") or short:
+                    yield name, text
+        for name, text in _options(self.command, short=short):
+            if name not in taken:
+                yield name, text
 
 
 def _walk(words: Sequence[str], cli: Cli) -> _Place:
@@ -99,21 +122,23 @@ def _walk(words: Sequence[str], cli: Cli) -> _Place:
         elif word == "--":
             place.only_arguments = True
         elif word.startswith("-") and len(word) > 1 and not place.only_arguments:
-            name, equals, value = word.partition("=")
-            option = _option(place.command, name)
-            if option is not None and not option.is_flag:
-                if equals:
-                    _keep(option, value, cli)
-                else:
-                    place.option = option
+            option, value = _option_of(place.command, word)
+            if option is not None and value is not None:
+                _keep(option, value, cli)
+            else:
+                place.option = option
         elif isinstance(place.command, lazy.LazyGroup):
+            if word == "help":  # `help topic list` is `topic list --help`
+                continue
             entry = place.command.table.get(word)
-            if entry is not None:
-                place.command = lazy.build(word, entry)
-                place.name = f"{place.name} {word}".strip()
+            if entry is None:
+                place.lost = True
+                break
+            place.command = lazy.build(word, entry)
+            place.name = f"{place.name} {word}".strip()
         else:
             _keep_argument(place, word, cli)
-            place.arguments += 1
+            place.arguments.append(word)
     return place
 
 
@@ -128,8 +153,24 @@ def _keep(option: TyperOption, value: str, cli: Cli) -> None:
 def _keep_argument(place: _Place, word: str, cli: Cli) -> None:
     """Remember a topic, whose queues may be asked for later on the line."""
     arguments = [p for p in place.command.params if not isinstance(p, TyperOption)]
-    if arguments and arguments[min(place.arguments, len(arguments) - 1)].name in _TOPICS:
+    if arguments and arguments[min(len(place.arguments), len(arguments) - 1)].name in _TOPICS:
         cli.given.setdefault("completed_topic", word)
+
+
+def _option_of(command: Any, word: str) -> tuple[TyperOption | None, str | None]:
+    """The option of a word that takes a value, and the value if the word has it: ``-qSstore``."""
+    name, equals, value = word.partition("=")
+    option = _option(command, name)
+    if option is not None or word.startswith("--"):
+        takes_value = option is not None and not option.is_flag
+        return (option if takes_value else None), (value if equals else None)
+    for place, letter in enumerate(word[1:] if word.startswith("-") else "", 2):
+        option = _option(command, f"-{letter}")
+        if option is None:
+            break
+        if not option.is_flag:
+            return option, word[place:] or None
+    return None, None
 
 
 def _option(command: Any, name: str) -> TyperOption | None:

@@ -114,7 +114,15 @@ class LazyGroup(TyperGroup):
         return build(cmd_name, entry)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the named command, or say which name was probably meant."""
+        """Find the named command, or say which name was probably meant.
+
+        ``help`` before the name is the option behind it.
+        """
+        if args[0] == "help":
+            if len(args) == 1:
+                typer.echo(ctx.get_help())
+                ctx.exit(0)
+            args = [*args[1:], "--help"]
         name = args[0]
         if name not in self.table and not ctx.resilient_parsing:
             if name.startswith("-"):

@@ -1,6 +1,8 @@
-"""What the libraries log while a command runs: nothing is shown unless the user asks for it."""
+"""What the libraries log while a command runs, shown if the user asks for it; and what they warn
+of, shown unless the user wants quiet."""
 
-from typing import TYPE_CHECKING, Final
+import warnings
+from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.output.last_line import LAST_LINE
 
@@ -48,3 +50,12 @@ def show_logs(cli: "Cli") -> None:
         logger.setLevel(logging.INFO if debug else logging.WARNING)
     _handlers.append(handler)
     logger.addHandler(handler)
+
+
+def show_warnings(cli: "Cli") -> None:
+    """Print what Python's ``warnings`` lets through as a sentence, without a place in the code."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        cli.warn(str(message))
+
+    warnings.showwarning = show

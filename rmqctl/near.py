@@ -27,7 +27,6 @@ OTHERS: Final = {
     "seek": "offset reset",
     "fsck": "store fsck",
     "check": "store fsck",
-    "help": "man",
 }
 """What other tools call it."""
 

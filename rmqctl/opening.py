@@ -64,10 +64,9 @@ def tables_for_change(cli: "Cli") -> Iterator[Tables]:
 
     Whoever changes settings neither recovers the log nor waits for the writers of messages.
     """
-    from broker.config import BrokerConfig
+    from broker.foreign import config_of
     from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
-    from storage.configs.store_settings import read_store_settings
     from storage.readonly import StoreView
     from storage.sharing.config_gate import config_gate
 
@@ -80,7 +79,7 @@ def tables_for_change(cli: "Cli") -> Iterator[Tables]:
         def now() -> int:
             return time.time_ns() // 1_000_000
 
-        config = BrokerConfig.from_record(read_store_settings(view.root).broker)
+        config = config_of(view.root)
         yield Tables(
             view,
             TopicManager(view.root, config, gate=gate, queues=view.queues, now=now),

@@ -1,6 +1,6 @@
 """Looking at a store as it was: the option, and the broker that answers for that time."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -8,6 +8,8 @@ from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from broker.embedded import EmbeddedBroker
     from rmqctl.context import Cli
 
@@ -28,37 +30,77 @@ def moment_of(cli: "Cli", text: str | None) -> int:
     return moment
 
 
-def open_at(cli: "Cli", text: str | None) -> "EmbeddedBroker":
+class Then(NamedTuple):
+    """How far groups were at a time, as far as that is known."""
+
+    progress: dict[tuple[str, str], dict[int, int]]
+    """(group, topic) to queue id to offset, of all that have progress now or are known to have had
+    some."""
+    doubts: dict[tuple[str, str, int], str]
+    """(group, topic, queue id) of an offset that is not known to between what it lay."""
+
+    def warn(
+        self, cli: "Cli", groups: "Collection[str] | None", topics: "Collection[str] | None"
+    ) -> None:
+        """Tell of how many nothing is known, of those that are looked at (None: of all)."""
+        looked_at = {
+            (group, topic)
+            for group, topic in self.progress
+            if (not groups or group in groups) and (not topics or topic in topics)
+        }
+        in_doubt = {(group, topic) for group, topic, _ in self.doubts}
+        unknown = sum(not self.progress[place] and place in in_doubt for place in looked_at)
+        if unknown:
+            cli.warn(
+                f"how far groups were then is not known for {unknown} of {len(looked_at)} groups "
+                "and topics: nobody kept looking"
+            )
+
+
+def open_at(
+    cli: "Cli",
+    text: str | None,
+    groups: "Collection[str] | None" = None,
+    topics: "Collection[str] | None" = None,
+) -> "EmbeddedBroker":
     """The broker over the call's store, for reading, as it was at the option's time or is now.
 
     Progress is what changes and samples before and after tell; while somebody kept looking, what
-    was seen last. NotFound (3) where there is no store, and where what was there then has been
-    deleted.
+    was seen last. Of which ``groups`` and ``topics`` that is not known is told. NotFound (3) where
+    there is no store, and where what was there then has been deleted.
     """
-    now = open_for_reading(cli)
     if text is None:
-        return now
-    moment = moment_of(cli, text)
+        return open_for_reading(cli)
+    then = progress_then(cli, moment_of(cli, text))
+    then.warn(cli, groups, topics)
+    return broker_then(cli, moment_of(cli, text), then)
+
+
+def broker_then(cli: "Cli", moment: int, then: Then) -> "EmbeddedBroker":
+    """The broker of that time. Raises as open_at."""
     from broker.past import PastBroker
+
+    return PastBroker.open_at(cli.store.path, moment, then.progress)
+
+
+def progress_then(cli: "Cli", moment: int) -> Then:
+    """What is known of progress at a time (ms). Raises as open_at."""
     from rmqctl.looking.offset_sides import offsets_at
     from storage.configs.consumer_offsets import topic_at_group
     from storage.configs.progress_samples import ProgressSamples
 
-    with now:
+    with open_for_reading(cli) as now:
         side = offsets_at(now, moment, cli.now_ms)
         known = now.consumer_offsets()
     history = ProgressSamples(cli.store.path).read(moment)
-    progress: dict[tuple[str, str], dict[int, int]] = {place: {} for place in known}
-    for (group, topic, queue_id), exact in side.offsets.items():
-        row = progress.setdefault((group or "", topic), {})
-        seen = history.seen_at(topic_at_group(topic, group or ""), queue_id, moment)
+    then = Then({place: {} for place in known}, {})
+    for (name, topic, queue_id), exact in side.offsets.items():
+        group = name or ""
+        row = then.progress.setdefault((group, topic), {})
+        seen = history.seen_at(topic_at_group(topic, group), queue_id, moment)
         offset = seen if exact is None else exact
         if offset is not None:
             row[queue_id] = offset
-    unknown = sum(not row for row in progress.values())
-    if unknown:
-        cli.warn(
-            f"how far groups were then is not known for {unknown} of {len(progress)} groups and "
-            "topics: nobody kept looking"
-        )
-    return PastBroker.open_at(cli.store.path, moment, progress)
+        elif (name, topic, queue_id) in side.notes:
+            then.doubts[group, topic, queue_id] = side.notes[name, topic, queue_id]
+    return then

@@ -44,7 +44,10 @@ def test_the_index_names_every_page_and_each_page_has_its_script():
         if setup is not None:
             assert (TASKS / "setup" / setup).is_file(), path.name
             used.add(setup)
-    assert used == {path.name for path in (TASKS / "setup").glob("*.sh")}
+    scripts = list((TASKS / "setup").glob("*.sh"))
+    assert used == {path.name for path in scripts}
+    for path in scripts:
+        assert "\nset -eu\n" in path.read_text("utf-8"), f"{path.name} would go on after a failure"
 
 
 def test_steps_are_commands_with_what_stands_below_them():

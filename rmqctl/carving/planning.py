@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rmqctl.errors import NotFound, Refused
 from rmqctl.searching.query import INNER_TOPICS, check_topic_exists
+from storage.carving.cut_short import Unreached, unreached
 from storage.carving.ranges import QueueRange
 from storage.configs.consumer_offsets import OffsetTable, split_topic_at_group
 from storage.configs.subscription_groups import SubscriptionGroupConfig, subscription_groups_file
@@ -55,11 +56,13 @@ def plan_of(
         wanted |= dict.fromkeys([*read, *own])
     chosen_offsets = _chosen_offsets(offsets, wanted, groups)
     names = {parts[1] for key in chosen_offsets if (parts := split_topic_at_group(key))}
-    ranges = [
-        _range(view, topic, queue_id, chosen)
+    taken = [
+        (topic, queue_id)
         for topic, queue_id in queues
         if topic in wanted and (chosen.queues is None or queue_id in chosen.queues)
     ]
+    cut = unreached(view, taken)
+    ranges = [_range(view, *key, chosen, cut.get(key, [])) for key in taken]
     return CarvePlan(
         ranges,
         {topic: _topic(view, topic, queues) for topic in wanted},
@@ -90,7 +93,15 @@ def _chosen_offsets(
     return chosen
 
 
-def _range(view: "StoreView", topic: str, queue_id: int, chosen: "MessageFilter") -> QueueRange:
+def _range(
+    view: "StoreView",
+    topic: str,
+    queue_id: int,
+    chosen: "MessageFilter",
+    cut: Sequence[Unreached],
+) -> QueueRange:
+    """What is taken of a queue; messages at its end that can not be reached are ``cut``, and count
+    as lost if they were wanted."""
     low, high = view.queue_bounds(topic, queue_id)
     begin, end = low, high
     if chosen.from_timestamp is not None:
@@ -100,7 +111,19 @@ def _range(view: "StoreView", topic: str, queue_id: int, chosen: "MessageFilter"
         time = chosen.to_timestamp
         end = view.offset_in_queue_by_time(topic, queue_id, time, Boundary.LOWER)
     begin = min(max(begin, low), high)
-    return QueueRange(topic, queue_id, begin, max(begin, min(end, high)), low, high)
+    end = max(begin, min(end, high))
+    missed = [message.queue_offset for message in cut if _is_wanted(message, chosen)]
+    if missed:
+        begin = min(begin, missed[0]) if begin < end else missed[0]
+        end = max(end, missed[-1] + 1)
+    low = min([low, *(message.queue_offset for message in cut[:1])])
+    high = max([high, *(message.queue_offset + 1 for message in cut[-1:])])
+    return QueueRange(topic, queue_id, begin, end, low, high)
+
+
+def _is_wanted(message: Unreached, chosen: "MessageFilter") -> bool:
+    begin, end, time = chosen.from_timestamp, chosen.to_timestamp, message.store_timestamp
+    return (begin is None or time >= begin) and (end is None or time < end)
 
 
 def _topic(view: "StoreView", topic: str, queues: Sequence[tuple[str, int]]) -> TopicConfig:

@@ -110,11 +110,22 @@ def redrive(
             raise UsageProblem("--resume goes on with what the run was to do: name nothing else")
         go_on(cli, group, resume, limits, receipts)
         return
+    if target == "":
+        raise UsageProblem("--target: it is empty; name a topic, or leave it out for the origin")
     choice.check()
     rewriting = _rewriting(cli, set_property, set_body, pipe)
     if edit and rewriting.notes():
         raise UsageProblem("--edit changes everything by hand: leave the other changes out")
-    begin(cli, group, choice, target or TO_ORIGIN, rewriting, limits, receipts, edit=edit)
+    begin(
+        cli,
+        group,
+        choice,
+        TO_ORIGIN if target is None else target,
+        rewriting,
+        limits,
+        receipts,
+        edit=edit,
+    )
 
 
 @prints(AckRow)

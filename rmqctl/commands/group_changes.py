@@ -203,27 +203,31 @@ def delete(
 
 
 def _create(cli: Cli, configs: "Sequence[SubscriptionGroupConfig]") -> Iterator[CreatedGroupRow]:
+    from broker.tables.shared_table import Update
     from rmqctl.managing.group_plans import refuse_system_group
 
     with tables_for_change(cli) as tables:
         manager = tables.groups
+        groups = manager.all()
         for config in configs:
             refuse_system_group(config.group_name)
-            known = manager.get(config.group_name)
+            known = groups.get(config.group_name)
             if known is not None and known != config:
                 raise Refused(
                     f"group {config.group_name} exists already with other settings; "
                     f"'rmqctl group alter {config.group_name}' changes them"
                 )
+        new = [config for config in configs if config.group_name not in groups]
+        made: dict[str, bool | None] = {config.group_name: None for config in new}
+        if not cli.flag("dry_run"):
+            done = manager.update_all(
+                Update(config, change_note(cli, group=config.group_name)) for config in new
+            )
+            made = {name: name in done for name in made}
         for config in configs:
-            made: bool | None = False
-            if manager.get(config.group_name) is None:
-                made = None
-                if not cli.flag("dry_run"):
-                    made = manager.update(config, change_note(cli, group=config.group_name))
             yield CreatedGroupRow(
                 config.group_name,
-                made,
+                made.get(config.group_name, False),
                 config.retry_max_times,
                 config.retry_queue_nums,
                 config.consume_enable,

@@ -52,12 +52,13 @@ def show(
     """
     cli = context_of(ctx)
     moment = moment_of(cli, as_of)
-    with no_search_for_cycles(), open_at(cli, as_of) as broker:
+    chosen = named(groups, group)
+    with no_search_for_cycles(), open_at(cli, as_of, chosen, topic) as broker:
         from analytics.choosing import Choice
         from rmqctl.lag import tables
         from rmqctl.lag.looking import look
 
-        choice = Choice(named(groups, group), topic, include_retry)
+        choice = Choice(chosen, topic, include_retry)
         seen = look(broker, moment, choice, now=as_of is None)
         match by:
             case By.GROUP:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqctl.context import Cli, context_of, prints
-from rmqctl.errors import UsageProblem
+from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
 from rmqctl.opening import open_for_reading
 from rmqctl.rows.backlog import HistogramRow, RiskRow
 
 if TYPE_CHECKING:
-    from analytics.histogram import Part
+    from analytics.each_time import Part
     from storage.model import MessageExt
     from storage.readonly import StoreView
 
@@ -50,6 +50,8 @@ def histogram(
 ) -> None:
     """Show how a group's unread messages are spread, all of them counted, none sampled.
 
+    What can not be read is in no row; then a sentence tells how many, and the exit code is 8.
+
     How old they are:          rmqctl lag histogram readers
     Whose tags they have:      rmqctl lag histogram readers --of tag
     With edges of one's own:   rmqctl lag histogram readers --of size --buckets 1K,10K,100K
@@ -68,14 +70,16 @@ def histogram(
             case Of.AGE:
                 found = by_age(broker.view, parts, seen.as_of, edges)
                 rows = backlog.bucket_rows(found, backlog.age_label)
+                read = sum(row.messages for row in rows)
                 _tell_ages(cli, broker.view, parts, seen.as_of)
             case Of.SIZE:
                 found = by_size(broker.view, parts, edges)
                 rows = backlog.bucket_rows(found, backlog.size_label)
+                read = sum(row.messages for row in rows)
             case _:
                 total = sum(part.unread.lag or 0 for part in parts)
                 with cli.progress("reading", "messages", total) as progress:
-                    rows = backlog.name_rows(
+                    rows, read = backlog.name_rows(
                         broker.view,
                         parts,
                         _NAMES[of],
@@ -86,6 +90,12 @@ def histogram(
         if unknown:
             cli.say(f"{unknown} queues are not counted: the group has no progress there")
         cli.rows(HistogramRow, rows)
+    unread = sum(part.messages for part in parts)
+    if read < unread:
+        raise PartlyDone(
+            f"{unread - read} of {unread} unread messages can not be read, and are in no row; "
+            "'rmqctl store fsck' tells why"
+        )
 
 
 def _tell_ages(cli: Cli, view: "StoreView", parts: "list[Part]", as_of: int) -> None:

@@ -41,10 +41,10 @@ def stats(
     How many an hour:         rmqctl message stats -t orders --by hour --from -1d
     The most frequent keys:   rmqctl message stats -t orders --by key --limit 20
     """
-    from rmqctl.looking.message_stats import SPANS, VALUES, Counter
+    from rmqctl.looking.message_stats import KEY, SPANS, VALUES, Counter
 
     cli = context_of(ctx)
-    if by is not None and by not in VALUES and by not in SPANS:
+    if by not in (None, KEY, *VALUES, *SPANS):
         raise UsageProblem(f"--by: {by!r} is not one of {_BY}")
     names = ("topic", "tag", "key", "host") if by is None else (by,)
     with view_of(cli) as view:

@@ -8,7 +8,7 @@ from rmqctl.consuming.printing import BODY_FORMS
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading
-from rmqctl.past import AsOf, moment_of, open_at
+from rmqctl.past import AsOf, broker_then, moment_of, progress_then
 from rmqctl.rows.changes import ChangeRow
 from rmqctl.rows.inspected import AroundRow, InspectedOffsetRow, OffsetSource
 from rmqctl.rows.offsets import OffsetRow
@@ -102,17 +102,23 @@ def inspect(
     form = _body_form(body)
     near = _near(cli, at, around)
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
-    with open_at(cli, as_of) as broker:
+    from rmqctl.looking.offset_inspect import Chosen
+
+    chosen = Chosen([*(groups or ()), *(group or ())], topic, queues)
+    then = None if as_of is None else progress_then(cli, moment)
+    if then is not None:
+        then.warn(cli, chosen.groups, chosen.topics)
+    with open_for_reading(cli) if then is None else broker_then(cli, moment, then) as broker:
         from rmqctl.looking.changes import Changes
-        from rmqctl.looking.offset_inspect import Chosen, Wanted, inspected, places
+        from rmqctl.looking.offset_inspect import Wanted, inspected, places
         from rmqctl.looking.offset_source import CommittedOffsets, committed_offsets
 
         changes = Changes(broker.view.root)
-        if as_of is None:
+        if then is None:
             known = committed_offsets(broker, where, changes.moves, cli.warn)
         else:
-            known = CommittedOffsets(broker.consumer_offsets(), OffsetSource.SEEN, broker.topics())
-        chosen = Chosen([*(groups or ()), *(group or ())], topic, queues)
+            table = broker.consumer_offsets()
+            known = CommittedOffsets(table, OffsetSource.SEEN, broker.topics(), then.doubts)
         if near is not None:
             _print_around(cli, broker, places(broker, known, chosen), near, form)
             return

@@ -199,26 +199,31 @@ def _wanted(
 
 
 def _create(cli: Cli, configs: "Sequence[TopicConfig]") -> Iterator[CreatedTopicRow]:
+    from broker.tables.shared_table import Update
+
     with tables_for_change(cli) as tables:
         manager = tables.topics
+        topics = manager.all()
         for config in configs:
             manager.check_changeable(config.topic_name)
-            known = manager.get(config.topic_name)
+            known = topics.get(config.topic_name)
             if known is not None and known != config and known.write_queue_nums:
                 raise Refused(
                     f"topic {config.topic_name} exists already with {known.read_queue_nums} read "
                     f"and {known.write_queue_nums} write queues, perm {known.perm}; "
                     f"'rmqctl topic alter {config.topic_name}' changes it"
                 )
+        new = [config for config in configs if topics.get(config.topic_name) != config]
+        made: dict[str, bool | None] = {config.topic_name: None for config in new}
+        if not cli.flag("dry_run"):
+            done = manager.update_all(
+                Update(config, change_note(cli, topic=config.topic_name)) for config in new
+            )
+            made = {name: name in done for name in made}
         for config in configs:
-            made: bool | None = False
-            if manager.get(config.topic_name) != config:
-                made = None
-                if not cli.flag("dry_run"):
-                    made = manager.update(config, change_note(cli, topic=config.topic_name))
             yield CreatedTopicRow(
                 config.topic_name,
-                made,
+                made.get(config.topic_name, False),
                 config.read_queue_nums,
                 config.write_queue_nums,
                 config.perm,

@@ -85,10 +85,10 @@ def _figures(
     from rmqctl.looking.topics import chosen_topics, queues_by_topic
     from rmqctl.managing.topic_figures import TopicFigures
 
-    used = queues_by_topic(broker)
+    used, configs = queues_by_topic(broker), broker.topics()
     named = bool(topics or more)
     for name in chosen_topics(broker, topics, more):
-        config = broker.topics()[name]
+        config = configs[name]
         if named or used.get(name):
             queues = {*used.get(name, ()), *(range(config.read_queue_nums) if named else ())}
             yield TopicFigures(broker.view, name, queues)

@@ -7,13 +7,16 @@ written is given up without an answer, so that it comes again to whoever consume
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from rmqctl.consuming.outstanding import Outstanding
 from rmqctl.errors import CliError
 from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
+    from client.consuming.process_queue import ProcessQueue
     from client.pushing.push_consumer import PushConsumer
     from rmqctl.consuming.printing import Printer
     from rmqctl.consuming.quota import Quota
@@ -90,6 +93,7 @@ class Listening:
         self._handler = handler
         self._exact = exact
         self._delay_level = delay_level
+        self._outstanding = Outstanding()
         self.quota = quota
         self.failed = 0
         """Messages whose call of the handler ended in an exception; each attempt counts."""
@@ -118,9 +122,11 @@ class Listening:
     def _consume(self, messages: "Sequence[MessageExt]", queue: "MessageQueue") -> None:
         count = self.quota.enter(queue, messages)
         stops = count < len(messages)
+        begun = messages[:count]
         try:
             if count:
-                self._handler(messages[:count])
+                self._outstanding.add(queue, begun, self._consumer.process_queues.get(queue))
+                self._handler(begun)
                 if self._exact and self.quota.ends_with(queue, messages[count - 1]):
                     stops = True
         except OutputFailedError as error:
@@ -129,6 +135,7 @@ class Listening:
                 self.stopped = True  # else other queues go on to their ends
                 self.quota.stop()
             count, stops = error.printed, True
+            self._outstanding.take_back(queue, begun[count:])
         except BaseException:
             self.failed += count
             raise
@@ -148,19 +155,35 @@ class Listening:
         if process_queue is None:
             return
         self.quota.wait_for_others(queue)
-        self._consumer.consume_service.settle(process_queue, queue)
+        if not self._consumer.orderly:
+            if count:  # at once, as another thread may wait for them in here
+                self._finish(messages[:count], process_queue, queue)
+            settle = partial(self._settle, process_queue, queue)
+            self._outstanding.wait(queue, process_queue, settle)
         # In one step: a pull that brings nothing would note what it has passed meanwhile.
         with process_queue.settling:
             if process_queue.dropped:
                 return
-            offset: int | None
-            if not self._consumer.orderly:
-                offset = process_queue.remove_message(messages[:count])
-            elif count < len(messages):
-                offset = messages[count].queue_offset
-            else:
-                offset = messages[-1].queue_offset + 1
-            if offset is not None:
+            if self._consumer.orderly:
+                last = messages[count] if count < len(messages) else None
+                offset = messages[-1].queue_offset + 1 if last is None else last.queue_offset
                 self._consumer.offset_store.update_offset(queue, offset, increase_only=True)
             process_queue.dropped = True
             process_queue.clear()  # so that this call's own answer counts for nothing
+
+    def _settle(self, process_queue: "ProcessQueue", queue: "MessageQueue") -> None:
+        """Have noted what has ended, in whatever way: this thread may be who keeps it waiting."""
+        service = self._consumer.consume_service
+        service.give_back()
+        service.settle(process_queue, queue)
+
+    def _finish(
+        self,
+        messages: "Sequence[MessageExt]",
+        process_queue: "ProcessQueue",
+        queue: "MessageQueue",
+    ) -> None:
+        with process_queue.settling:
+            offset = process_queue.remove_message(messages)
+            if offset is not None and not process_queue.dropped:
+                self._consumer.offset_store.update_offset(queue, offset, increase_only=True)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.port.progress import ConsumeFromWhere
 from broker.pulling.start_position import compute_pull_from_where
+from broker.tables.topics import check_readable
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.text.positions import END, Bound, Point, Position
 
@@ -29,10 +30,12 @@ class Span(NamedTuple):
 
 
 def queues_of(broker: "EmbeddedBroker", topic: str, wanted: Sequence[int] | None) -> list[int]:
-    """The queues to read. NotFound for an unknown topic or queue."""
+    """The queues to read. NotFound for an unknown topic or queue, NoPermissionError (of the
+    broker) for a topic that may not be read."""
     config = broker.topic(topic)
     if config is None:
         raise NotFound(f"topic {topic} does not exist in {broker.view.root}")
+    check_readable(config)
     if wanted is None:
         return list(range(config.read_queue_nums))
     for queue_id in wanted:

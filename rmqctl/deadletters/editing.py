@@ -68,7 +68,7 @@ def edited(message: "MessageExt", environ: Mapping[str, str]) -> Content:
     path.write_text(before, "utf-8")
     try:
         _run_editor(path, environ)
-        after = path.read_text("utf-8")
+        after = _read_back(path)
         if not after.strip():
             raise Refused("the text is empty; nothing was sent")
         if after == before:
@@ -83,6 +83,17 @@ def edited(message: "MessageExt", environ: Mapping[str, str]) -> Content:
         raise
     shutil.rmtree(folder, ignore_errors=True)
     return content
+
+
+def _read_back(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise Refused("the editor has removed the file; nothing was sent") from None
+    except OSError as error:
+        raise Refused(
+            f"what the editor left can not be read: {error.strerror}; nothing was sent"
+        ) from None
 
 
 def document_of(message: "MessageExt") -> tuple[dict[str, Any], JsonStyle | None]:

@@ -1,6 +1,6 @@
 """Choosing the dead letters of a redrive, and saying what would become of each."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.retrying.lineage import redrive_count
@@ -30,6 +30,8 @@ TO_RETRY: Final = "retry"
 
 Place = tuple[int, int]
 """Queue id and queue offset of a dead letter."""
+SentBefore = Mapping[tuple[Place, str], Sequence[str]]
+"""Runs that have sent a dead letter, by its place and its id, as their receipts say."""
 
 
 class Planned(NamedTuple):
@@ -88,6 +90,7 @@ class Planner:
         rewriting: "Rewriting",
         max_redrives: int,
         *,
+        sent_before: SentBefore,
         to_be_edited: bool = False,
     ) -> None:
         self._broker = broker
@@ -95,6 +98,7 @@ class Planner:
         self._target = target
         self._rewriting = rewriting
         self._max_redrives = max_redrives
+        self._sent_before = sent_before
         self._notes = ["to be edited"] if to_be_edited else rewriting.notes()
         self._known: dict[str, str | None] = {}
         if target not in (TO_ORIGIN, TO_RETRY):
@@ -108,12 +112,18 @@ class Planner:
         return [self._planned(message) for message in messages]
 
     def _planned(self, message: "MessageExt") -> Planned:
-        redrives = redrive_count(message.properties)
+        place = message.queue_id, message.queue_offset
+        runs = self._sent_before.get((place, message.msg_id), ())
+        redrives = redrive_count(message.properties) + len(runs)
         origin = origin_of(self._letters.view, message).topic
         target, refusal = self._resolve(origin)
         if refusal is None and redrives >= self._max_redrives:
             refusal = f"not sent: it was redriven {redrives} times already (--max-redrives)"
-        note = refusal or "; ".join(self._notes) or None
+        notes = [refusal] if refusal else list(self._notes)
+        if self._letters.is_handled(message):
+            notes.append("handled before")
+        if runs:
+            notes.append(f"sent before by {', '.join(runs)}")
         row = RedriveRow(
             message.queue_offset,
             message.msg_id,
@@ -121,9 +131,9 @@ class Planner:
             None if refusal else target,
             redrives,
             None if refusal else self._rewriting.body_size(message),
-            note,
+            "; ".join(notes) or None,
         )
-        return Planned((message.queue_id, message.queue_offset), row.target, row)
+        return Planned(place, row.target, row)
 
     def _resolve(self, origin: str | None) -> tuple[str | None, str | None]:
         """Target and, if it can not go there, why."""

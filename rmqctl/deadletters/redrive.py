@@ -32,6 +32,7 @@ from .run import (
     letter_at,
     new_run_id,
     progress_of,
+    sent_before,
     settle,
     task_from,
     unsettled,
@@ -103,6 +104,7 @@ def redrive(
             target,
             task.rewriting,
             limits.max_redrives,
+            sent_before=sent_before(broker.view.root, group),
             to_be_edited=edit and not will_execute(cli),
         )
         planned = planner.plan(messages)
@@ -121,7 +123,14 @@ def resume(cli: "Cli", group: str, run: str, limits: Limits, receipts_file: Path
     with open_for_reading(cli) as broker:
         letters = DeadLetters(broker, group)
         task, progress = _read_run(broker.view, group, run)
-        planner = Planner(broker, letters, task.target, task.rewriting, task.max_redrives)
+        planner = Planner(
+            broker,
+            letters,
+            task.target,
+            task.rewriting,
+            task.max_redrives,
+            sent_before=sent_before(broker.view.root, group, but=task.run),
+        )
         sent = progress.sent
         left = [place for place in task.places if place not in sent]
         if limits.most is not None:

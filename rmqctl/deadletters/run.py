@@ -26,7 +26,7 @@ from storage.errors import InvalidMessageError
 from storage.format.errors import BodyError
 from storage.model import dlq_topic
 
-from .planning import Place, Planned
+from .planning import Place, Planned, SentBefore
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
@@ -138,6 +138,24 @@ def done_places(receipts: Sequence[dict[str, Any]]) -> set[Place]:
         for receipt in receipts
         if receipt.get("applied")
     }
+
+
+def sent_before(root: Path, group: str, but: str | None = None) -> SentBefore:
+    """What the runs of a group have sent, all ``but`` one."""
+    runs = RedriveRuns(root)
+    found: dict[tuple[Place, str], list[str]] = defaultdict(list)
+    for name in runs.names():
+        read = None if name == but else runs.read(name)
+        if read is None or read[0]["group"] != group:
+            continue
+        # Once a run: whoever resumes one may write a receipt twice.
+        for sent in dict.fromkeys(
+            ((receipt["queue_id"], receipt["queue_offset"]), receipt["msg_id"])
+            for receipt in read[1]
+            if receipt.get("applied")
+        ):
+            found[sent].append(name)
+    return found
 
 
 class Progress(NamedTuple):

@@ -66,6 +66,8 @@ def message_filter(
     """
     given = cli.given
     start, end, queues = given.get("from"), given.get("to"), given.get("queue")
+    first = None if start is None else cli.time("--from", start)
+    last = None if end is None else cli.time("--to", end)
     tests = list(_tests(cli))
     if (regex := given.get("regex")) is not None:
         pattern = cli.parsed("--regex", _compiled, regex)
@@ -75,8 +77,8 @@ def message_filter(
         wanted = text.encode("utf-8", "surrogateescape")
         tests.append(lambda message: wanted in message.body)
     return MessageFilter(
-        None if start is None else cli.time("--from", start),
-        None if end is None else cli.time("--to", end),
+        first,
+        last,
         None if queues is None else cli.parsed("--queue", parse_queues, queues),
         given.get("tag"),
         _all_of(tests),
@@ -104,18 +106,23 @@ def _tests(cli: Cli) -> list[Predicate]:
     if (path := given.get("json_path")) is not None:
         finder = cli.parsed("--json-path", parse_json_path, path)
         tests.append(lambda message: finder(message.body))
-    if (least := given.get("min_size")) is not None:
-        smallest = cli.parsed("--min-size", parse_size, least)
-        tests.append(lambda message: len(message.body) >= smallest)
-    if (most := given.get("max_size")) is not None:
-        largest = cli.parsed("--max-size", parse_size, most)
-        tests.append(lambda message: len(message.body) <= largest)
+    tests += _size_tests(cli, given.get("min_size"), given.get("max_size"))
     if (attempts := given.get("attempts")) is not None:
         low, high = cli.parsed("--attempts", _range, attempts)
         tests.append(lambda message: low <= message.reconsume_times <= high)
     if (host := given.get("born_host")) is not None:
         tests.append(_host_test(host))
     return tests
+
+
+def _size_tests(cli: Cli, least: str | None, most: str | None) -> list[Predicate]:
+    smallest = 0 if least is None else cli.parsed("--min-size", parse_size, least)
+    largest = None if most is None else cli.parsed("--max-size", parse_size, most)
+    if largest is None:
+        return [lambda message: len(message.body) >= smallest] if smallest else []
+    if smallest > largest:
+        raise UsageProblem(f"--min-size {least} is more than --max-size {most}: no size is both")
+    return [lambda message: smallest <= len(message.body) <= largest]
 
 
 def _tag_test(expression: str) -> list[Predicate]:
@@ -176,4 +183,7 @@ def _range(text: str) -> tuple[int, int]:
     low = int(found[1] or 0)
     if not found[2]:
         return low, low
-    return low, int(found[3]) if found[3] else 1 << 31
+    high = int(found[3]) if found[3] else 1 << 31
+    if low > high:
+        raise ValueError(f"{text!r} holds nothing: {low} is more than {high}")
+    return low, high

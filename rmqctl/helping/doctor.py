@@ -42,7 +42,7 @@ def checks(cli: Cli) -> Iterator[CheckRow]:
     yield system(platform.system(), platform.release())
     yield program()
     yield from libraries()
-    yield compiled(cli.environ.get("RMQCTL_PURE"))
+    yield compiled()
     yield java(cli.environ.get("JAVA_HOME"))
     yield open_files()
     yield from store_checks(cli)
@@ -111,14 +111,14 @@ def _installed(names: Iterable[str]) -> tuple[list[str], list[str]]:
     return there, missing
 
 
-def compiled(pure: str | None) -> CheckRow:
+def compiled() -> CheckRow:
     """Whether the loops that readers spend their time in are compiled ones."""
     from storage import native
 
     if native.compiled is not None:
         return CheckRow("compiled", OK, str(native.compiled.__file__), "")
     advice = "pulls take twice as long; install a C compiler, then rmqctl again"
-    if pure:
+    if native.wants_pure():
         advice = "RMQCTL_PURE is set"
     return CheckRow("compiled", NOTE, "pure Python only", advice)
 

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from analytics.histogram import Bucket, Part
+from analytics.each_time import Part
+from analytics.histogram import Bucket
+from analytics.log_places import first_at
 from analytics.looking import Standing, StoreLook
 from analytics.retention import LogFile, Rules, log_files, safe_from
 from analytics.totals import add_up
-from analytics.unread import Unread, bytes_behind
+from analytics.unread import bytes_behind
 from rmqctl.rows.backlog import HistogramRow, RiskRow
 from rmqctl.text.durations import format_duration, format_size
 
@@ -78,15 +80,18 @@ def name_rows(
     names_of: "Callable[[MessageExt], Iterable[str]]",
     most: int,
     note: Callable[[int], None],
-) -> list[HistogramRow]:
-    """Rows by what messages are called, the most frequent first; reads each unread message.
+) -> tuple[list[HistogramRow], int]:
+    """Rows by what messages are called, the most frequent first; reads each unread message, and
+    gives, too, how many could be read.
 
     ``names_of`` gives the names of a message; one with several counts for each. The others than
     the ``most`` frequent ones come last, together.
     """
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
+    read = 0
     for message in _unread_messages(view, parts, note):
+        read += 1
         for name in set(names_of(message)) or {NONE}:
             counts[name] += 1
             sizes[name] += message.store_size
@@ -97,10 +102,11 @@ def name_rows(
         found.append((OTHER, sum(counts[n] for n in rest), sum(sizes[n] for n in rest)))
     total = sum(count for _, count, _ in found)
     largest = max((count for _, count, _ in found), default=0)
-    return [
+    rows = [
         HistogramRow(name, count, round(count / total, 4), size, _bar(count, largest), None, None)
         for name, count, size in found
     ]
+    return rows, read
 
 
 def _unread_messages(
@@ -142,7 +148,7 @@ def _risk(
         first = what.first_unread
         if first is None or what.lag is None:
             continue
-        kept = _first_at(view, standing.topic, queue.queue_id, what, safe)
+        kept = first_at(view, standing.topic, queue.queue_id, safe, first, what.max_offset)
         messages += kept - first
         cuts = {first, kept} - {what.max_offset}
         behind = bytes_behind(view, standing.topic, queue.queue_id, cuts, what.max_offset)
@@ -162,16 +168,3 @@ def _risk(
         total.lag,
         total.unknown_queues,
     )
-
-
-def _first_at(view: "StoreView", topic: str, queue_id: int, what: Unread, place: int) -> int:
-    """First unread message whose record lies at ``place`` in the log or behind it."""
-    low, high = what.first_unread or 0, what.max_offset
-    while low < high:
-        middle = (low + high) // 2
-        unit = view.unit(topic, queue_id, middle)
-        if unit is not None and unit[0] >= place:
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -55,7 +55,8 @@ def _check(broker: "EmbeddedBroker", choice: Choice, found: Collection[tuple[str
         if not any(group == name for name, _ in found):
             check_group(group)
             raise NotFound(f"group {group} has no progress and no members in {broker.view.root}")
+    topics = broker.topics() if choice.topics else ()
     for topic in choice.topics or ():
-        if topic not in broker.topics() and not any(topic == name for _, name in found):
+        if topic not in topics and not any(topic == name for _, name in found):
             check_topic(topic)
             raise NotFound(f"topic {topic} does not exist in {broker.view.root}")

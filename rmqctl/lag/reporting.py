@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analytics.health import Health, worst
 from analytics.history.gathering import gathered_report
-from analytics.lag_report import Made, lag_report
+from analytics.lag_report import Made, Unreadable, lag_report
 from analytics.stores import StoreRef, find_stores
 from broker.validation import check_group, check_topic
 from rmqctl import exit_codes
@@ -114,11 +114,17 @@ def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> Made:
 
         first = made.unreadable[0]
         StoreView.open(first.ref.path).close()  # says why, in its own words
-        raise CliError(first.reason, exit_codes.NOT_WRITABLE if first.denied else None)
+        raise CliError(first.reason, _code_of(first))
     if not made.unreadable:
         _check_known(made.report, asked.choice)
         _check_topics(made.report, asked)
     return made
+
+
+def _code_of(failed: Unreadable) -> int | None:
+    if failed.denied:
+        return exit_codes.NOT_WRITABLE
+    return exit_codes.DAMAGED if failed.damaged else None
 
 
 def _check_known(report: "Report", choice: "Choice") -> None:
@@ -144,10 +150,11 @@ def _check_topics(report: "Report", asked: Asked) -> None:
 
 
 def _has_topic(ref: StoreRef, topic: str) -> bool:
+    from analytics.survey import known_topics
     from storage.readonly import StoreView
 
     with StoreView.open(ref.path) as view:
-        return topic in view.topics()
+        return topic in known_topics(view)
 
 
 class Previous(NamedTuple):
@@ -158,14 +165,20 @@ class Previous(NamedTuple):
 
 
 def read_previous(path: str) -> Previous:
-    """Read a report that was saved as JSON. UsageProblem if it is none."""
+    """Read a report that was saved as JSON. NotFound without the file, UsageProblem if it is no
+    report."""
     try:
         text = Path(path).read_text("utf-8")
         document = json.loads(text)
         lags = {(row["group"], row["topic"]): row["lag"] for row in document["groups"]}
         return Previous(int(document["as_of"]), lags)
+    except FileNotFoundError:
+        raise NotFound(f"--compare: there is no file {path}") from None
     except OSError as error:
-        raise CliError(f"{path}: {error.strerror or error}") from error
+        reason = error.strerror or error
+        raise CliError(
+            f"--compare: {path} can not be read: {reason}", exit_codes.NOT_WRITABLE
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageProblem(
             f"--compare: {path} is no report; make one with 'rmqctl lag report -o json --save FILE'"
@@ -279,10 +292,13 @@ def moment_of(kept: "Sequence[Kept] | None") -> int:
 def summary(report: "Report", engine: str, elapsed_ms: int) -> str:
     """One sentence about the whole."""
     totals = report.totals
+    stores = _many(totals["stores"], "store")
+    if not totals["groups"]:
+        return f"no group has any progress in {stores}; counted by {engine} in {elapsed_ms} ms"
     lag = "an unknown number of messages"
     if totals["lag"] is not None:
         lag = _many(totals["lag"], "message")
-    where = f"{_many(totals['groups'], 'group')} in {_many(totals['stores'], 'store')}"
+    where = f"{_many(totals['groups'], 'group')} in {stores}"
     return (
         f"{where}: {lag} behind, status {totals['status']}; counted by {engine} in {elapsed_ms} ms"
     )

@@ -6,9 +6,12 @@ more different values than that (keys) has the rest counted together.
 
 import marshal
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.rows.message_stats import MessageStats, StatsRow, TimeStatsRow
+from storage.format.host import unpack_host
 from storage.format.sys_flag import MessageSysFlag
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 OTHERS: Final = "(others)"
 _MOST_VALUES: Final = 200_000
+_MOST_GROUPS: Final = 10_000
 _TOP: Final = 10
 _HOUR_MS: Final = 3_600_000
 SPANS: Final = {"minute": 60_000, "hour": _HOUR_MS, "day": 24 * _HOUR_MS}
@@ -25,38 +29,38 @@ _Cell = list[int]  # messages, bytes, body bytes, first and last store time
 Table = dict[Any, _Cell]
 
 
-def _host(message: "MessageExt") -> tuple[str, ...]:
-    return (message.born_host.rpartition(":")[0],)
+@lru_cache(4096)
+def _host_of(address: bytes) -> str:
+    return unpack_host(address).rpartition(":")[0]
 
 
-VALUES: Final[Mapping[str, Callable[["MessageExt"], Iterable[Any]]]] = {
-    "topic": lambda message: (message.topic,),
-    "queue": lambda message: (f"{message.topic}:{message.queue_id}",),
-    "tag": lambda message: (message.tags,),
-    "key": lambda message: message.keys or (None,),
-    "host": _host,
-    "attempts": lambda message: (str(message.reconsume_times),),
+KEY: Final = "key"
+"""The one property of which a message may have many."""
+VALUES: Final[Mapping[str, Callable[["MessageExt"], Any]]] = {
+    "topic": attrgetter("topic"),
+    "queue": lambda message: f"{message.topic}:{message.queue_id}",
+    "tag": attrgetter("tags"),
+    "host": lambda message: _host_of(message.born_host_bytes),
+    "attempts": lambda message: str(message.reconsume_times),
 }
 
 
-class Facts(NamedTuple):
-    """What is counted of all messages together: plain numbers, so that they can be merged."""
-
-    compressed: int = 0
-    with_keys: int = 0
-    retried: int = 0
-
-
 class Counter:
-    """Counts messages by some properties; see the names in VALUES and SPANS."""
+    """Counts messages by some properties; see KEY and the names in VALUES and SPANS."""
 
     def __init__(self, names: Iterable[str], zone: "tzinfo | None" = None) -> None:
         self._names = tuple(names)
         self._zone = zone
-        self._starts = {name: _starts_of(name, zone) for name in self._names if name in SPANS}
         self.tables: dict[str, Table] = {name: {} for name in self._names}
+        self._keys = self.tables.get(KEY)
+        values = [name for name in self._names if name in VALUES]
+        spans = [name for name in self._names if name in SPANS]
+        self._values = [VALUES[name] for name in values]
+        self._starts = [_starts_of(name, zone) for name in spans]
+        self._singles = [self.tables[name] for name in (*values, *spans)]
+        self._groups: dict[tuple[Any, ...], _Cell] = {}
         self.total: _Cell = [0, 0, 0, 0, 0]
-        self.facts = Facts()
+        self._compressed = self._with_keys = self._retried = 0
         self.sizes: dict[int, int] = {}
         """Messages by the size of their body, to 1/8."""
         self.least: int | None = None
@@ -67,29 +71,47 @@ class Counter:
         return Counter(self._names, self._zone)
 
     def add(self, message: "MessageExt") -> None:
-        """Count one message."""
+        """Count one message. Asked for once a message: what is known is not asked for twice."""
         time, size, body = message.store_timestamp, message.store_size, len(message.stored_body)
-        _add(self.total, 1, size, body, time, time)
-        for name in self._names:
-            table = self.tables[name]
-            starts = self._starts.get(name)
-            values = VALUES[name](message) if starts is None else (starts(time),)
-            for value in values:
-                _add(_cell(table, value), 1, size, body, time, time)
-        facts = self.facts
-        self.facts = Facts(
-            facts.compressed + bool(message.sys_flag & MessageSysFlag.COMPRESSED_FLAG),
-            facts.with_keys + bool(message.keys),
-            facts.retried + (message.reconsume_times > 0),
+        keys = message.keys
+        group = (
+            *[value_of(message) for value_of in self._values],
+            *[start_of(time) for start_of in self._starts],
         )
+        cell = self._groups.get(group)
+        if cell is None:
+            if len(self._groups) >= _MOST_GROUPS:
+                self._ungroup()
+            cell = self._groups[group] = [0, 0, 0, 0, 0]
+        _count(cell, size, body, time)
+        if self._keys is not None:
+            for key in keys or (None,):
+                _count(self._keys.get(key) or _cell(self._keys, key), size, body, time)
+        if message.sys_flag & MessageSysFlag.COMPRESSED_FLAG:
+            self._compressed += 1
+        if keys:
+            self._with_keys += 1
+        if message.reconsume_times > 0:
+            self._retried += 1
         bucket = _bucket(body)
         self.sizes[bucket] = self.sizes.get(bucket, 0) + 1
-        self.least = body if self.least is None else min(self.least, body)
-        self.most = body if self.most is None else max(self.most, body)
+        if self.least is None or body < self.least:
+            self.least = body
+        if self.most is None or body > self.most:
+            self.most = body
+
+    def _ungroup(self) -> None:
+        """Bring what messages with all values in common have into the tables of each value."""
+        for group, cell in self._groups.items():
+            _add(self.total, *cell)
+            for table, value in zip(self._singles, group, strict=True):
+                _add(_cell(table, value), *cell)
+        self._groups.clear()
 
     def packed(self) -> bytes:
         """Everything as bytes, for :meth:`merge` in another process of the same call."""
-        facts = (self.tables, self.total, tuple(self.facts), self.sizes, self.least, self.most)
+        self._ungroup()
+        facts = (self.tables, self.total, self._facts, self.sizes, self.least, self.most)
         return marshal.dumps(facts)
 
     def merge(self, packed: bytes) -> None:
@@ -98,9 +120,15 @@ class Counter:
         if total[0]:
             _add(self.total, *total)
         for name, table in tables.items():
+            mine = self.tables[name]
             for value, cell in table.items():
-                _add(_cell(self.tables[name], value), *cell)
-        self.facts = Facts(*map(sum, zip(self.facts, facts, strict=True)))
+                if value not in mine and len(mine) < _MOST_VALUES:
+                    mine[value] = cell
+                else:
+                    _add(_cell(mine, value), *cell)
+        self._compressed += facts[0]
+        self._with_keys += facts[1]
+        self._retried += facts[2]
         for bucket, count in sizes.items():
             self.sizes[bucket] = self.sizes.get(bucket, 0) + count
         known = [size for size in (self.least, least) if size is not None]
@@ -110,17 +138,20 @@ class Counter:
 
     def rows(self, name: str) -> Iterator[StatsRow]:
         """The table of a property, the most frequent first."""
+        self._ungroup()
         for value, cell in _by_count(self.tables[name]):
             yield StatsRow(value, cell[0], self._share(cell), *cell[1:])
 
     def time_rows(self, name: str) -> Iterator[TimeStatsRow]:
         """The table of spans of time, in order; spans without messages are left out."""
+        self._ungroup()
         for start, cell in sorted(self.tables[name].items()):
             rate = round(cell[0] * 1000 / SPANS[name], 3)
             yield TimeStatsRow(start, cell[0], self._share(cell), cell[1], cell[2], rate)
 
     def summary(self, damaged: int) -> MessageStats:
         """All messages in one row."""
+        self._ungroup()
         count, size, body, first, last = self.total
         hours = (last - first) / _HOUR_MS if count else 0
         return MessageStats(
@@ -134,15 +165,18 @@ class Counter:
             self._percentile(0.5),
             self._percentile(0.99),
             self.most,
-            self.facts.compressed,
-            self.facts.with_keys,
-            self.facts.retried,
+            *self._facts,
             self._top("topic"),
             self._top("tag"),
             self._top("key"),
             self._top("host"),
             damaged,
         )
+
+    @property
+    def _facts(self) -> tuple[int, int, int]:
+        """How many are compressed, have keys, were retried."""
+        return self._compressed, self._with_keys, self._retried
 
     def _share(self, cell: _Cell) -> float:
         return round(100 * cell[0] / self.total[0], 2)
@@ -179,6 +213,17 @@ def _cell(table: Table, value: Any) -> _Cell:
     return cell
 
 
+def _count(cell: _Cell, size: int, body: int, time: int) -> None:
+    """Add one message to a cell."""
+    if not cell[0] or time < cell[3]:
+        cell[3] = time
+    if time > cell[4]:
+        cell[4] = time
+    cell[0] += 1
+    cell[1] += size
+    cell[2] += body
+
+
 def _add(cell: _Cell, count: int, size: int, body: int, first: int, last: int) -> None:
     cell[3] = min(cell[3], first) if cell[0] else first
     cell[4] = max(cell[4], last)
@@ -187,6 +232,7 @@ def _add(cell: _Cell, count: int, size: int, body: int, first: int, last: int) -
     cell[2] += body
 
 
+@lru_cache(4096)
 def _bucket(size: int) -> int:
     """A number that rises with the size: eight to each power of two, one each below 16."""
     if size < 16:

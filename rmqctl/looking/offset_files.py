@@ -37,8 +37,8 @@ class FileOffset(NamedTuple):
 def read_offset_file(path: Path) -> list[FileOffset]:
     """Read a file of offsets of any kind, told by its content.
 
-    NotFound without a file; UsageProblem names the line that can not be read; CliError (4) for an
-    offsets.json whose check sum is wrong.
+    NotFound without a file; UsageProblem names the line that can not be read, or that contradicts
+    one before it; CliError (4) for an offsets.json whose check sum is wrong.
     """
     try:
         data = path.read_bytes()
@@ -56,8 +56,27 @@ def read_offset_file(path: Path) -> list[FileOffset]:
     except UnicodeDecodeError:
         raise UsageProblem(f"{path} is no file of offsets: it is not UTF-8") from None
     if text.lstrip()[:1] in {"{", "["}:
-        return list(_of_json(path, text))
-    return list(_of_csv(path, text))
+        return _agreeing(path, _of_json(path, text))
+    return _agreeing(path, _of_csv(path, text))
+
+
+def _agreeing(path: Path, lines: Iterable[tuple[str, FileOffset]]) -> list[FileOffset]:
+    """The lines; UsageProblem for one that has another offset for a queue than one before it."""
+    found: dict[tuple[str | None, str, int], tuple[str, FileOffset]] = {}
+    for where, line in lines:
+        before, first = found.setdefault(line[:3], (where, line))
+        if line.offset != first.offset:
+            of = f"queue {line.queue_id} of {line.topic}"
+            of += "" if line.group is None else f" in group {line.group}"
+            raise UsageProblem(
+                f"{path}: {where} has another offset for {of} ({_shown(line)}) than {before} "
+                f"({_shown(first)})"
+            )
+    return [line for _, line in found.values()]
+
+
+def _shown(line: FileOffset) -> str:
+    return "none" if line.offset is None else str(line.offset)
 
 
 def _of_table(table: OffsetTable) -> list[FileOffset]:
@@ -70,7 +89,7 @@ def _of_table(table: OffsetTable) -> list[FileOffset]:
     return found
 
 
-def _of_json(path: Path, text: str) -> Iterator[FileOffset]:
+def _of_json(path: Path, text: str) -> Iterator[tuple[str, FileOffset]]:
     document: Any
     try:
         document = loads(text)
@@ -81,7 +100,7 @@ def _of_json(path: Path, text: str) -> Iterator[FileOffset]:
             raise UsageProblem(f"{path} is no file of offsets: {error}") from None
     if isinstance(document, dict) and ("offsetTable" in document or "lmqOffsetTable" in document):
         try:
-            yield from _of_table(decode_offsets(document))
+            yield from (("", line) for line in _of_table(decode_offsets(document)))
         except (ValueError, TypeError) as error:
             raise UsageProblem(f"{path} is no file of offsets: {error}") from None
         return
@@ -89,10 +108,10 @@ def _of_json(path: Path, text: str) -> Iterator[FileOffset]:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise UsageProblem(f"{path}: entry {number} is no object with an offset")
-        yield _line(path, f"entry {number}", row)
+        yield f"entry {number}", _line(path, f"entry {number}", row)
 
 
-def _of_csv(path: Path, text: str) -> Iterator[FileOffset]:
+def _of_csv(path: Path, text: str) -> Iterator[tuple[str, FileOffset]]:
     lines = csv.reader(io.StringIO(text, newline=""))
     head: list[str] | None = None
     for number, cells in enumerate(_not_empty(lines), 1):
@@ -107,7 +126,7 @@ def _of_csv(path: Path, text: str) -> Iterator[FileOffset]:
         if len(cells) != len(head):
             has = f"it has {len(cells)} columns instead of {len(head)}"
             raise UsageProblem(f"{path}: line {number}: {has} ({','.join(head)})")
-        yield _line(path, f"line {number}", dict(zip(head, cells, strict=True)))
+        yield f"line {number}", _line(path, f"line {number}", dict(zip(head, cells, strict=True)))
 
 
 def _not_empty(lines: Iterable[list[str]]) -> Iterator[list[str]]:

@@ -1,6 +1,6 @@
 """Everything about the progress of groups, queue by queue."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.unread import (
@@ -41,7 +41,8 @@ def places(broker: "EmbeddedBroker", known: "CommittedOffsets", chosen: Chosen) 
     """The places to look at, sorted: every read queue of a topic that a group has progress in.
 
     Of a group and a topic that are both named also if it has none there. NotFound for a named
-    group without progress anywhere and for a named topic that is unknown.
+    group without progress anywhere, for a named topic that is unknown, and for a named queue that
+    none of the topics has.
     """
     check_known(broker, known, chosen.groups, chosen.topics)
     table = known.table
@@ -49,21 +50,26 @@ def places(broker: "EmbeddedBroker", known: "CommittedOffsets", chosen: Chosen) 
     if chosen.groups and chosen.topics:
         wanted |= {(group, topic) for group in chosen.groups for topic in chosen.topics}
     found: list[Place] = []
+    there: set[int] = set()
+    queues_of = _read_queues(broker, known.topics, {topic for _, topic in wanted})
     for group, topic in sorted(wanted):
         if (chosen.groups and group not in chosen.groups) or (
             chosen.topics and topic not in chosen.topics
         ):
             continue
         offsets = table.get((group, topic), {})
-        queues = set(offsets).union(_queues_of(broker, known.topics.get(topic), topic))
+        queues = set(offsets).union(queues_of[topic])
+        there |= queues
         found.extend(
             Place(group, topic, queue_id, offsets.get(queue_id))
             for queue_id in sorted(queues)
             if chosen.queues is None or queue_id in chosen.queues
         )
-    if not found and chosen.queues is not None:
-        numbers = ", ".join(map(str, sorted(chosen.queues)))
-        raise NotFound(f"none of the topics that were chosen has a queue {numbers}")
+    missing = sorted(set(chosen.queues or ()) - there)
+    if missing:
+        numbers = ", ".join(map(str, missing))
+        has = f"; they have {', '.join(map(str, sorted(there)))}" if there else ""
+        raise NotFound(f"none of the topics that were chosen has a queue {numbers}{has}")
     return found
 
 
@@ -105,6 +111,7 @@ def inspected(
             what = facts[group]
             oldest = oldest_unread_timestamp(broker.view, topic, queue_id, what)
             move = last_moves.get((group, topic, queue_id))
+            doubt = known.doubts.get((group, topic, queue_id)) if committed is None else None
             row = InspectedOffsetRow(
                 group,
                 topic,
@@ -116,8 +123,8 @@ def inspected(
                 what.lag,
                 None if oldest is None else max(0, now_ms - oldest),
                 last_consumed_timestamp(broker.view, topic, queue_id, what),
-                what.state,
-                note_of(what),
+                what.state if doubt is None else None,
+                note_of(what) if doubt is None else doubt,
                 None if what.lag is None else sizes.get(what.first_unread),
                 oldest,
                 _oldest_id(broker, topic, queue_id, what) if wanted.msg_id else None,
@@ -157,12 +164,25 @@ def _oldest_id(broker: "EmbeddedBroker", topic: str, queue_id: int, what: Unread
     return None if message is None else message.msg_id
 
 
-def _queues_of(
-    broker: "EmbeddedBroker", config: "TopicConfig | None", topic: str
-) -> Collection[int]:
-    if config is not None:
-        return range(config.read_queue_nums)
-    return [queue_id for name, queue_id in broker.view.queues() if name == topic]
+def _read_queues(
+    broker: "EmbeddedBroker", configs: Mapping[str, "TopicConfig"], topics: Collection[str]
+) -> dict[str, Collection[int]]:
+    """The queues of some topics: those that are read, or those with messages if no settings tell.
+
+    The store's queues are gone through once: there may be as many as topics and groups together.
+    """
+    found: dict[str, Collection[int]] = {}
+    untold: dict[str, list[int]] = {}
+    for topic in topics:
+        config = configs.get(topic)
+        if config is None:
+            found[topic] = untold[topic] = []
+        else:
+            found[topic] = range(config.read_queue_nums)
+    for topic, queue_id in broker.view.queues() if untold else ():
+        if topic in untold:
+            untold[topic].append(queue_id)
+    return found
 
 
 def check_known(

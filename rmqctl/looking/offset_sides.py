@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from rmqctl.errors import NotFound
+from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.looking.changes import Changes
 from rmqctl.looking.offset_files import read_offset_file
 from rmqctl.looking.offset_source import by_group
@@ -36,7 +36,7 @@ def side_of(cli: "Cli", broker: "EmbeddedBroker", text: str) -> Side:
     a group with progress, a path, a time. NotFound for what is nothing of these."""
     kind, colon, rest = text.partition(":")
     if text.startswith("@"):
-        return offsets_at(broker, cli.time("@", text[1:]), cli.now_ms)
+        return _at(cli, broker, text, cli.time("@", text[1:]))
     if colon and kind == "group":
         return _of_group(broker, rest)
     if colon and kind == "file":
@@ -53,12 +53,19 @@ def side_of(cli: "Cli", broker: "EmbeddedBroker", text: str) -> Side:
     from rmqctl.text.times import parse_time
 
     try:
-        return offsets_at(broker, parse_time(text, cli.now_ms, cli.zone), cli.now_ms)
+        moment = parse_time(text, cli.now_ms, cli.zone)
     except ValueError:
         raise NotFound(
             f"{text!r} is no group with progress in {broker.view.root}, no file, no store "
             "and no time"
         ) from None
+    return _at(cli, broker, text, moment)
+
+
+def _at(cli: "Cli", broker: "EmbeddedBroker", text: str, moment: int) -> Side:
+    if moment > cli.now_ms:
+        raise UsageProblem(f"{text!r} has not come yet")
+    return offsets_at(broker, moment, cli.now_ms)
 
 
 def _of_group(broker: "EmbeddedBroker", group: str) -> Side:

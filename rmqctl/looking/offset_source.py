@@ -1,6 +1,7 @@
 """Committed offsets, from wherever a store still has them."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from rmqctl.errors import NotFound
@@ -34,6 +35,8 @@ class CommittedOffsets(NamedTuple):
     table: Offsets
     source: OffsetSource
     topics: "Mapping[str, TopicConfig]"
+    doubts: Mapping[tuple[str, str, int], str] = MappingProxyType({})
+    """Of queues where nobody knows what was committed: between what it lay."""
 
 
 def committed_offsets(

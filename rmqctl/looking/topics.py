@@ -48,11 +48,11 @@ def queue_rows(
 
     ``all_topics``: of RocketMQ's own only those queues that had messages, it has over a thousand.
     """
-    used = queues_by_topic(broker)
+    used, configs = queues_by_topic(broker), broker.topics()
     for topic in topics:
         queues = set(used[topic])
         if not (all_topics and topic_kind(broker, topic) == "system"):
-            config = broker.topics()[topic]
+            config = configs[topic]
             queues.update(range(max(config.read_queue_nums, config.write_queue_nums)))
         for queue_id in sorted(queues):
             yield queue_row(broker, topic, queue_id)
@@ -77,10 +77,10 @@ def queue_row(broker: "EmbeddedBroker", topic: str, queue_id: int) -> TopicQueue
 
 def descriptions(broker: "EmbeddedBroker", topics: Iterable[str]) -> Iterator[TopicDescription]:
     """Some topics in full."""
-    used = queues_by_topic(broker)
+    used, configs = queues_by_topic(broker), broker.topics()
     groups = _groups(broker)
     for topic in topics:
-        config = broker.topics()[topic]
+        config = configs[topic]
         rows = [queue_row(broker, topic, queue_id) for queue_id in used[topic]]
         first = [row.first_timestamp for row in rows if row.first_timestamp is not None]
         last = [row.last_timestamp for row in rows if row.last_timestamp is not None]

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.config import BrokerConfig
+from broker.foreign import config_of
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED
 from rmqctl.helping.meanings import meanings
@@ -57,7 +58,7 @@ class BrokerSettings:
         """``store`` are those that the store is open with; raises what reading them raises."""
         self._root = root
         self._record = read_store_settings(root)
-        broker = BrokerConfig.from_record(self._record.broker)
+        broker = config_of(root)
         self._values = {**_values(store), **_values(broker)}
         self._defaults = {**_values(StoreConfig()), **_values(BrokerConfig())}
         self._fields: dict[str, Field[Any]] = {

@@ -75,15 +75,19 @@ def change_groups(
     changes: Iterable[GroupChange],
     note: Callable[[str], Mapping[str, Any]],
 ) -> Iterator[ChangedGroupRow]:
-    """Do it and read it back; ``note`` makes the journal's entry of a group.
+    """Do all of it and read it back; ``note`` makes the journal's entry of a group.
 
-    CliError (6) for a group that somebody has changed since it was looked at.
+    CliError (6) for a group that somebody has changed since it was looked at; none is changed then.
     """
+    from broker.tables.shared_table import Update
+
+    changes = list(changes)
+    tables.groups.update_all(
+        Update(new, note(new.group_name), unchanged(f"group {old.group_name}", old))
+        for old, new in changes
+    )
     for change in changes:
-        old, new = change
-        group = new.group_name
-        tables.groups.update(new, note(group), unchanged(f"group {group}", old))
-        now = tables.groups.get(group)
+        now = tables.groups.get(change.new.group_name)
         for row in change_rows([change]):
             held = None if now is None else getattr(now, row.setting)
             yield row._replace(applied=said(held) == row.new)

@@ -53,14 +53,19 @@ def change_topics(
     changes: Iterable[TopicChange],
     note: Callable[[str], Mapping[str, Any]],
 ) -> Iterator[ChangedTopicRow]:
-    """Do it and read it back; ``note`` makes the journal's entry of a topic.
+    """Do all of it and read it back; ``note`` makes the journal's entry of a topic.
 
-    CliError (6) for a topic that somebody has changed since it was looked at.
+    CliError (6) for a topic that somebody has changed since it was looked at; none is changed then.
     """
+    from broker.tables.shared_table import Update
+
+    changes = list(changes)
+    tables.topics.update_all(
+        Update(new, note(new.topic_name), unchanged(f"topic {old.topic_name}", old))
+        for old, new in changes
+    )
     for change in changes:
-        old, new = change
-        tables.topics.update(new, note(new.topic_name), unchanged(f"topic {old.topic_name}", old))
-        now = tables.topics.get(new.topic_name)
+        now = tables.topics.get(change.new.topic_name)
         for row in change_rows(tables, [change]):
             held = None if now is None else getattr(now, row.setting)
             yield row._replace(applied=said(held) == row.new)

@@ -13,6 +13,7 @@ from storage.configs.journal import Journal
 from storage.repairing.quarantine import Quarantine
 from storage.salvaging.configs import SalvagedFile, files_to_keep, salvage_groups, salvage_topics
 from storage.salvaging.delays import salvage_delays
+from storage.salvaging.progress_files import FileState
 from storage.sharing.config_gate import config_gate
 
 if TYPE_CHECKING:
@@ -48,9 +49,15 @@ def carry_out_config_recovery(cli: "Cli", view: "StoreView") -> None:
         plan,
         apply,
         question=f"Write {' and '.join(names)} anew?",
-        foot=[f"{file.path.relative_to(root)} is {file.state.lower()}" for file in files],
+        foot=[f"{file.path.relative_to(root)} {_flaw(file)}" for file in files],
         result_type=RecoveredSettingDone,
     )
+
+
+def _flaw(file: SalvagedFile) -> str:
+    if file.state is FileState.WHOLE:
+        return "passes over messages that wait"
+    return f"is {file.state.lower()}"
 
 
 def write_salvaged(

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.validation import is_system_topic
 from rmqctl.moving.carrying import Carrier, Form
 from rmqctl.moving.plan import Step
 from rmqctl.moving.queues import Stand, stands, with_progress
 from rmqctl.moving.scopes import Wish
 from rmqctl.rows.orphans import DoneOrphan, Orphan, Problem
-from storage.model import RETRY_GROUP_TOPIC_PREFIX, retry_topic
+from storage.model import LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX, retry_topic
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
@@ -88,7 +89,10 @@ def _of_topics(broker: "EmbeddedBroker", carrier: Carrier) -> Iterator[Found]:
         if topic == retry_topic(group) and group not in groups:
             fix = f"rmqctl topic delete {topic}"
             yield Found(_row(group, topic, Problem.NO_GROUP, fix), None)
-    for topic in sorted({topic for topic, _ in broker.view.queues()} - known.keys()):
+    set_up = broker.view.topics()  # the broker's own list has topics, too, that only queues tell of
+    for topic in sorted({topic for topic, _ in broker.view.queues()} - set_up.keys()):
+        if topic.startswith(LMQ_PREFIX) or is_system_topic(topic):
+            continue  # these have no settings
         yield Found(_row(None, topic, Problem.NO_TOPIC, f"rmqctl topic create {topic}"), None)
 
 

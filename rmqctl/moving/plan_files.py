@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from broker.errors import OffsetChangedError
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
-from rmqctl.looking.offset_files import read_offset_file
+from rmqctl.looking.offset_files import FileOffset, read_offset_file
 from rmqctl.moving.plan import Step
 from rmqctl.moving.queues import Place, TopicChoice, committed
 from rmqctl.moving.write import Check, changed
@@ -57,10 +57,13 @@ def read_wishes(
     """Where a file wants queues to go, narrowed to some groups and topics; None: all of the file.
 
     Lines that name no group count for each of ``groups``. UsageProblem if there are none then.
+    NotFound if the file has nothing of a group or a topic, or nothing at all.
     """
     wishes: dict[Place, int | None] = {}
     choices = None if topics is None else list(topics)
-    for line in read_offset_file(path):
+    lines = read_offset_file(path)
+    _check_has(path, lines, groups or (), choices or ())
+    for line in lines:
         if line.group is None and not groups:
             raise UsageProblem(f"{path} names no groups; say whose progress it is with --group")
         if choices is not None and not any(
@@ -71,7 +74,35 @@ def read_wishes(
         for group in [line.group] if line.group is not None else groups or ():
             if not groups or group in groups:
                 wishes[Place(group, line.topic, line.queue_id)] = line.offset
+    if not wishes:
+        of = ", ".join(groups or ())
+        where = ", ".join(choice.topic for choice in choices or ())
+        raise NotFound(f"{path} has no offsets of group {of} in topic {where}")
     return wishes
+
+
+def _check_has(
+    path: Path,
+    lines: Sequence[FileOffset],
+    groups: Sequence[str],
+    choices: Sequence[TopicChoice],
+) -> None:
+    if not lines:
+        raise NotFound(f"{path} has no offsets: it is empty")
+    named = {line.group for line in lines}
+    for group in groups:
+        if group not in named and None not in named:
+            has = ", ".join(sorted(name for name in named if name is not None))
+            raise NotFound(f"{path} has no offsets of group {group}; it has those of {has}")
+    for topic, queues in choices:
+        there = sorted({line.queue_id for line in lines if line.topic == topic})
+        if not there:
+            topics = ", ".join(sorted({line.topic for line in lines}))
+            raise NotFound(f"{path} has no offsets of topic {topic}; it has those of {topics}")
+        for queue_id in queues or ():
+            if queue_id not in there:
+                has = ", ".join(map(str, there))
+                raise NotFound(f"{path} has no offset of queue {queue_id} of {topic}; it has {has}")
 
 
 def expectation(text: str, steps: Sequence[Step]) -> Mapping[Place, int | None]:

@@ -1,5 +1,6 @@
 """Queues whose progress is to be moved: which ones, and how the group stands in them now."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -72,6 +73,7 @@ def chosen_places(
     and dead letters count only if they are named. NotFound for an unknown topic or queue.
     """
     known = _topics_by_group(progress)
+    there = _There(broker)
     found: set[Place] = set()
     for group in known if groups is None else groups:
         read = known.get(group, {})
@@ -80,7 +82,7 @@ def chosen_places(
         else:
             choices = [choice for choice in topics if groups is not None or choice.topic in read]
         for choice in choices:
-            queues = queues_of(broker, choice.topic, read.get(choice.topic, ()))
+            queues = there.queues(choice.topic, read.get(choice.topic, ()))
             wanted = _wanted(choice, queues)
             found.update(Place(group, choice.topic, queue_id) for queue_id in wanted)
     return sorted(found)
@@ -91,17 +93,31 @@ def queues_of(broker: "EmbeddedBroker", topic: str, also: Iterable[int] = ()) ->
 
     NotFound if there are none.
     """
-    config = broker.topics().get(topic)
-    queues = {queue_id for name, queue_id in broker.view.queues() if name == topic}
-    if config is not None:
-        queues.update(range(max(config.read_queue_nums, config.write_queue_nums)))
-    queues.update(also)
-    if not queues:
-        from broker.validation import check_topic
+    return _There(broker).queues(topic, also)
 
-        check_topic(topic)
-        raise NotFound(f"topic {topic} does not exist in {broker.view.root}")
-    return sorted(queues)
+
+class _There:
+    """The queues of all topics of a store, asked for once: there may be thousands."""
+
+    def __init__(self, broker: "EmbeddedBroker") -> None:
+        self._root = broker.view.root
+        self._topics = broker.topics()
+        self._filled: dict[str, set[int]] = defaultdict(set)
+        for topic, queue_id in broker.view.queues():
+            self._filled[topic].add(queue_id)
+
+    def queues(self, topic: str, also: Iterable[int]) -> list[int]:
+        """See queues_of."""
+        config = self._topics.get(topic)
+        queues = {*self._filled.get(topic, ()), *also}
+        if config is not None:
+            queues.update(range(max(config.read_queue_nums, config.write_queue_nums)))
+        if not queues:
+            from broker.validation import check_topic
+
+            check_topic(topic)
+            raise NotFound(f"topic {topic} does not exist in {self._root}")
+        return sorted(queues)
 
 
 def stands(
@@ -168,5 +184,9 @@ def check_queues(choice: TopicChoice, queues: list[int]) -> None:
     """NotFound for a queue that a topic with these ``queues`` does not have."""
     for queue_id in choice.queues or ():
         if queue_id not in queues:
-            has = f"it has {queues[0]} to {queues[-1]}" if len(queues) > 1 else "it has one, 0"
+            has = (
+                f"it has {queues[0]} to {queues[-1]}"
+                if len(queues) > 1
+                else f"it has one, {queues[0]}"
+            )
             raise NotFound(f"topic {choice.topic} has no queue {queue_id}: {has}")

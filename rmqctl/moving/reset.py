@@ -1,6 +1,6 @@
 """``offset reset``: what its options ask for, and how that becomes a plan."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,6 +23,7 @@ from rmqctl.moving.queues import (
     TopicChoice,
     check_queues,
     chosen_places,
+    committed,
     parse_topic_choice,
     queues_of,
     stands,
@@ -35,6 +36,7 @@ from rmqctl.text.lists import parse_queues
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
     from rmqctl.context import Cli
+    from storage.configs.progress_table import ProgressTable
     from storage.model import MessageExt
     from storage.reading.timesearch import Boundary
 
@@ -109,10 +111,10 @@ def carry_out_reset(
         if group not in carrier.groups:
             cli.warn(f"group {group} has no progress anywhere yet: it gets its first")
     places, scope = _planned(cli, broker, carrier, whose, scope_name, scope_value, boundary)
-    if whose.queues is not None:
-        places = [place for place in places if place.queue_id in whose.queues]
     if not places:
-        raise NotFound(f"no queue of {broker.view.root} is meant by that")
+        raise NotFound(f"{_whose(whose)} of {broker.view.root}")
+    if whose.queues is not None:
+        places = _in_queues(places, whose.queues)
     steps = steps_of(stands(broker, carrier.progress, places), scope, clamp=how.clamp)
     expected: Mapping[Place, int | None] = {}
     if how.expect is not None:
@@ -130,6 +132,28 @@ def carry_out_reset(
         refusal=refusal,
         save=None if how.export is None else _saver(how.export),
     )
+
+
+def _whose(whose: Whose) -> str:
+    """What there is none of."""
+    groups = "no group has" if whose.groups is None else f"group {', '.join(whose.groups)} has no"
+    topics = [choice.topic for choice in whose.topics or ()]
+    where = f"topic {', '.join(topics)}" if topics else "any topic"
+    return f"{groups} progress in {where}"
+
+
+def _in_queues(places: Sequence[Place], queues: Sequence[int]) -> list[Place]:
+    """Those of some queues. NotFound for a queue that none of their topics has."""
+    there = {place.queue_id for place in places}
+    missing = [queue_id for queue_id in queues if queue_id not in there]
+    if missing:
+        topics = ", ".join(sorted({place.topic for place in places}))
+        raise NotFound(f"--queue: {topics} has no queue {_listed(missing)}, but {_listed(there)}")
+    return [place for place in places if place.queue_id in queues]
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def _saver(path: Path) -> "Callable[[Sequence[PlannedMove]], str]":
@@ -156,7 +180,7 @@ def _planned(
     progress, view = carrier.progress, broker.view
     if name == "--from-file":
         wishes = read_wishes(Path(value or ""), whose.groups, whose.topics)
-        _check_queues(broker, wishes)
+        _check_queues(broker, progress, wishes)
         return sorted(wishes), scopes.as_planned(wishes)
     messages: Sequence[MessageExt] = ()
     if name == "--to-message":
@@ -208,12 +232,16 @@ def _messages(
     return [first[choice.topic] for choice in topics]
 
 
-def _check_queues(broker: "EmbeddedBroker", wishes: Mapping[Place, int | None]) -> None:
-    """NotFound for a queue of a file that does not exist."""
+def _check_queues(
+    broker: "EmbeddedBroker", progress: "ProgressTable", wishes: Mapping[Place, int | None]
+) -> None:
+    """NotFound for a queue of a file that does not exist; it does where the group has progress,
+    so what was exported can be imported."""
     by_topic: dict[str, set[int]] = {}
     for place in wishes:
         check_group(place.group)
-        by_topic.setdefault(place.topic, set()).add(place.queue_id)
+        if committed(progress.get(*place.key)) is None:
+            by_topic.setdefault(place.topic, set()).add(place.queue_id)
     for topic, queues in by_topic.items():
         check_queues(TopicChoice(topic, tuple(sorted(queues))), queues_of(broker, topic))
 

@@ -83,7 +83,7 @@ class RedriveRow(NamedTuple):
     target: Annotated[str | None, "the topic that it is sent to"]
     redrives: Annotated[int, "how often it was redriven before"]
     body_size: Annotated[int | None, "bytes of the body that is sent; null before a --pipe ran"]
-    note: Annotated[str | None, "what is changed, or why it is left alone"]
+    note: Annotated[str | None, "what is changed or was done before, or why it is left alone"]
 
 
 class RedriveReceipt(NamedTuple):

@@ -42,9 +42,16 @@ class InspectedOffsetRow(NamedTuple):
     last_consumed_timestamp: Annotated[
         int | None, "when the message before its committed offset was stored"
     ]
-    state: Annotated[OffsetState, "CAUGHT_UP, BEHIND, LOST, AHEAD or NONE (no progress)"]
+    state: Annotated[
+        OffsetState | None,
+        "CAUGHT_UP, BEHIND, LOST, AHEAD or NONE (no progress); null: not known for then",
+    ]
     note: Annotated[
-        str | None, OmitNull("by how many it is ahead, or how many were deleted unread")
+        str | None,
+        OmitNull(
+            "by how many it is ahead, how many were deleted unread, or between what the offset "
+            "lay that is not known"
+        ),
     ]
     lag_bytes: Annotated[int | None, Wide("bytes in the log of what it has not read")]
     oldest_unread_timestamp: Annotated[

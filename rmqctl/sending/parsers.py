@@ -30,11 +30,12 @@ Parser = Callable[[bytes], Outgoing]
 
 def keyed_parser(key_delimiter: bytes) -> Parser:
     """Records of the form ``KEYS<delimiter>BODY``."""
+    shown = repr(key_delimiter.decode("utf-8", "backslashreplace"))
 
     def parse(record: bytes) -> Outgoing:
         keys, found, body = record.partition(key_delimiter)
         if not found:
-            raise ValueError(f"has no key delimiter {key_delimiter!r}")
+            raise ValueError(f"has no key delimiter {shown}")
         return Outgoing(body, keys=_text(keys, "the key") or None)
 
     return parse

@@ -134,6 +134,28 @@ def test_without_arguments_the_short_help_is_the_answer():
     assert whole.out == run("-h").out
 
 
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (["help"], ["--help"]),
+        (["help", "topic"], ["topic", "--help"]),
+        (["help", "topic", "list"], ["topic", "list", "--help"]),
+        (["-q", "topic", "help", "list"], ["topic", "list", "--help"]),
+        (["topic", "help"], ["topic", "--help"]),
+    ],
+)
+def test_help_may_be_asked_for_by_word(words, same):
+    result = run(*words)
+    assert (result.code, result.out, result.err) == (0, run(*same).out, "")
+    assert result.out
+
+
+def test_help_of_what_is_no_command_says_so():
+    result = run("help", "topic", "lsit")
+    assert result.code == 2
+    assert "no such command 'lsit', did you mean 'list'?" in result.err
+
+
 def test_examples_come_first():
     for result in (run(), run("--help")):
         assert result.out.index("Examples:") < result.out.index("Every day:")

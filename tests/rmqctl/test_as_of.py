@@ -84,3 +84,48 @@ def test_what_can_not_be_asked(store: Path) -> None:
     gone = run("-S", store, "topic", "queues", "--as-of", T)
     assert gone.code == 3
     assert "may be deleted" in gone.err
+
+
+@pytest.mark.feature(54)
+@pytest.mark.parametrize("seen", [True, False])
+def test_rates_of_a_report_are_those_of_then(store: Path, seen: bool) -> None:
+    if seen:
+        sampled(store)
+    for at in (T + 500, T + 20_000, T + 25_000, T + 40_000, T + 400_000):
+        # Behind the last look a report takes progress for that of then.
+        rates = "rate_in" if seen and at > T + 30_000 else "rate_in,rate_out"
+        options = ("--by", "queue", "-o", "csv", "--columns", f"queue_id,{rates}")
+        shown = run("-S", store, "lag", "show", "g", "--as-of", at, *options)
+        engine = ("--engine", "local")
+        found = run("-S", store, "lag", "report", "g", "--as-of", at, *options, *engine)
+        assert (shown.code, found.code) == (0, 0)
+        assert found.lines == shown.lines, at
+
+
+@pytest.mark.feature(54)
+def test_a_rate_of_a_time_that_is_deleted_is_unknown(store: Path) -> None:
+    files = sorted((store / "commitlog").iterdir())
+    for path in files[: len(files) // 2]:
+        path.unlink()
+    for at, known in ((T + 3_000, False), (T + 40_000, False), (T + 10**7, True)):
+        options = ("--engine", "local", "--as-of", at, "-o", "json")
+        document = run("-S", store, "lag", "report", "g", *options).json()
+        assert [row["rate_in"] is not None for row in document["queues"]] == [known] * 2, at
+
+
+@pytest.mark.feature(122)
+def test_what_is_not_known_of_progress_then_is_no_none(store: Path) -> None:
+    (store / "config" / "consumerOffset.json").write_text(
+        json.dumps({"offsetTable": {"T@g": {"0": 19}, "T@h": {"0": 3}}})
+    )
+    columns = ("--columns", "queue_id,committed_offset,state,note")
+    done = run("-S", store, "offset", "inspect", "g", "--as-of", T + 20_000, "-o", "json", *columns)
+    assert done.json() == [
+        {"queue_id": 0, "committed_offset": None, "state": None, "note": "at most 19"},
+        {"queue_id": 1, "committed_offset": None, "state": "NONE"},
+    ]
+    assert "not known for 1 of 1 groups and topics" in done.err
+    shown = run("-S", store, "lag", "show", "g", "--as-of", T + 20_000)
+    assert "not known for 1 of 1 groups and topics" in shown.err
+    everything = run("-S", store, "offset", "inspect", "--as-of", T + 20_000)
+    assert "not known for 2 of 2 groups and topics" in everything.err

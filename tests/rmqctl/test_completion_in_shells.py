@@ -77,3 +77,56 @@ def test_tab_offers_topics_groups_and_queues_of_the_store(name, place):
         terminal.wait_for("--columns=messages")
         terminal.type("\x15rmqctl consume \t\t")
         terminal.wait_for("orders", "payments")
+
+
+@pytest.fixture
+def quoted(place):
+    """The place, with a second store in a folder with a blank, which has a topic of its own."""
+    folder, _env = place
+    store = folder / "my stores" / "s one"
+    store.parent.mkdir()
+    MessageStore.create(store, SMALL_STORE)
+    for topic in ("refunds", "x|y"):
+        (store / "consumequeue" / topic).mkdir(parents=True)
+    (folder / "plain").symlink_to(store)
+    return place
+
+
+TYPED = {
+    'rmqctl -S "my stores/s one" consume re': "consume refunds ",
+    "rmqctl -S 'my stores/s one' consume re": "consume refunds ",
+    "rmqctl -S my\\ stores/s\\ one consume re": "consume refunds ",
+    'rmqctl --store="my stores/s one" consume re': "consume refunds ",
+    "rmqctl -S ~/plain consume re": "consume refunds ",
+    "rmqctl -S plain consume x\\|": "consume x\\|y ",
+    'rmqctl -S plain consume "re': 'consume "refunds" ',
+    "rmqctl -S plain consume 're": "consume 'refunds' ",
+    'rmqctl -S plain consume "x|': 'consume "x|y" ',
+    "rmqctl -S $PWD/plain consume re": "consume refunds ",
+    'rmqctl -S "${HOME}/my stores/s one" consume re': "consume refunds ",
+    "echo; rmqctl -S plain $unset consume re": "consume refunds ",
+    "rmqctl -S '$PWD/plain' consume re": None,
+    'rmqctl -S "$(touch ran)plain" consume re': None,
+    "rmqctl -S '`touch ran`' consume $(touch ran) re": None,
+}
+IN_BASH = {
+    "rmqctl -S plain topic list --columns='topic,mess": "--columns='topic,messages' ",
+    "RMQCTL_RAW=1 rmqctl -S plain consume re": "consume refunds ",
+    "rmqctl -S plain consume $HOM": "consume $HOME/",
+}
+"""What is completed of a line; None: nothing."""
+
+
+@pytest.mark.parametrize("name", [name for name in INSTALLED if name in {"bash", "zsh"}])
+def test_words_before_the_cursor_may_be_quoted(name, quoted):
+    folder, env = quoted
+    command, preparation = STARTS[name]
+    lines = {**TYPED, **(IN_BASH if name == "bash" else {})}
+    with shell(command, folder, env) as terminal:
+        terminal.type(preparation)
+        terminal.wait_for(READY)
+        for typed, shown in lines.items():
+            terminal.type(f"\x15{typed}\t@end")
+            seen = terminal.wait_for("@end").replace(" \b ", " ")
+            assert (shown or typed[-5:]) + "@end" in seen, typed
+    assert not (folder / "ran").exists()

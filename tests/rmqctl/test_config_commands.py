@@ -94,6 +94,11 @@ def test_an_unknown_variable_is_warned_of_with_the_nearest_setting():
     assert "unknown variable RMQCTL_STROE; did you mean 'store'?" in result.err
 
 
+def test_variables_that_are_no_settings_are_known():
+    result = run("config", "show", env={"RMQCTL_PURE": "1", "RMQCTL_SPARK_JVM": "x"})
+    assert (result.code, result.err) == (0, "")
+
+
 def test_a_dry_run_writes_nothing(file):
     result = run("config", "set", "tz", "UTC", "-n", "-o", "json")
     assert (result.json()["old"], result.json()["new"]) == (None, "UTC")

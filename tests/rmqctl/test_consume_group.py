@@ -432,3 +432,14 @@ class TestEnding:
             assert read_lines(process, 2) == bodies(8, 10)
             assert end(process) == 143
         assert consume("-e") == []
+
+
+@pytest.mark.parametrize("options", [["-g", "g"], ["-g", "g", "-e"], []])
+def test_a_topic_that_may_not_be_read_is_refused_before_anything_is_made(store, options):
+    run("topic", "create", "t", "--queues", 2, "--perm", 2)
+    send("x")
+    before = run("topic", "list").lines, run("group", "list").lines
+    result = run("consume", "t", *options)
+    assert result.code == 7
+    assert "topic t may not be read: its perm is 2" in result.err
+    assert (run("topic", "list").lines, run("group", "list").lines) == before

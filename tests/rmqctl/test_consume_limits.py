@@ -7,7 +7,14 @@ from contextlib import contextmanager
 import pytest
 
 from broker.embedded import EmbeddedBroker
+from broker.port.progress import ConsumeFromWhere
 from broker.port.sending import SendOptions
+from client.subscribing.consumer_config import ConsumerConfig
+from rmqctl.consuming.bounded_progress import LimitedConsumer
+from rmqctl.consuming.listening import Listening
+from rmqctl.consuming.member import MemberRun
+from rmqctl.consuming.quota import Quota
+from rmqctl.progress import Progress
 from storage.model import Message
 from tests.support.cli import run, start
 
@@ -66,6 +73,53 @@ def divided(store):
     run("topic", "create", "t", "--queues", 5)
     send(*range(100))
     return store
+
+
+class TestCountOfFailures:
+    """What failed is sent back after its call is over; progress waits for it."""
+
+    @pytest.mark.parametrize("code", [1, 0])
+    def test_all_that_were_begun_are_passed_and_no_more(self, hundred, tmp_path, code):
+        for number in range(6):
+            group, begun = f"g{number}", tmp_path / f"begun-{number}"
+            program = f"sh -c 'echo $RMQ_QUEUE_OFFSET >> {begun}; exit {code}'"
+            options = ["-c", 10, "--exec", program, "--threads", 4, "--delay-level", 9, "-q"]
+            run("consume", "t", "-g", group, *options)
+            self.check_passed({int(line) for line in begun.read_text().split()}, hundred, group)
+
+    @pytest.mark.parametrize("threads", [1, 4])
+    def test_what_fails_at_once_is_sent_back_before_its_queue_is_given_up(self, hundred, threads):
+        """It waits for more of its kind, in a thread that waits for it."""
+        begun: set[int] = set()
+
+        def fail(messages):
+            begun.update(message.queue_offset for message in messages)
+            raise ValueError("at once")
+
+        for number in range(3):
+            group = f"g{number}"
+            begun.clear()
+            with EmbeddedBroker.open(hundred) as broker:
+                first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+                config = ConsumerConfig(
+                    consume_from_where=first,
+                    consume_thread_min=threads,
+                    await_termination_millis_when_shutdown=10_000,  # as the command has it
+                )
+                consumer = LimitedConsumer(group, brokers=[broker], config=config)
+                consumer.subscribe("t", "*")
+                consumer.quota = Quota(10, None)
+                listening = Listening(consumer, fail, consumer.quota, exact=threads == 1)
+                consumer.register_message_listener(listening.consume)
+                run_of = MemberRun("t", consumer, listening, watches_reader=False)
+                run_of.run(Progress("consume", "messages", "none"))
+            self.check_passed(begun, hundred, group)
+
+    @staticmethod
+    def check_passed(begun, store, group):
+        """Of several threads one may begin a message before another begins the one before it."""
+        assert len(begun) == 10
+        assert committed(store, group) == {0: min(set(range(11)) - begun)}, (begun, group)
 
 
 class TestCountOfAGroup:

@@ -113,6 +113,26 @@ def test_malformed_filters_are_usage_errors(store, option, value):
 
 
 @pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--attempts", "3..1"], "--attempts: '3..1' holds nothing: 3 is more than 1"),
+        (["--min-size", "1K", "--max-size", "1"], "--min-size 1K is more than --max-size 1"),
+    ],
+)
+@pytest.mark.parametrize("command", [["consume", "t", "-e"], ["message", "stats"]])
+def test_bounds_that_nothing_can_lie_between_are_usage_errors(store, command, options, sentence):
+    run("produce", "t", stdin=b"x\n")
+    result = run(*command, *options)
+    assert (result.code, result.raw) == (2, b"")
+    assert sentence in result.err
+
+
+def test_bounds_may_be_the_same(orders):
+    assert found("--min-size", "10", "--max-size", "10") == [2]
+    assert found("--attempts", "0..0") == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
     ("path", "holds"),
     [
         ("a", True),

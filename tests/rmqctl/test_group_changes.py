@@ -80,6 +80,19 @@ def test_creating_again_changes_nothing_and_other_settings_are_refused(store):
     assert (store / "config/subscriptionGroup.json").read_bytes() == before
 
 
+def test_groups_that_are_named_together_are_one_change_of_the_table(store):
+    run("group", "create", "before")
+    table = store / "config/subscriptionGroup.json"
+    as_it_was = table.read_bytes()
+    result = run("group", "create", "a", "before", "b", "-o", "json")
+    assert [row["created"] for row in result.json()] == [True, False, True]
+    assert table.with_name("subscriptionGroup.json.bak").read_bytes() == as_it_was
+    as_it_was = table.read_bytes()
+    result = run("group", "alter", "a", "b", "--no-consume-enable", "-y", "-o", "json")
+    assert [row["applied"] for row in result.json()] == [True] * 2
+    assert table.with_name("subscriptionGroup.json.bak").read_bytes() == as_it_was
+
+
 def test_a_dry_run_does_not_say_that_a_group_was_created(store):
     run("group", "create", "there")
     result = run("group", "create", "g", "there", "-n", "-o", "json")

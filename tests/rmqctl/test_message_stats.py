@@ -122,6 +122,24 @@ def test_many_different_keys_are_counted_together_in_the_end(monkeypatch):
     }
 
 
+@pytest.mark.parametrize("most", [1, 2, 10_000])
+def test_it_does_not_matter_how_many_combinations_are_kept_apart(monkeypatch, most):
+    monkeypatch.setattr("rmqctl.looking.message_stats._MOST_GROUPS", most)
+    monkeypatch.setattr("rmqctl.looking.message_stats._MOST_VALUES", 3)
+    counter = Counter(["hour", "tag", "topic"], UTC)
+    for number in range(12):
+        message = MessageExt(f"t{number % 2}", b"", f"TAGS\x01g{number % 5}".encode())
+        message.store_timestamp, message.store_size = number * 600_000, number
+        counter.add(message)
+    seen = {row.value: (row.messages, row.bytes) for row in counter.rows("tag")}
+    assert seen == {"g0": (3, 15), "g1": (3, 18), "g2": (2, 9), "(others)": (4, 24)}
+    assert [row.messages for row in counter.time_rows("hour")] == [6, 6]
+    assert {row.value: row.messages for row in counter.rows("topic")} == {"t0": 6, "t1": 6}
+    total = counter.summary(0)
+    assert (total.messages, total.bytes) == (12, 66)
+    assert (total.first_timestamp, total.last_timestamp) == (0, 6_600_000)
+
+
 @given(st.lists(st.integers(0, 5_000_000), min_size=1, max_size=60), st.integers(0, 60))
 def test_parts_add_up_and_sizes_are_right_to_an_eighth(sizes, cut):
     whole, first, second = (Counter(["topic"]) for _ in range(3))

@@ -1,7 +1,9 @@
 # A store of a real broker (Java, 4.9) in ./store: a file of a queue is gone, and an index file is
 # half zeros. Run it in an empty folder.
 set -eu
-python - <<'EOF'
+repository=$(realpath "$0")
+repository=${repository%/docs/tasks/setup/*}  # whose tests/ it uses
+PYTHONPATH=$repository python - <<'EOF'
 from pathlib import Path
 from tests.support import golden
 

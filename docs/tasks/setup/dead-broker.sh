@@ -1,6 +1,9 @@
 # The folder of a broker that was killed while it served, and whose offsets file was torn by that;
 # nothing of it may be written.
-python - <<'PYTHON'
+set -eu
+repository=$(realpath "$0")
+repository=${repository%/docs/tasks/setup/*}  # whose tests/ it uses
+PYTHONPATH=$repository python - <<'PYTHON'
 import sys
 from pathlib import Path
 

@@ -1,4 +1,5 @@
 # A store with a group that gave up five of its messages: three for one reason, two for another.
+set -eu
 rmqctl store init ./store --small --quiet > broker.conf
 rmqctl topic create orders --queues 1 --quiet > /dev/null
 printf '%s\n' '{"order": 1}' '{"order": "two"}' '{"order": 3}' '{"order": "four"}' '{"order": 5}' \

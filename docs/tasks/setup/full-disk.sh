@@ -1,4 +1,7 @@
 # A store of three log files: orders with large bodies, some that failed, a group that has read half; two files are old.
+set -eu
+repository=$(realpath "$0")
+repository=${repository%/docs/tasks/setup/*}  # whose tests/ it uses
 python - <<'PYTHON' > orders.jsonl
 import json
 
@@ -9,7 +12,7 @@ for number in range(330):
 PYTHON
 rmqctl store init ./store --small --quiet > broker.conf
 rmqctl topic create orders images --queues 1 --quiet > /dev/null
-python -m tests.support.aged_store ./store < orders.jsonl
+PYTHONPATH=$repository python -m tests.support.aged_store ./store < orders.jsonl
 rmqctl consume orders -g billing -e -c 110 > /dev/null 2>&1
 rmqctl consume images -g resize -e > /dev/null 2>&1
 rm orders.jsonl

@@ -1,5 +1,8 @@
 # A topic that was sent to every ten minutes for eight hours, and three groups: one has read
 # everything, one stopped two hours ago, one has never got beyond its first messages.
+set -eu
+repository=$(realpath "$0")
+repository=${repository%/docs/tasks/setup/*}  # whose tests/ it uses
 python - <<'PYTHON' > orders.jsonl
 import json
 
@@ -9,14 +12,14 @@ for number in range(48):
 PYTHON
 rmqctl store init ./store --small --quiet > broker.conf
 rmqctl topic create orders --queues 2 --quiet > /dev/null
-python -m tests.support.aged_store ./store < orders.jsonl
+PYTHONPATH=$repository python -m tests.support.aged_store ./store < orders.jsonl
 rmqctl consume orders -g billing -e > /dev/null 2>&1
 for queue in 0 1; do  # how many come of which queue is chance otherwise
     rmqctl consume orders -g shipping -e -c 18 -Q $queue > /dev/null 2>&1
 done
 rmqctl consume orders -g audit -e -c 4 -Q 0 > /dev/null 2>&1
 # What the consumers of those two hours would have left.
-python - <<'PYTHON'
+PYTHONPATH=$repository python - <<'PYTHON'
 import time
 from pathlib import Path
 

@@ -1,4 +1,5 @@
 # A store with nine orders, one of which a group gave up; it was sent again, and bought this time.
+set -eu
 rmqctl store init ./store --small --quiet > broker.conf
 rmqctl topic create orders --queues 1 --quiet > /dev/null
 for number in 1 2 3 4 5 6 7 8 9; do

@@ -1,4 +1,5 @@
 # A store with two groups; then a power loss takes the files of progress, and a hand cuts the topics.
+set -eu
 rmqctl store init ./store --small --quiet > broker.conf
 rmqctl topic create orders --queues 2 --quiet > /dev/null
 for number in $(seq 0 19); do echo "order $number"; done > lines

@@ -1,4 +1,7 @@
 # A store whose topic was sent to each half hour of 30 and 31 January 2026, and a group that has read it all.
+set -eu
+repository=$(realpath "$0")
+repository=${repository%/docs/tasks/setup/*}  # whose tests/ it uses
 python - <<'PYTHON' > orders.jsonl
 import json
 
@@ -10,6 +13,6 @@ for number in range(64):
 PYTHON
 rmqctl store init ./store --small --quiet > broker.conf
 rmqctl topic create orders --queues 2 --quiet > /dev/null
-python -m tests.support.aged_store ./store < orders.jsonl
+PYTHONPATH=$repository python -m tests.support.aged_store ./store < orders.jsonl
 rmqctl consume orders -g billing -e > /dev/null 2>&1
 export TZ=UTC

@@ -1,5 +1,8 @@
 # A store with a topic of ten orders, in whose bodies and keys customers are named, stored an hour
 # ago; a group has read six of them, and given one of these up.
+set -eu
+repository=$(realpath "$0")
+repository=${repository%/docs/tasks/setup/*}  # whose tests/ it uses
 python - <<'PYTHON' > orders.jsonl
 import json
 
@@ -11,7 +14,7 @@ for number in range(10):
 PYTHON
 rmqctl store init ./store --small --quiet > broker.conf
 rmqctl topic create orders --queues 2 --quiet > /dev/null
-python -m tests.support.aged_store ./store < orders.jsonl
+PYTHONPATH=$repository python -m tests.support.aged_store ./store < orders.jsonl
 for queue in 0 1; do
     rmqctl consume orders -g shipping -e -c 3 -Q $queue --from-where first --quiet > /dev/null
 done

@@ -126,6 +126,8 @@ def test_a_message_is_changed_in_the_editor(dead, editor):
     ("lines", "code", "sentence"),
     [
         ("true", 7, "nothing was changed in the editor"),
+        ('rm "$1"', 7, "the editor has removed the file; nothing was sent"),
+        ('rm "$1"; mkdir "$1"', 7, "can not be read: Is a directory; nothing was sent"),
         (': > "$1"', 7, "the text is empty"),
         ("exit 3", 7, "exit code 3"),
         ('echo "{" > "$1"', 2, "not JSON"),
@@ -198,6 +200,18 @@ def test_a_body_is_set_from_a_file(dead, tmp_path):
 
 
 @pytest.mark.feature(91)
+def test_a_body_that_is_too_large_is_not_sent_however_well_it_is_packed(dead, tmp_path):
+    body = tmp_path / "body"
+    body.write_bytes(bytes((4 << 20) + 1))
+    for change in (("--set-body", body), ("--pipe", f"cat '{body}'")):
+        done = run("dlq", "redrive", "g", 0, *change, "--execute", "-y", "-o", "json")
+        (receipt,) = done.json()
+        assert receipt["applied"] is False
+        assert receipt["note"] == (
+            "not sent: the message body has 4194305 bytes, allowed are 4194304"
+        )
+
+
 def test_a_program_makes_the_new_body(dead):
     run("dlq", "redrive", "g", "0", "--pipe", "sed s/12/14/", *DO)
     assert redriven()[0]["body"] == '{"sum": 14}'

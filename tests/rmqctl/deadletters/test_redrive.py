@@ -157,6 +157,61 @@ def test_a_message_that_dies_again_and_again_is_left_alone(dead, store):
     assert run("dlq", "redrive", "g", newest, "--max-redrives", 4, *DO).code == 0
 
 
+def test_what_was_sent_before_is_told_and_counts(dead):
+    run("topic", "create", "t2")
+    again = ("dlq", "redrive", "g", 0, "--target", "t2")
+    runs: list[str] = []
+    for times in range(3):
+        (row,) = run(*again, "-o", "json").json()
+        runs.sort()  # two of one second have no order
+        told = f"handled before; sent before by {', '.join(runs)}" if runs else None
+        assert (row["redrives"], row["note"], row["target"]) == (times, told, "t2")
+        runs.append(run(*again, *DO, "-o", "json").json()[0]["run"])
+    (row,) = run(*again, "-o", "json").json()
+    assert (row["redrives"], row["target"]) == (3, None)
+    assert row["note"] == (
+        "not sent: it was redriven 3 times already (--max-redrives); handled before; "
+        f"sent before by {', '.join(sorted(runs))}"
+    )
+    (receipt,) = run(*again, *DO, "-o", "json").json()
+    assert receipt["applied"] is False
+    assert len(messages("t2")) == 3
+    assert run(*again, "--max-redrives", 4, *DO).code == 0
+    assert len(messages("t2")) == 4
+
+
+def test_what_was_marked_by_hand_is_told_and_counts_for_nothing(dead):
+    run("dlq", "ack", "g", 1, "-y")
+    (row,) = run("dlq", "redrive", "g", 1, "--set-property", "a=b", "-o", "json").json()
+    assert (row["redrives"], row["note"], row["target"]) == (0, "a is b; handled before", "t")
+
+
+def test_a_mark_that_was_taken_back_does_not_hide_what_was_sent(dead):
+    (receipt,) = run("dlq", "redrive", "g", 1, *DO, "-o", "json").json()
+    run("dlq", "ack", "g", 1, "--undo", "-y")
+    rows = run("dlq", "redrive", "g", "--all", "-o", "json").json()
+    assert [(row["redrives"], row["note"]) for row in rows] == [
+        (0, None),
+        (1, f"sent before by {receipt['run']}"),
+        (0, None),
+        (0, None),
+    ]
+
+
+def test_a_new_dead_letter_in_the_place_of_one_that_was_sent_was_never_sent(dead, store):
+    run("dlq", "redrive", "g", 0, *DO)
+    run("topic", "delete", "%DLQ%g", "--confirm", "%DLQ%g", "-y")
+    bury(store, "g", [Message("t", b"new")])
+    (row,) = run("dlq", "redrive", "g", 0, "-o", "json").json()
+    assert (row["redrives"], row["note"]) == (0, None)
+
+
+def test_an_empty_target_is_refused(dead):
+    done = run("dlq", "redrive", "g", 0, "--target", "", *DO)
+    assert (done.code, "--target: it is empty" in done.err) == (2, True)
+    assert redriven("t") == []
+
+
 def test_an_origin_that_is_gone_is_said_and_the_others_go(dead, store):
     bury(store, "g", [Message("gone", b"x")])
     path = store / "config" / "topics.json"

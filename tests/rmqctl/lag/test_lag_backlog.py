@@ -1,6 +1,8 @@
 """``lag histogram`` and ``lag risk``, against what real brokers left."""
 
+import json
 import os
+import re
 import time
 from collections import Counter
 
@@ -8,6 +10,7 @@ import pytest
 
 from tests.support import golden
 from tests.support.cli import run
+from tests.support.hand_made import START_MS, TINY, HandMade
 
 
 def rows(*args):
@@ -97,6 +100,37 @@ def test_wrong_buckets_are_one_sentence(store, args, code, sentence):
     result = run("lag", "histogram", *args)
     assert result.code == code
     assert sentence in result.err
+
+
+@pytest.fixture
+def unreadable(tmp_path):
+    """Forty unread messages a minute apart, of which five can not be read."""
+    made = HandMade(TINY)
+    for number in range(40):
+        made.put("T", 0, tags="ab"[number % 2], keys=(f"k{number}",), step_ms=60_000)
+    for number in (0, 1, 20, 21, 30):
+        at = made.messages[number].commitlog_offset
+        made.log[at + 4 : at + 8] = bytes(4)
+    root = tmp_path / "damaged"
+    root.mkdir()
+    made.write(root)
+    (root / "config").mkdir()
+    offsets = {"offsetTable": {"T@g": {"0": 0}}}
+    (root / "config" / "consumerOffset.json").write_text(json.dumps(offsets))
+    return root
+
+
+@pytest.mark.feature(46, 47)
+@pytest.mark.parametrize("of", ["age", "tag", "key", "host"])
+def test_what_can_not_be_read_is_counted_in_a_sentence(unreadable, of):
+    done = run("lag", "histogram", "g", "--of", of, "-S", unreadable, "-o", "json")
+    assert done.code == 8
+    assert sum(row["messages"] for row in done.json()) == 35
+    assert "5 of 40 unread messages can not be read, and are in no row" in done.err
+    if of == "age":
+        half, oldest = re.findall(r"half are at most (\d+)d.* the oldest (\d+)d", done.err)[0]
+        days = (time.time() * 1000 - START_MS) / 86_400_000
+        assert int(half) <= int(oldest) <= days
 
 
 @pytest.fixture

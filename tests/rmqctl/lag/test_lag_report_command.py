@@ -259,3 +259,36 @@ def test_without_a_spark_that_works_one_sentence(
         assert done.returncode == 1
         (line,) = done.stderr.splitlines()
         assert line.startswith("rmqctl: no Spark master answers at 127.0.0.1:1: ")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["config/topics.json", "config/consumerOffset.json", "rmqctl/offsets.json"],
+)
+def test_damaged_settings_and_progress_end_as_in_lag_show(tmp_path: Path, path: str) -> None:
+    root = golden.extract("basic-4.9", tmp_path)
+    (root / path).parent.mkdir(exist_ok=True)
+    (root / path).write_text("{")
+    (root / f"{path}.bak").unlink(missing_ok=True)
+    shown, reported = run("-S", root, "lag", "show"), run(*LOCAL, "-S", root)
+    assert shown.code == reported.code == 4
+    assert reported.err == shown.err
+
+
+def test_an_earlier_report_that_is_not_there_is_not_found(store: Path, tmp_path: Path) -> None:
+    done = run(*LOCAL, "-S", store, "--compare", tmp_path / "nix.json")
+    assert (done.code, done.err) == (
+        3,
+        f"rmqctl: --compare: there is no file {tmp_path}/nix.json\n",
+    )
+    done = run(*LOCAL, "-S", store, "--compare", tmp_path)
+    assert done.code == 5
+    assert f"--compare: {tmp_path} can not be read: Is a directory" in done.err
+
+
+def test_a_store_that_nobody_reads_is_not_said_to_be_unknown(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    assert run("store", "init", root, "--small").code == 0
+    done = run(*LOCAL, "-S", root)
+    assert done.code == 0
+    assert done.err.startswith("no group has any progress in 1 store; counted by local in")

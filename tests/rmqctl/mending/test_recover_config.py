@@ -189,6 +189,47 @@ def test_what_was_sent_before_its_time_is_no_delivery(delayed):
     assert {row.name: row.value for row in found.rows} == {"1": true, "2": 20}
 
 
+@pytest.mark.parametrize("way", ["recover-config", "repair"])
+@pytest.mark.parametrize("seconds", [0, 30])
+def test_progress_behind_what_waits_is_told_and_set_back(delayed, seconds, way):
+    root, _ = delayed
+    now = START + seconds * 1_000
+    with EmbeddedBroker.open(root, clock=lambda: now) as broker:
+        deliver(broker, now)
+    true, other = (load_delay_offsets(root).get(level, 0) for level in (1, 2))
+    (root / DELAYS).write_text(f'{{"offsetTable":{{1:99999,2:{other}}}}}')
+    lose_bak(root, DELAYS)
+    (finding,) = delays_found(root)
+    waiting = 100 - true
+    assert (finding["code"], finding["severity"]) == ("OFFSET_BEHIND_END", "warning")
+    assert finding["effect"] == f"{waiting} messages that wait will not be delivered"
+    assert finding["fix"] == "rmqctl store recover-config"
+    assert run("store", way, "-S", root, *DO).code == 0
+    assert load_delay_offsets(root) == {1: true, 2: other}
+    assert delays_found(root) == []
+    later = START + 1_000_000
+    with EmbeddedBroker.open(root, clock=lambda: later) as broker:
+        deliver(broker, later)
+        ends = [broker.view.queue_bounds("T", number).max_offset for number in (0, 1)]
+    assert sum(ends) == 120
+
+
+def test_progress_behind_a_level_that_was_delivered_is_no_warning(delayed):
+    root, _ = delayed
+    later = START + 1_000_000
+    with EmbeddedBroker.open(root, clock=lambda: later) as broker:
+        deliver(broker, later)
+    (root / DELAYS).write_text('{"offsetTable":{1:99999,2:20}}')
+    (finding,) = delays_found(root)
+    assert finding["severity"] == "info"
+    assert recovered(root) == {}
+
+
+def delays_found(root):
+    result = run("store", "fsck", "-S", root, "-o", "json")
+    return [finding for finding in result.json()["findings"] if finding["file"] == DELAYS]
+
+
 def test_it_is_refused_beside_a_java_broker(tmp_path):
     root = golden.extract("retry-dlq-4.9", tmp_path)
     (root / TOPICS).write_bytes(b"")

@@ -163,6 +163,9 @@ def test_a_saved_offset_behind_the_end_is_seen(given_back, store):
     states = {row["level"]: (row["state"], row["saved_offset"]) for row in agenda()}
     assert states[18] == ("OK", None)
     assert states[5] == ("AHEAD", 99)
+    mended = run("store", "recover-config", "--execute", "-y")  # so that the store is healthy
+    assert mended.code == 0, mended.err
+    assert {row["level"]: row["state"] for row in agenda()}[5] != "AHEAD"
 
 
 def test_a_life_tells_of_every_attempt_and_why(given_back, store):

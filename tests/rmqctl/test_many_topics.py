@@ -1,0 +1,56 @@
+"""Overviews of stores with many topics and groups do once what is the same for all of them."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from storage.readonly import StoreView
+from tests.support.cli import run
+
+TOPICS = [f"topic{number}" for number in range(12)]
+
+
+@pytest.fixture
+def many(store):
+    """Topics with a message each, that two groups have read, half of them without settings."""
+    run("topic", "create", *TOPICS, "--queues", 1)
+    for topic in TOPICS:
+        run("produce", topic, "-q", stdin=b"a\n")
+        for group in ("one", "two"):
+            run("consume", topic, "-g", group, "-e", "-q")
+    topics = store / "config/topics.json"
+    for topic in TOPICS[:6]:
+        topics.write_text(topics.read_text().replace(topic, f"gone{topic}"))
+    return store
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("topic", "list"),
+        ("topic", "queues"),
+        ("topic", "describe", *TOPICS),
+        ("topic", "stats"),
+        ("topic", "usage"),
+        ("offset", "list"),
+        ("lag", "show"),
+        ("store", "du"),
+    ],
+    ids=" ".join,
+)
+def test_the_queues_of_a_store_are_listed_a_few_times_not_for_each_topic(many, command):
+    listings = 0
+
+    def count(frame: Any, event: str, arg: Any) -> None:
+        nonlocal listings
+        listings += event == "call" and frame.f_code is StoreView.queues.__code__
+
+    sys.setprofile(count)
+    try:
+        result = run(*command, "-o", "jsonl")
+    finally:
+        sys.setprofile(None)
+    assert result.code == 0, result.err
+    assert all(topic in result.out for topic in TOPICS)
+    assert 0 < listings <= 6
