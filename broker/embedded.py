@@ -34,6 +34,7 @@ from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
 from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.layout import was_created_here
+from storage.sharing.locks import ForkAware, at_fork
 
 from .config import BrokerConfig
 from .foreign import config_of
@@ -52,11 +53,10 @@ if TYPE_CHECKING:
     from storage.store import MessageStore
 
 
-class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
-    """The Broker over a store in this process; a context manager.
+class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
+    """The Broker (broker.api) over a store in this process; a context manager.
 
-    Methods are documented in broker.api. Nothing runs by itself: whoever keeps it open calls
-    ``start_services``, or :meth:`tick` now and then, so that progress reaches the files.
+    Nothing runs by itself: call ``start_services``, or :meth:`tick` now and then to save progress.
     """
 
     def __init__(
@@ -107,6 +107,7 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
         self._ids = _unique_ids(config)
         self._now = now
         self._closed = False
+        at_fork(self)
         self._persist_due = time.monotonic() + self._persist_interval
 
     @classmethod
@@ -405,6 +406,10 @@ class EmbeddedBroker(MembersRole, RetryingRole, ServicesRole):
             if self._lazy_puller is not None:
                 stack.callback(self._lazy_puller.held.close)
         self._closed = True  # only now: a close that was broken off can be done again
+
+    def after_fork(self) -> None:
+        """Be closed in the child: threads, members and progress are its parent's."""
+        self._closed = True
 
     def __enter__(self) -> Self:
         return self

@@ -225,6 +225,11 @@ class LitePullConsumer(ActiveConsumer):
         with self._arrived:
             self._arrived.notify_all()
 
+    def after_fork(self) -> None:
+        """See Consumer.after_fork."""
+        super().after_fork()
+        self._arrived = threading.Condition()
+
     # -- where to go on
 
     def seek(self, queue: MessageQueue, offset: int) -> None:

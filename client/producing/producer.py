@@ -12,6 +12,7 @@ from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER, ClientManager
 from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState
+from storage.sharing.locks import ForkAware, at_fork
 
 from .bounded_executor import BoundedExecutor
 from .config import ProducerConfig
@@ -41,7 +42,7 @@ INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
 """Group of the producer that sends retries for a client's consumers."""
 
 
-class Producer:
+class Producer(ForkAware):
     """Sends messages, from any number of threads; a context manager that starts and shuts down.
 
     >>> from broker.embedded import EmbeddedBroker
@@ -96,6 +97,7 @@ class Producer:
             self.config.async_sender_threads,
             self.config.async_sender_queue,
         )
+        at_fork(self)
 
     @classmethod
     def open(cls, store: str | Path, group: str, config: ProducerConfig | None = None) -> Self:
@@ -196,6 +198,11 @@ class Producer:
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.close()
+
+    def after_fork(self) -> None:
+        """Have nothing to end in the child: traces and the client are its parent's."""
+        self._dispatcher = None
+        self._lent = self._instance
 
     def __enter__(self) -> Self:
         try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from client.timing import SYSTEM_CLOCK, Clock, Scheduler, ThreadScheduler
+from storage.sharing.locks import ForkAware, at_fork
 
 from .instance import ClientInstance
 
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from .client_config import ClientConfig
 
 
-class ClientManager:
+class ClientManager(ForkAware):
     """Instances by client id. Safe for threads. One for the whole process: ``CLIENT_MANAGER``.
+
+    A forked child makes its own: those of its parent have no threads there.
 
     Whoever wants time to stand still makes one with a clock and timers of his own, and without
     ``threads``: then nothing is pulled or rebalanced but by ``run_once`` of the services.
@@ -35,6 +38,12 @@ class ClientManager:
         self._threads = threads
         self._lock = threading.Lock()  # guards the table
         self._instances: dict[str, ClientInstance] = {}
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        """Know none in the child."""
+        self._lock = threading.Lock()
+        self._instances = {}
 
     def get_or_create(self, config: ClientConfig, brokers: Iterable[Broker]) -> ClientInstance:
         """Give the instance of ``config.client_id``; it knows ``brokers`` beside its own.

@@ -15,6 +15,7 @@ from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER
 from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState
+from storage.sharing.locks import ForkAware, at_fork
 
 from .allocate import allocate_strategy
 from .rebalance import Rebalance
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from .rebalance import RebalanceRules
 
 
-class Consumer(ABC):
+class Consumer(ForkAware, ABC):
     """A consumer of a group; a context manager that starts and shuts down."""
 
     rebalance: Rebalance
@@ -68,6 +69,7 @@ class Consumer(ABC):
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._lock = threading.RLock()  # one start, shutdown or change of queues at a time
         self._state = ServiceState.CREATE_JUST
+        at_fork(self)
 
     @classmethod
     def open(
@@ -118,6 +120,12 @@ class Consumer(ABC):
             owned, self._owned = self._owned, None
         if owned is not None:
             owned.close()
+
+    def after_fork(self) -> None:
+        """Be shut down in the child, at once: threads and progress are its parent's."""
+        self._lock = threading.RLock()
+        if self._state is not ServiceState.CREATE_JUST:
+            self._state = ServiceState.SHUTDOWN_ALREADY
 
     @abstractmethod
     def _finish_work(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,20 +19,25 @@ DEADLINE_S = 60
 
 _BEGIN = """
 import os, sys, threading
-from broker.embedded import EmbeddedBroker
 from client import (
+    ConsumeConcurrentlyStatus,
+    ConsumerConfig,
+    LitePullConsumer,
     Message,
     Producer,
     ProducerConfig,
+    PushConsumer,
     SendStatus,
 )
-from storage.configs.topics import TopicConfig
 store, leaves = sys.argv[1:]
 def child(leave):
     leave() if leaves == "by itself" else sys.exit(0)
 
 def ended(pid):
+    deadline = threading.Timer(20, lambda: os.kill(pid, 9))
+    deadline.start()
     _, status = os.waitpid(pid, 0)
+    deadline.cancel()
     assert status == 0, status
 """
 _SENDER = """
@@ -61,12 +67,72 @@ with Producer.open(store, "p", ProducerConfig(async_sender_threads=1)) as produc
 """
 
 
+_CONSUMERS = """
+heard = threading.Event()
+
+def listen(messages, context):
+    heard.set()
+    return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+with Producer.open(store, "p") as producer:
+    producer.send(Message("T", b"0"))
+    pushed = PushConsumer.open(store, "g")
+    pushed.subscribe("T")
+    pushed.register_message_listener(listen)
+    polled = LitePullConsumer.open(store, "l")
+    polled.subscribe("T")
+    with pushed, polled:
+        assert heard.wait(20)
+        for _ in range(5):  # each of them has other locks that are held
+            polled.poll(0)
+            pid = os.fork()
+            if pid == 0:
+                child(lambda: (polled.shutdown(), pushed.shutdown(), os._exit(0)))
+            ended(pid)
+        heard.clear()
+        producer.send(Message("T", b"1"))
+        assert heard.wait(20)
+"""
+_ITS_OWN = """
+config = ConsumerConfig(
+    message_model="BROADCASTING", consume_from_where="CONSUME_FROM_FIRST_OFFSET"
+)
+
+def consume(group):
+    heard = threading.Event()
+
+    def listen(messages, context):
+        heard.set()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    consumer = PushConsumer.open(store, group, config)
+    consumer.subscribe("T")
+    consumer.register_message_listener(listen)
+    return consumer, heard
+
+with Producer.open(store, "p") as producer:
+    producer.send(Message("T", b"0"))
+    with consume("b")[0]:
+        pid = os.fork()
+        if pid == 0:
+            consumer, heard = consume("b")
+            with Producer.open(store, "p") as mine, consumer:
+                mine.send(Message("T", b"child"))
+                assert heard.wait(20)
+            child(lambda: os._exit(0))
+        ended(pid)
+        producer.send(Message("T", b"1"))
+"""
+
+
 @pytest.mark.parametrize("leaves", ["by itself", "with the block"])
+@pytest.mark.parametrize("work", [_SENDER, _CONSUMERS, _ITS_OWN], ids=["send", "consume", "open"])
 def test_a_forked_child_that_leaves_ends_and_its_parent_goes_on(
-    tmp_path: Path, leaves: str
+    tmp_path: Path, work: str, leaves: str
 ) -> None:
     store = tmp_path / "store"
     MessageStore.create(store, SMALL_STORE)
-    command = [sys.executable, "-c", _BEGIN + _SENDER, str(store), leaves]
-    done = subprocess.run(command, cwd=PROJECT, timeout=DEADLINE_S, check=False)
+    command = [sys.executable, "-c", _BEGIN + work, str(store), leaves]
+    environment = {**os.environ, "HOME": str(tmp_path)}  # where broadcasters keep progress
+    done = subprocess.run(command, cwd=PROJECT, timeout=DEADLINE_S, check=False, env=environment)
     assert done.returncode == 0
