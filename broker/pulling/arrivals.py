@@ -40,7 +40,7 @@ class Arrivals:
         self._lock = threading.RLock()  # guards the four fields below
         self._changed = threading.Condition(self._lock)
         self._waiting: list[frozenset[str] | None] = []
-        self._sleeper: threading.Thread | None = None
+        self._sleeping = False
         self._slept_for: frozenset[str] | None = None
         self._closed = False
 
@@ -76,18 +76,18 @@ class Arrivals:
                     left = deadline - time.monotonic()
                     if end != known or left <= 0 or self._closed or (until and until()):
                         return end
-                    if self._sleeping():
+                    if self._sleeping:
                         if not _covers(self._slept_for, wanted):
                             self._store.wake()
                         self._changed.wait(left)
                         continue
-                    self._sleeper = threading.current_thread()
+                    self._sleeping = True
                     self._slept_for = _union(self._waiting)
                 try:
                     end = self._store.wait(known, max(1, int(left * 1000)), self._slept_for)
                 finally:
                     with self._lock:
-                        self._sleeper = None
+                        self._sleeping = False
                         if len(self._waiting) > 1 or self._closed:
                             self._changed.notify_all()
                 if end != known:
@@ -99,7 +99,7 @@ class Arrivals:
     def wake(self) -> None:
         """Have everybody who waits look again."""
         with self._lock:
-            if self._sleeping():
+            if self._sleeping:
                 self._store.wake()
             self._changed.notify_all()
 
@@ -107,14 +107,10 @@ class Arrivals:
         """Have everybody who waits come back; blocks until nobody sleeps on the store."""
         with self._lock:
             self._closed = True
-            while self._sleeping():
+            while self._sleeping:
                 self._store.wake()
                 self._changed.wait(1)
             self._changed.notify_all()
-
-    def _sleeping(self) -> bool:
-        """Whether a thread sleeps on the store: one of this process, not of who forked it."""
-        return self._sleeper is not None and self._sleeper.is_alive()
 
 
 def _union(sets: Collection[frozenset[str] | None]) -> frozenset[str] | None:

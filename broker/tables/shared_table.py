@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from broker.errors import NoPermissionError
@@ -100,11 +100,7 @@ class SharedTable(Generic[T]):
 
         Raises NoPermissionError on a store that is open for reading only.
         """
-        if self._gate is None:
-            raise NoPermissionError(READ_ONLY)
-        with self._gate():
-            now = self._now()
-            table: ConfigTable[T] = self._file.read_for_change(now)
+        with self._changing() as (table, now):
             old = table.get(name)
             if old is not None:
                 return old
@@ -120,11 +116,7 @@ class SharedTable(Generic[T]):
         All or none: the file is replaced once, after every check and with all of them noted.
         Raises NoPermissionError on a store that is open for reading only.
         """
-        if self._gate is None:
-            raise NoPermissionError(READ_ONLY)
-        with self._gate():
-            now = self._now()
-            table: ConfigTable[T] = self._file.read_for_change(now)
+        with self._changing() as (table, now):
             olds = {name: table.get(name) for name in updates}
             for name, update in updates.items():
                 if update.check is not None:
@@ -148,11 +140,7 @@ class SharedTable(Generic[T]):
 
         Raises NoPermissionError on a store that is open for reading only.
         """
-        if self._gate is None:
-            raise NoPermissionError(READ_ONLY)
-        with self._gate():
-            now = self._now()
-            table: ConfigTable[T] = self._file.read_for_change(now)
+        with self._changing() as (table, now):
             old = table.get(name)
             if check is not None:
                 check(old)
@@ -164,6 +152,15 @@ class SharedTable(Generic[T]):
             self._file.save(table)
         time.sleep(_LOOK_NS / 1e9)
         return True
+
+    @contextmanager
+    def _changing(self) -> Iterator[tuple[ConfigTable[T], int]]:
+        """Give the settings of now and the time, while nobody else changes them."""
+        if self._gate is None:
+            raise NoPermissionError(READ_ONLY)
+        with self._gate():
+            now = self._now()
+            yield self._file.read_for_change(now), now
 
     def _read(self) -> ConfigTable[T]:
         table: ConfigTable[T] = self._file.read(self._now())
