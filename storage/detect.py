@@ -16,6 +16,7 @@ from typing import Final
 from .config import FIXED_FIELDS, StoreConfig
 from .configs.store_settings import read_store_settings
 from .errors import StoreNotFoundError, StoreNotReadableError, UnsupportedStoreError
+from .files.read_files import leads_to_file, leads_to_folder
 from .format.names import (
     ABORT,
     BATCHCONSUMEQUEUE,
@@ -168,7 +169,7 @@ def _queue_folders(root: Path) -> Iterator[Path]:
 def _sub_folders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return [Path(entry.path) for entry in entries if entry.is_dir()]
+            return [Path(entry.path) for entry in entries if leads_to_folder(entry)]
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -180,7 +181,7 @@ def _lengths(folder: Path) -> dict[int, int]:
             found = [
                 (parse_file_name(entry.name), entry.stat().st_size)
                 for entry in entries
-                if entry.is_file()
+                if leads_to_file(entry)
             ]
     except (FileNotFoundError, NotADirectoryError):
         return {}

@@ -16,6 +16,7 @@ from storage.columns.block import read_block
 from storage.columns.names import TopicNames
 from storage.configs.deleted_topics import read_deleted_topics
 from storage.format.sys_flag import MessageSysFlag
+from storage.format.unit import CQ_STORE_UNIT_SIZE
 from storage.reading.log_walk import LogWalk, StretchKind
 from storage.reading.queue_tail import written_units
 
@@ -37,7 +38,7 @@ class Unreached(NamedTuple):
 
 
 def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, list[Unreached]]:
-    """Give what the log has behind the ends of those queues that were cut short, in order.
+    """Give what the log has behind the ends of those queues that may have been cut short, in order.
 
     Reads the log only if there is such a queue, from its last message on. Raises OSError.
     """
@@ -70,14 +71,18 @@ def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, lis
 
 
 def _cut_end(view: StoreView, topic: str, queue_id: int) -> int | None:
-    """Where the units of a queue end whose last file is too short or gone; None for others."""
+    """Where the units of a queue end whose last file is too short or may be gone; None for others.
+
+    Behind a file that is full to its end another one may have been, or not yet.
+    """
     row = view.files.queue(topic, queue_id)
     if row is None:
         return None
-    files = row.relist()
+    files, end = row.relist(), written_units(row)
     if files and Path(row.path(files[-1])).stat().st_size >= row.file_size:
-        return None
-    return written_units(row)
+        is_full = end * CQ_STORE_UNIT_SIZE >= files[-1] + row.file_size
+        return end if is_full else None
+    return end
 
 
 def _behind_last(view: StoreView, key: QueueKey, end: int) -> int:

@@ -133,7 +133,7 @@ class FileRow:
         """List the folder anew and drop the maps of files that are gone or were replaced."""
         try:
             with os.scandir(self.directory) as entries:
-                names = [entry.name for entry in entries if entry.is_file()]
+                names = [entry.name for entry in entries if leads_to_file(entry)]
         except (FileNotFoundError, NotADirectoryError):
             names = []
         found = (parse_file_name(name) for name in names)
@@ -246,6 +246,17 @@ class StoreFiles:
             row.relist()
 
 
+def leads_to_file(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a file, or a link to one. A link that leads nowhere does not, be it through a
+    file or in a circle, for which the entry's own ``is_file`` raises OSError."""
+    return Path(entry.path).is_file() if entry.is_symlink() else entry.is_file()
+
+
+def leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder, or a link to one, see :func:`leads_to_file`."""
+    return Path(entry.path).is_dir() if entry.is_symlink() else entry.is_dir()
+
+
 def is_folder_name(topic: str) -> bool:
     """Tell whether a topic can have a folder of its own below ``consumequeue``."""
     return bool(topic) and topic not in (".", "..") and not {"/", "\0"}.intersection(topic)
@@ -259,6 +270,6 @@ def is_queue_number(name: str) -> bool:
 def _folders(path: str) -> list[str]:
     try:
         with os.scandir(path) as entries:
-            return [entry.name for entry in entries if entry.is_dir()]
+            return [entry.name for entry in entries if leads_to_folder(entry)]
     except (FileNotFoundError, NotADirectoryError):
         return []

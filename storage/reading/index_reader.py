@@ -14,6 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage import native
+from storage.files.read_files import leads_to_file
 from storage.format.index import (
     HASH_SLOT,
     HASH_SLOT_SIZE,
@@ -69,7 +70,7 @@ class IndexReader:
         """Names of the index files, oldest first."""
         try:
             with os.scandir(self._directory) as entries:
-                names = [entry.name for entry in entries if entry.is_file()]
+                names = [entry.name for entry in entries if leads_to_file(entry)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted(name for name in names if is_index_file_name(name))

@@ -15,7 +15,7 @@ from storage.errors import CorruptFileError
 from storage.format.names import COMMITLOG
 
 from .index_reader import IndexReader
-from .queue_tail import QueueTail, tail_of
+from .queue_tail import QueueTail, tails_of
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -42,8 +42,7 @@ class MissingLog(NamedTuple):
 
 def check_log_is_here(files: StoreFiles, config: StoreConfig) -> None:
     """Raise CorruptFileError if the log lacks files that the queues know of; nothing is changed."""
-    tails = (tail_of(files, *key) for key in files.queue_folders())
-    missing = missing_log(files, config, (tail for tail in tails if tail is not None))
+    missing = missing_log(files, config, tails_of(files))
     if missing is not None:
         raise CorruptFileError(
             files.root / COMMITLOG,

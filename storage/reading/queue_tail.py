@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
@@ -35,10 +36,12 @@ class QueueTail:
         return unit
 
 
-def tail_of(files: StoreFiles, topic: str, queue_id: int) -> QueueTail | None:
-    """The end of a queue with all units that are written; None if no queue can be called so."""
-    row = files.queue(topic, queue_id)
-    return None if row is None else QueueTail(row, QueueKey(topic, queue_id), written_units(row))
+def tails_of(files: StoreFiles) -> Iterator[QueueTail]:
+    """The ends of all queues that have a folder, with all units that are written."""
+    for topic, queue_id in files.queue_folders():
+        row = files.queue(topic, queue_id)
+        if row is not None:
+            yield QueueTail(row, QueueKey(topic, queue_id), written_units(row))
 
 
 def written_units(row: FileRow) -> int:

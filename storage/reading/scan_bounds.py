@@ -31,7 +31,7 @@ from storage.writing.dispatch import read_request
 from .index_reader import IndexReader
 from .log_presence import missing_log
 from .log_walk import LogWalk, StretchKind
-from .queue_tail import QueueTail, tail_of
+from .queue_tail import QueueTail, tails_of
 from .rebuilt_units import RebuiltUnits
 from .record_reader import QueueKey, names_queue
 from .unit_tiles import gaps_between_units
@@ -158,11 +158,7 @@ class ScanBounds:
 
     def _build(self) -> dict[tuple[str, int], QueueTail]:
         self._generation = self._log_modified()
-        tails = {}
-        for topic, queue_id in self._files.queue_folders():
-            tail = tail_of(self._files, topic, queue_id)
-            if tail is not None:
-                tails[topic, queue_id] = tail
+        tails = {(tail.key.topic, tail.key.queue_id): tail for tail in tails_of(self._files)}
         missing = missing_log(self._files, self._config, tails.values())
         if missing is not None:
             text = f"{self._log_folder}: {missing.sentence()}; what is in them is not shown"

@@ -8,7 +8,6 @@ more finds what is left to do: units are only replaced when the log is done.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -30,7 +29,7 @@ from storage.rebuilding.replacing import (
 from storage.sharing.alone import distrust_page
 
 from .quarantine import Quarantine
-from .steps import Action, Plan, Step
+from .steps import Action, Plan, Step, crc_of
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -171,7 +170,7 @@ class _Execution:
 
     def _away(self, step: Step) -> None:
         path = self._root / step.file
-        if self._crc(path) != step.old_crc:
+        if crc_of(path) != step.old_crc:
             raise StoreChangedError(path)
         self._moved[step.file] = self._quarantine.move(step.file, step.why)
 
@@ -180,6 +179,7 @@ class _Execution:
         source = self._moved.get(step.source) or self._root / step.source
         if target.exists() or not source.exists():
             raise StoreChangedError(target)
+        self._make_folder(target.parent)
         fs.rename(source, target)
         fs.sync_dir(target.parent)
         fs.sync_dir(source.parent)
@@ -208,7 +208,7 @@ class _Execution:
 
     def _replace_file(self, step: Step) -> None:
         fs, path = self._fs, self._root / step.file
-        if (self._crc(path) if path.exists() else None) != step.old_crc:
+        if crc_of(path) != step.old_crc:
             raise StoreChangedError(path)
         if path.exists():
             self._quarantine.keep_copy(step.file, step.why)
@@ -220,14 +220,6 @@ class _Execution:
         if not folder.is_dir():
             self._fs.make_dirs(folder)
             self._fs.sync_dir(folder.parent)
-
-    def _crc(self, path: Path) -> int:
-        """Of a file; 0 of what is none."""
-        crc = 0
-        with suppress(FileNotFoundError, IsADirectoryError), path.open("rb") as file:
-            while block := file.read(_STEP):
-                crc = crc32(block, crc)
-        return crc
 
     # -- what is made from the log ------------------------------------------------------------
 

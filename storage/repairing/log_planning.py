@@ -18,7 +18,7 @@ from .log_files import Contents, contents
 from .log_order import fitting_records
 from .log_tail import TailPlanner, used_to
 from .quarantine import QUARANTINE, read_manifest
-from .steps import Action, Step
+from .steps import Action, Step, crc_of
 from .units_into import Pointing, units_into
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ class LogPlanner:
             if seen.shift is not None and first not in gone
         }
         for first, (why, what) in useless.items():
-            yield self._away(first, why, what)
+            as_it_is = crc_of(Path(self._log.path(first)))
+            yield self._away(first, why, what)._replace(old_crc=as_it_is)
         yield from self._lengths(present)
         for first in sorted(gone):
             yield self._away(first, _FOREIGN, "it is of another log")
@@ -340,11 +341,15 @@ class LogPlanner:
         self.queues |= planner.dropped
 
     def _crc(self, first: int) -> int:
+        """Of a file when it has got its length."""
         file = self._log.at(first)
-        crc = 0
+        crc, length = 0, 0
         if file is not None:
-            for start in range(0, file.length, _STEP):
+            length = file.length
+            for start in range(0, length, _STEP):
                 crc = crc32(file.view[start : start + _STEP], crc)
+        for start in range(length, self._size, _STEP):
+            crc = crc32(bytes(min(_STEP, self._size - start)), crc)
         return crc
 
 

@@ -34,7 +34,7 @@ from storage.verify.in_the_way import BY_HAND
 from .contradictions import Contradictions, contradictions
 from .heads import sanitized_properties
 from .log_planning import LogPlanner
-from .steps import Action, Plan, Step
+from .steps import Action, Plan, Step, crc_of
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -105,15 +105,14 @@ class _Planning:
                 yield Step(Action.NONE, finding.file, None, None, str(finding.code), what)
                 continue
             path = self._root / finding.file
-            is_file = path.is_file()
             yield Step(
                 Action.QUARANTINE,
                 finding.file,
                 None,
-                path.stat().st_size if is_file else 0,
+                path.stat().st_size if path.is_file() else 0,
                 str(finding.code),
                 finding.what,
-                old_crc=crc32(path.read_bytes()) if is_file else 0,
+                old_crc=crc_of(path),
             )
 
     # -- log ----------------------------------------------------------------------------------
@@ -270,7 +269,7 @@ class _Planning:
                     str(finding.code),
                     "it gets the content of its .bak",
                     "the last change of it is lost",
-                    old_crc=crc32(path.read_bytes()) if path.exists() else None,
+                    old_crc=crc_of(path),
                     data=bak,
                 )
             elif finding.code in _SALVAGED and finding.file in salvaged:
@@ -288,7 +287,7 @@ class _Planning:
                     "settings that nothing tells of are as for a new one"
                     if finding.code in _LOST_CONFIG
                     else "",
-                    old_crc=crc32(path.read_bytes()) if path.exists() else None,
+                    old_crc=crc_of(path),
                     data=encoded(file.document),
                 )
             elif finding.code in _LOST_CONFIG:
@@ -324,7 +323,7 @@ class _Planning:
             CHECKPOINT_SIZE,
             code,
             f"it vouches for the log up to store time {newest}" if newest else "it is made empty",
-            old_crc=crc32(path.read_bytes()) if path.is_file() else None,
+            old_crc=crc_of(path),
             data=CheckpointData(newest, newest, newest).pack(),
         )
 

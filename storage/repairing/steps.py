@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import StrEnum
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
+from zlib import crc32
 
 from storage.format.replaced import Replaced
+
+_BLOCK: Final = 1 << 20
 
 
 class Action(StrEnum):
@@ -78,3 +83,15 @@ class Plan(NamedTuple):
     def executable(self) -> list[Step]:
         """The steps that change something."""
         return [step for step in self.steps if step.action is not Action.NONE]
+
+
+def crc_of(path: Path) -> int | None:
+    """``Step.old_crc`` of a whole file. None of what is none, which is not opened: a pipe would
+    wait for its other end. Raises OSError."""
+    if path.is_file():
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            crc = 0
+            while block := file.read(_BLOCK):
+                crc = crc32(block, crc)
+            return crc
+    return None

@@ -70,25 +70,30 @@ def salvage_delays(view: StoreView) -> SalvagedFile | None:
 def passed_over(view: StoreView, level: int, offset: int) -> int:
     """How many messages of a level are waiting though ``offset``, its progress, lies behind them
     all: a broker sets it to the queue's end, and they are never delivered."""
+    row = _earlier(view, level, offset)
+    if row is None:
+        return 0
+    first: int = row.value
+    return view.queue_bounds(SCHEDULE_TOPIC, level - 1)[1] - first
+
+
+def _earlier(view: StoreView, level: int, offset: int) -> RecoveredSetting | None:
+    """Where a level goes on whose progress is ``offset``; None if that does not lie behind the end
+    of its queue, or nothing is waiting there."""
     low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
     if offset <= high or low == high:
-        return 0
+        return None
     arrived = _Arrivals(view, level - 1, _ended(view)).behind(low, high)
-    return high - (low if arrived is None else arrived[0])
+    if arrived is None:
+        return _row(level, low, From.QUEUES, f"nothing that waits from {low} on has arrived")
+    place, message = arrived
+    return None if place == high else _row(level, place, From.DELIVERED, message.offset_msg_id)
 
 
 def _set_back(view: StoreView, whole: Remains) -> SalvagedFile | None:
     levels = _levels(whole)
-    rows: dict[int, RecoveredSetting] = {}
-    for level, offset in levels.items():
-        low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
-        if passed_over(view, level, offset):
-            arrived = _Arrivals(view, level - 1, _ended(view)).behind(low, high)
-            evidence = f"nothing that waits from {low} on has arrived"
-            rows[level] = _row(level, low, From.QUEUES, evidence)
-            if arrived is not None:
-                place, message = arrived
-                rows[level] = _row(level, place, From.DELIVERED, message.offset_msg_id)
+    found = ((level, _earlier(view, level, offset)) for level, offset in levels.items())
+    rows = {level: row for level, row in found if row is not None}
     if not rows:
         return None
     table = {**levels, **{level: row.value for level, row in rows.items()}}

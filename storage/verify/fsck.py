@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from storage.columns.names import TopicNames
 from storage.configs.deleted_topics import read_deleted_topics
 from storage.format.names import ABORT
-from storage.reading.log_presence import MissingLog, missing_log
+from storage.reading.log_presence import missing_log
 from storage.reading.queue_ext import ConsumeQueueExt
-from storage.reading.queue_tail import tail_of, written_units
+from storage.reading.queue_tail import tails_of
 from storage.reading.scan_bounds import ScanBounds
 from storage.sharing.holders import find_holders
 
@@ -154,8 +154,10 @@ class _Run:
         if needs_log:
             self._walk(log, log_min, log_end, next_offsets, jobs, live=live, progress=progress)
         ahead: list[Finding] = []
-        missing = self._missing_log() if isinstance(bounds, ScanBounds) else None
+        missing = None
         if Part.LOG in self._parts:
+            if isinstance(bounds, ScanBounds):
+                missing = missing_log(self._files, view.config, tails_of(self._files))
             if live and missing is not None:  # what is in flight lies in files that are there
                 self.emit(missing_files(view, missing, "", self._told))
             check_abort(view.root, holders.describe(), self.emit)
@@ -363,17 +365,9 @@ class _Run:
 
     def _written_units(self) -> dict[tuple[str, int], int]:
         """Queue ends by the files, with units behind the log's end."""
-        ends = {}
-        for key in self._files.queue_folders():
-            row = self._files.queue(*key)
-            if row is not None:
-                ends[key] = written_units(row)
-        return ends
-
-    def _missing_log(self) -> MissingLog | None:
-        """What the log lacks at its end by what the queues' last units say."""
-        tails = (tail_of(self._files, *key) for key in self._files.queue_folders())
-        return missing_log(self._files, self._view.config, (t for t in tails if t is not None))
+        return {
+            (tail.key.topic, tail.key.queue_id): tail.next_offset for tail in tails_of(self._files)
+        }
 
     def _dispatched(self, next_offsets: dict[tuple[str, int], int]) -> int:
         """End of the newest record that a running Java broker has put into a queue."""

@@ -7,8 +7,8 @@ at it. ``store repair`` moves it into the quarantine.
 from __future__ import annotations
 
 from collections.abc import Callable
+from os.path import lexists
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
 from typing import Final
 
 from storage.format.names import ABORT, CHECKPOINT, LOCK, OURS
@@ -37,11 +37,8 @@ def check_places(root: Path, emit: Emit) -> None:
 def is_blocked(path: Path, *, folder: bool = False) -> bool:
     """Whether something else than a file (or a ``folder``) has this name, be it a link that leads
     nowhere; what was deleted meanwhile does not."""
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        return path.is_symlink()
-    return not (S_ISDIR(mode) if folder else S_ISREG(mode))
+    is_right = path.is_dir() if folder else path.is_file()
+    return not is_right and lexists(path)
 
 
 def in_the_way(

@@ -193,10 +193,11 @@ def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit, *, close
 
     ``closed``: the store was closed cleanly, so the checkpoint should be as new as the log.
     """
+    path = root / CHECKPOINT
+    if is_blocked(path):
+        return  # told with what stands in the way; to open a pipe would be to wait
     try:
-        data = (root / CHECKPOINT).read_bytes()
-    except IsADirectoryError:
-        return  # told with what stands in the way
+        data = path.read_bytes()
     except FileNotFoundError:
         if last_store_timestamp:
             emit(

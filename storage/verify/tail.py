@@ -85,7 +85,8 @@ def missing_files(view: StoreView, missing: MissingLog, what: str, told: Told) -
 
 
 def _flaw(view: StoreView, path: str, told: Told) -> str:
-    """What is wrong with the file itself, "" if it is as long as it should be."""
+    """What is wrong with the file itself, "" if it is as long as it should be; a wrong length is
+    noted in ``told``."""
     file = view.root / path
     length = file.stat().st_size if file.is_file() else None
     if length is None:
@@ -94,8 +95,6 @@ def _flaw(view: StoreView, path: str, told: Told) -> str:
     if length >= size:
         return ""
     told.files.add(path)
-    return (
-        f"the file has {length} bytes, those of this store {size}"
-        if length
-        else ("the file has 0 bytes")
-    )
+    if not length:
+        return "the file has 0 bytes"
+    return f"the file has {length} bytes, those of this store {size}"

@@ -1,5 +1,7 @@
 """Log files that are empty, cut short, gone, or none at all: told, and mended in one run."""
 
+import json
+import os
 import shutil
 
 import pytest
@@ -56,11 +58,6 @@ def empty(path):
         file.truncate(0)
 
 
-def findings(root):
-    with StoreView.open(root) as view:
-        return [f for f in fsck(view).findings if f.severity is not Severity.INFO]
-
-
 def goes_on(root):
     """A writer opens it, and what it stores follows what was there; gives the queues' ends."""
     with MessageStore.open(root) as store:
@@ -78,7 +75,7 @@ def test_a_log_file_without_a_byte_is_told_as_one_and_mended_as_a_missing_one(ro
     before = held(root)
     gone = logs(root)[number]
     empty(gone)
-    (finding,) = findings(root)
+    (finding,) = wrong(root)
     assert (finding.code, finding.severity) == (Code.LOG_FILE_MISSING, Severity.ERROR)
     assert finding.file == f"commitlog/{gone.name}"
     assert finding.what.startswith("the file has 0 bytes")
@@ -114,12 +111,55 @@ def test_a_far_file_of_zeros_is_put_away_in_one_run(root):
     goes_on(root)
 
 
+@pytest.mark.parametrize("ahead", [1, 3], ids=["next", "far"])
+def test_too_long_a_file_of_zeros_behind_the_end_is_put_away_as_it_is(root, ahead):
+    before = held(root)
+    path = root / "commitlog" / f"{int(logs(root)[-1].name) + ahead * SIZE:020}"
+    path.write_bytes(bytes(SIZE + 100))
+    repair(root)
+    assert not path.exists()
+    (run,) = (root / "rmqctl" / "quarantine").iterdir()
+    (moved,) = [piece for piece in read_manifest(run) if piece["kind"] == "moved"]
+    assert moved["length"] == SIZE + 100
+    assert wrong(root) == []
+    assert held(root) == before
+    goes_on(root)
+
+
+@pytest.mark.parametrize("length", [SIZE // 2, SIZE + 100], ids=["short", "long"])
+def test_a_misplaced_file_of_another_length_is_mended_in_one_run(root, length):
+    before, (first, second, *_) = held(root), logs(root)
+    second.write_bytes((first.read_bytes() + bytes(100))[:length])
+    repair(root)
+    assert wrong(root) == []
+    lost = range(SIZE, 2 * SIZE)
+    assert held(root) == {k: m for k, m in before.items() if m.commitlog_offset not in lost}
+    assert goes_on(root) == dict(QUEUES)
+
+
+@READS
+def test_a_log_of_which_only_the_quarantine_has_a_file_is_brought_back_there(root):
+    last = logs(root)[-1]
+    run = root / "rmqctl" / "quarantine" / "20260101T000000Z-1"
+    kept = run / "commitlog" / f"{SIZE:020}"
+    kept.parent.mkdir(parents=True)
+    last.rename(kept)
+    piece = {"why": "RECORD_MISPLACED", "kind": "moved", "kept": f"commitlog/{kept.name}"}
+    (run / "manifest.jsonl").write_text(json.dumps(piece) + "\n")
+    shutil.rmtree(root / "commitlog")
+    plan = repair(root)
+    assert Action.BRING_BACK in {step.action for step in plan.steps}
+    assert last.exists()
+    assert wrong(root) == []
+    goes_on(root)
+
+
 @pytest.mark.parametrize("length", [10, 100])
 def test_a_last_file_cut_within_its_first_record_has_lost_the_logs_end(root, length):
     last = logs(root)[-1]
     with last.open("r+b") as file:
         file.truncate(length)
-    (finding,) = findings(root)
+    (finding,) = wrong(root)
     assert (finding.code, finding.severity) == (Code.LOG_TAIL_LOST, Severity.ERROR)
     assert f"the file has {length} bytes" in finding.what
     repair(root)
@@ -143,7 +183,7 @@ def test_lost_last_files_are_given_up_and_queues_keep_their_ends(root, missing, 
     with pytest.raises(CorruptFileError, match="storePathCommitLog"):
         MessageStore.open(root)
     with pytest.warns(IncompleteStoreWarning):
-        (finding,) = [f for f in findings(root) if f.severity is Severity.ERROR]
+        (finding,) = [f for f in wrong(root) if f.severity is Severity.ERROR]
     assert finding.code is Code.LOG_FILE_MISSING
     assert finding.file == f"commitlog/{last[0].name}"
     assert "refused" in finding.effect
@@ -164,7 +204,7 @@ def test_lost_last_files_of_one_queue_without_keys_are_an_error_too(tmp_path):
         for _ in range(150):
             put(store, "T", 0, without_keys=True)
     logs(root)[-1].unlink()
-    (finding,) = findings(root)
+    (finding,) = wrong(root)
     assert (finding.code, finding.severity) == (Code.LOG_FILE_MISSING, Severity.ERROR)
     repair(root)
     assert wrong(root) == []
@@ -195,6 +235,25 @@ def folder_of_the_log(root):
 def link_of_the_log(root):
     path = root / "commitlog" / f"{int(logs(root)[-1].name) + SIZE:020}"
     path.symlink_to("/nowhere/to/be/found")
+    return path
+
+
+def link_below_a_file(root):
+    path = root / "commitlog" / f"{int(logs(root)[-1].name) + SIZE:020}"
+    path.symlink_to(root / "checkpoint" / "below")
+    return path
+
+
+def pipe_of_the_log(root):
+    path = root / "commitlog" / f"{int(logs(root)[-1].name) + SIZE:020}"
+    os.mkfifo(path)
+    return path
+
+
+def pipe_of_a_queue(root):
+    path = root / "consumequeue" / "T" / "0"
+    shutil.rmtree(path)
+    os.mkfifo(path)
     return path
 
 
@@ -230,6 +289,9 @@ def folder_of_the_index(root):
         number_of_none,
         folder_of_the_log,
         link_of_the_log,
+        link_below_a_file,
+        pipe_of_the_log,
+        pipe_of_a_queue,
         link_of_a_queue,
         file_of_a_queue,
         folder_of_the_checkpoint,
@@ -245,7 +307,7 @@ def test_what_keeps_writers_out_is_an_error_and_is_moved_away(root, put_there):
         MessageStore.open(root)
     assert path.name in str(refusal.value)
     assert "its length" not in str(refusal.value)
-    (finding,) = [f for f in findings(root) if f.severity is Severity.ERROR]
+    (finding,) = [f for f in wrong(root) if f.severity is Severity.ERROR]
     assert (finding.code, finding.file) == (Code.FOREIGN_FILE, str(path.relative_to(root)))
     assert "rmqctl store repair" in finding.fix
     repair(root)
@@ -261,7 +323,7 @@ def test_what_keeps_writers_out_is_an_error_and_is_moved_away(root, put_there):
 @pytest.mark.parametrize("name", ["commitlog/notes.txt", "consumequeue/.DS_Store", "index/x"])
 def test_a_file_that_harms_nobody_is_no_error_and_stays(root, name):
     (root / name).write_bytes(b"mine")
-    assert findings(root) == []
+    assert wrong(root) == []
     with StoreView.open(root) as view:
         report = fsck(view)
         assert [(f.code, f.file) for f in report.findings] == [(Code.FOREIGN_FILE, name)]
@@ -273,7 +335,7 @@ def test_a_file_in_a_topics_place_is_moved_away_and_its_queues_are_made_again(ro
     before = held(root)
     shutil.rmtree(root / "consumequeue" / "T")
     (root / "consumequeue" / "T").write_bytes(b"hi")
-    (finding,) = [f for f in findings(root) if f.severity is Severity.ERROR]
+    (finding,) = [f for f in wrong(root) if f.severity is Severity.ERROR]
     assert (finding.code, finding.file) == (Code.FOREIGN_FILE, "consumequeue/T")
     repair(root)
     assert wrong(root) == []
@@ -281,10 +343,35 @@ def test_a_file_in_a_topics_place_is_moved_away_and_its_queues_are_made_again(ro
     goes_on(root)
 
 
+@pytest.mark.parametrize("name", ["checkpoint", "abort"])
+def test_a_pipe_in_the_place_of_a_file_of_the_root_is_moved_away(root, name):
+    """Whoever opened it would wait for its other end."""
+    before = held(root)
+    (root / name).unlink(missing_ok=True)
+    os.mkfifo(root / name)
+    (finding,) = wrong(root)
+    assert (finding.code, finding.file) == (Code.FOREIGN_FILE, name)
+    repair(root)
+    assert not (root / name).is_fifo()
+    assert wrong(root) == []
+    assert held(root) == before
+    goes_on(root)
+
+
+def test_a_link_to_itself_is_in_the_way_of_the_checkpoint(root):
+    (root / "checkpoint").unlink()
+    (root / "checkpoint").symlink_to("checkpoint")
+    (finding,) = [f for f in wrong(root) if f.severity is Severity.ERROR]
+    assert (finding.code, finding.file) == (Code.FOREIGN_FILE, "checkpoint")
+    repair(root)
+    assert wrong(root) == []
+    goes_on(root)
+
+
 def test_a_folder_in_the_locks_place_is_left_to_a_person(root):
     (root / "lock").unlink()
     (root / "lock").mkdir()
-    (finding,) = findings(root)
+    (finding,) = wrong(root)
     assert (finding.code, finding.file) == (Code.FOREIGN_FILE, "lock")
     assert finding.fix == "move it away"
     with StoreView.open(root) as view:
