@@ -81,6 +81,7 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, fs: FileSystem, tick: Tick
         member.name = f"{folder}/GNUSparseFile.0/{base}"
         member.size = len(head) + used
         member.pax_headers = {
+            "path": member.name,  # first: readers take the last name that they know
             f"{_GNU}major": "1",
             f"{_GNU}minor": "0",
             f"{_GNU}name": name,
@@ -196,8 +197,9 @@ class SnapshotArchive:
 
 
 def _name_of(member: tarfile.TarInfo) -> str:
-    """Below the archive's one folder."""
-    return member.name.partition("/")[2]
+    """Below the archive's one folder. Of a file with holes whatever name the header has last."""
+    name: str = member.pax_headers.get(f"{_GNU}name", member.name)
+    return name.partition("/")[2]
 
 
 def _members_of(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, BinaryIO]]:

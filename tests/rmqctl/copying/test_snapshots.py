@@ -83,6 +83,19 @@ def test_an_archive_unpacks_to_a_snapshot(store, place):
         assert archive.getnames()[0] == f"monday/{SNAPSHOT_MANIFEST}"
 
 
+@pytest.mark.parametrize("name", ["ü.tar.gz", f"{'of-the-production-' * 3}store.tar", "short.tar"])
+def test_an_archive_has_files_with_holes_whatever_their_names_are(store, place, name):
+    topic = "a-topic-" * 9
+    assert run("produce", topic, "-S", store, stdin=b"x\n").code == 0
+    snapshot(store, place / name)
+    assert run("store", "snapshot", "--verify", place / name).code == 0
+    assert restored(place / name, place / "new").code == 0
+    assert run("store", "diff", store, place / "new", "--deep", "-o", "json").json() == []
+    subprocess.run(["tar", "xf", name], cwd=place, check=True)
+    unpacked = place / name.removesuffix(".gz").removesuffix(".tar")
+    assert run("store", "snapshot", "--verify", unpacked).code == 0
+
+
 def test_full_files_are_shared_unless_copies_are_wanted(store, place):
     row = snapshot(store, place / "links")
     assert row["shared_files"] >= 1
