@@ -25,6 +25,7 @@ from broker.retrying.redrive import Content
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import USAGE
 from rmqctl.output.values import escape_controls
+from rmqctl.text.json_texts import parse_json
 
 from .rewriting import check_settable
 
@@ -106,7 +107,7 @@ def document_of(message: "MessageExt") -> tuple[dict[str, Any], JsonStyle | None
 def content_of(text: str, style: JsonStyle | None) -> Content:
     """The message that a text describes. UsageProblem says what is wrong with it."""
     try:
-        document = json.loads(text)
+        document = parse_json(text)
     except ValueError as error:
         raise UsageProblem(f"this is not JSON: {error}") from None
     if not isinstance(document, dict):
@@ -126,8 +127,8 @@ def _body_of(body: bytes) -> tuple[str, Any, JsonStyle | None]:
         return "body_base64", base64.b64encode(body).decode(), None
     if text[:1] in ("{", "["):
         try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
+            value = parse_json(text)
+        except ValueError:
             return "body", text, None
         for style in _STYLES:
             if style.write(value) == body:

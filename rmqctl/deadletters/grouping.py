@@ -1,6 +1,5 @@
 """Dead letters by what they have in common."""
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rmqctl.errors import UsageProblem
 from rmqctl.retrying.facts import reason_text
 from rmqctl.rows.deadletters import DeadLetterGroupRow
+from rmqctl.text.json_texts import parse_json
 from storage.format.errors import BodyError
 from storage.model import PROPERTY_RETRY_TOPIC
 
@@ -123,8 +123,8 @@ def shape_of(message: "MessageExt") -> str:
     if not body:
         return "body: empty"
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
+        value = parse_json(body)
+    except ValueError:
         return "body: text" if _is_text(body) else "body: binary"
     return f"body: JSON {_form(value)}"
 

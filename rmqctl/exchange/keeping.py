@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.exchange.reading import outgoing_portions, raw_messages, whole
-from rmqctl.sending.parsers import Outgoing, from_fields
+from rmqctl.sending.parsers import Outgoing, from_fields, object_of
 from storage.carving.records import set_stored_body, set_stored_properties
 from storage.format.host import pack_host
 from storage.format.sys_flag import gets_unit
@@ -32,15 +32,7 @@ _HOSTS_V6: Final = MessageSysFlag.BORNHOST_V6_FLAG | MessageSysFlag.STOREHOSTADD
 
 def parse_whole_line(record: bytes) -> Outgoing:
     """The message of a line of JSON."""
-    import json
-
-    try:
-        value = json.loads(record)
-    except ValueError as error:
-        raise ValueError(f"is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError("is not a JSON object")
-    return parse_whole_fields(value)
+    return parse_whole_fields(object_of(record))
 
 
 def parse_whole_fields(fields: Mapping[str, Any]) -> Outgoing:

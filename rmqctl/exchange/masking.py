@@ -176,17 +176,18 @@ def _store_body(message: "MessageExt", body: bytes) -> None:
 
 
 def _mask_json(message: "MessageExt", rule: Rule) -> None:
-    import json
+    from rmqctl.text.json_texts import parse_json, write_json
 
     try:
-        value = json.loads(message.body)
-    except (ValueError, RecursionError):
+        value = parse_json(message.body)
+        found = _replace(value, _steps(rule.name), rule.change)
+        text = write_json(value) if found else ""
+    except ValueError:
         rule.matched |= bool(message.body)
         _set_body(message, _text(message.body), rule.change)
         return
-    if _replace(value, _steps(rule.name), rule.change):
+    if found:
         rule.matched = True
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         _set_body(message, text, lambda text: text)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.errors import UsageProblem
-from rmqctl.sending.parsers import Outgoing, from_fields
+from rmqctl.sending.parsers import Outgoing, from_fields, object_of
 from rmqctl.sending.sender import InvalidRecordError
 from rmqctl.sending.sources import Portion, opened
 from storage.format.crc import crc32
@@ -28,19 +28,11 @@ _LARGEST_RECORD: Final = 1 << 30
 
 def parse_line(record: bytes) -> Outgoing:
     """The message of a line of JSON."""
-    import json
-
-    try:
-        value = json.loads(record)
-    except ValueError as error:
-        raise ValueError(f"is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError("is not a JSON object")
-    return whole(value, from_fields(value))
+    return parse_fields(object_of(record))
 
 
 def parse_fields(fields: dict[str, Any]) -> Outgoing:
-    """The message of a CSV record's cells."""
+    """The message of an object's members, or of a CSV record's cells."""
     return whole(fields, from_fields(fields))
 
 

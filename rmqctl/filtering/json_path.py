@@ -35,10 +35,10 @@ def parse_json_path(text: str) -> Callable[[bytes], bool]:
     test = _test(comparison[1], comparison[2].strip()) if comparison else _present
 
     def holds(body: bytes) -> bool:
-        import json
+        from rmqctl.text.json_texts import parse_json
 
         try:
-            value = json.loads(body)
+            value = parse_json(body)
         except ValueError:
             return False
         return any(test(member) for member in _members(value, steps))

@@ -7,7 +7,6 @@ RocketMQ (``readQueueNums``) or as here (``read_queue_nums``, ``read_queues``).
 """
 
 import csv
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rmqctl.errors import CliError, NotFound, UsageProblem
+from rmqctl.text.json_texts import parse_json
 
 _TABLE: Final = "topicConfigTable"
 _NAMES: Final = {
@@ -90,7 +90,7 @@ def _entries(text: str, suffix: str, file: str) -> Iterator[tuple[str, dict[str,
         elif suffix == ".jsonl":
             for number, line in enumerate(text.splitlines(), 1):
                 if line.strip():
-                    yield f"{file} line {number}", json.loads(line)
+                    yield f"{file} line {number}", parse_json(line)
         elif suffix in {".json", ".yaml", ".yml"}:
             yield from _of_document(_loaded(text, suffix), file)
         else:

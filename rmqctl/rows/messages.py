@@ -104,7 +104,7 @@ def json_body(body: bytes) -> str:
     import json
 
     try:
-        value = json.loads(body)
-    except ValueError:
-        value = body.decode("utf-8", "replace")
-    return safe_json(json.dumps(value, ensure_ascii=False))
+        text = json.dumps(json.loads(body), ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        text = json.dumps(body.decode("utf-8", "replace"), ensure_ascii=False)
+    return safe_json(text)

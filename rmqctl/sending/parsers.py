@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -73,22 +74,27 @@ def parse_json(record: bytes) -> Outgoing:
     Body, keys, tags, flag and user properties are taken; ids, times, offsets and what RocketMQ
     keeps in reserved properties are the new message's own.
     """
-    import json
+    return from_fields(object_of(record))
+
+
+def object_of(record: bytes) -> dict[str, Any]:
+    """The members of a JSON object; ValueError for what is none."""
+    from rmqctl.text.json_texts import parse_json
 
     try:
-        value = json.loads(record)
+        value = parse_json(record)
     except ValueError as error:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise ValueError("is not a JSON object")
-    return from_fields(value)
+    return value
 
 
 def from_fields(fields: dict[str, Any]) -> Outgoing:
     """A message of the fields of a JSON object or a CSV line, by section 3's names."""
     keys = fields.get("keys")
     if isinstance(keys, list):
-        keys = " ".join(str(key) for key in keys)
+        keys = " ".join(_scalar(key, "a key") for key in keys if key is not None)
     properties = fields.get("properties")
     if not isinstance(properties, (dict, type(None))):
         raise ValueError("its properties are not an object")
@@ -110,9 +116,12 @@ def _body(fields: dict[str, Any]) -> bytes:
         return body.encode("utf-8", "surrogateescape")
     if body is not None:
         # `consume --body json` prints a value instead of a text.
-        import json
+        from rmqctl.text.json_texts import write_json
 
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        try:
+            return write_json(body).encode("utf-8", "surrogateescape")
+        except ValueError as error:
+            raise ValueError(f"its body is not JSON: {error}") from None
     if isinstance(encoded, str):
         try:
             return base64.b64decode(encoded, validate=True)
@@ -125,10 +134,21 @@ def _user_properties(properties: dict[str, Any]) -> dict[str, str]:
     from storage.model import RESERVED_PROPERTIES
 
     return {
-        str(name): str(value)
+        name: _scalar(value, f"property {name}")
         for name, value in properties.items()
-        if name not in RESERVED_PROPERTIES
+        if value is not None and name not in RESERVED_PROPERTIES
     }
+
+
+def _scalar(value: object, what: str) -> str:
+    """The text of a JSON member: of a number or a truth value its own."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        from rmqctl.text.json_texts import write_json
+
+        return write_json(value)
+    raise ValueError(f"{what} is {value!r}, not a text")
 
 
 def _is_int32(value: object) -> bool:
@@ -169,14 +189,15 @@ class CsvParser:
     ) -> None:
         if "body" not in header and "body_base64" not in header:
             raise ValueError("the CSV header names neither body nor body_base64")
+        twice = [name for name, count in Counter(header).items() if name and count > 1]
+        if twice:
+            raise ValueError(f"the CSV header names {twice[0]} twice")
         self._header = header
         self._ignored = ignored
         self._make = make
 
     def parse(self, record: bytes) -> Outgoing:
         """The message of one line."""
-        import json
-
         cells = csv_cells(record)
         if len(cells) != len(self._header):
             raise ValueError(f"has {len(cells)} cells, the header {len(self._header)}")
@@ -184,7 +205,7 @@ class CsvParser:
         properties: dict[str, Any] = {}
         for name, cell in zip(self._header, cells, strict=True):
             if name == "properties":
-                properties |= _json_object(cell, json.loads)
+                properties |= _json_object(cell)
             elif name == "flag":
                 fields[name] = _number(cell)
             elif name in _CSV_COLUMNS or name in self._ignored:
@@ -209,11 +230,13 @@ def csv_cells(record: bytes) -> list[str]:
         raise ValueError(f"is not CSV: {error}") from None
 
 
-def _json_object(cell: str, loads: Callable[[str], Any]) -> dict[str, Any]:
+def _json_object(cell: str) -> dict[str, Any]:
+    from rmqctl.text.json_texts import parse_json
+
     if not cell:
         return {}
     try:
-        value = loads(cell)
+        value = parse_json(cell)
     except ValueError as error:
         raise ValueError(f"its properties are not JSON: {error}") from None
     if not isinstance(value, dict):

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -81,7 +82,8 @@ class Input:
                 parser: CsvParser | None = None
                 for records in _whole_csv_records(read_records(source, b"\n", self._longest)):
                     if parser is None:
-                        header = [cell.strip() for cell in csv_cells(records.pop(0))]
+                        first = records.pop(0).removeprefix(BOM_UTF8)
+                        header = [cell.strip() for cell in csv_cells(first)]
                         self._line += 1
                         try:
                             names = frozenset(MessageRow._fields)

@@ -127,9 +127,9 @@ def _undo(field: Field, raw: bytes) -> Any:
             case "base64":
                 return base64.b64decode(raw, validate=True)
             case "json":
-                import json
+                from rmqctl.text.json_texts import parse_json
 
-                return json.loads(raw)
+                return parse_json(raw)
             case _:
                 return raw
     except (ValueError, binascii.Error) as error:
