@@ -31,14 +31,11 @@ class Choice(NamedTuple):
 
     def takes(self, group: str, topic: str) -> bool:
         """Whether a group's reading of a topic belongs to it."""
-        if self.groups:
-            if group not in self.groups:
-                return False
-        elif group.startswith(SYSTEM_GROUP_PREFIX):
+        if not self.names(group, topic):
             return False
-        if self.topics:
-            return topic in self.topics
-        return self.include_retry or topic != retry_topic(group)
+        if not self.groups and group.startswith(SYSTEM_GROUP_PREFIX):
+            return False
+        return bool(self.topics) or self.include_retry or topic != retry_topic(group)
 
     def add_retry_topics(
         self,

@@ -43,17 +43,46 @@ class Bucket(NamedTuple):
     total_bytes: int | None
 
 
-def by_age(
-    view: StoreView, parts: Iterable[Part], as_of: int, edges: Sequence[int]
-) -> list[Bucket]:
-    """Spread by age at ``as_of`` (ms), youngest first. ``edges`` ascend.
+class Ages:
+    """How old the unread messages are at ``as_of`` (ms).
 
     A message that can not be read has no age, and is left out; of a backlog above EACH_TIME_UP_TO
     it counts with its neighbours.
     """
-    parts = list(parts)
-    if _is_small(parts):
-        return _by_each_age(stored_times(view, parts), as_of, edges)
+
+    def __init__(self, view: StoreView, parts: Iterable[Part], as_of: int) -> None:
+        self._view = view
+        self._parts = list(parts)
+        self._as_of = as_of
+        self._stored: list[tuple[int, int]] | None = None
+        """Time and size of each message, by time; None: they are too many."""
+        if sum(part.messages for part in self._parts) <= EACH_TIME_UP_TO:
+            self._stored = stored_times(view, self._parts)
+
+    def buckets(self, edges: Sequence[int]) -> list[Bucket]:
+        """Spread by age, youngest first. ``edges`` ascend."""
+        if self._stored is None:
+            return _by_searches(self._view, self._parts, self._as_of, edges)
+        return _by_each_age(self._stored, self._as_of, edges)
+
+    def quantiles(self, shares: Iterable[float]) -> list[int | None]:
+        """The ages (ms) that these shares of the messages are at most as old as.
+
+        Exact to the millisecond. None if nothing is unread, or nothing of it can be read.
+        """
+        if self._stored is not None:
+            stored = self._stored
+            return [_of_each(stored, self._as_of, share) for share in shares]
+        queues = [_Queue(self._view, part) for part in self._parts if part.messages]
+        total = sum(queue.behind - queue.first for queue in queues)
+        return [
+            _quantile(queues, self._as_of, max(1, -int(-total * share // 1))) for share in shares
+        ]
+
+
+def _by_searches(
+    view: StoreView, parts: Iterable[Part], as_of: int, edges: Sequence[int]
+) -> list[Bucket]:
     counts = [0] * (len(edges) + 1)
     sizes: list[int | None] = [0] * (len(edges) + 1)
     for topic, queue_id, what in parts:
@@ -82,10 +111,6 @@ def by_age(
     ]
 
 
-def _is_small(parts: Iterable[Part]) -> bool:
-    return sum(part.messages for part in parts) <= EACH_TIME_UP_TO
-
-
 def _by_each_age(
     stored: Sequence[tuple[int, int]], as_of: int, edges: Sequence[int]
 ) -> list[Bucket]:
@@ -105,7 +130,7 @@ def by_size(view: StoreView, parts: Iterable[Part], edges: Sequence[int]) -> lis
     counts = [0] * (len(edges) + 1)
     sizes = [0] * (len(edges) + 1)
     parts = list(parts)
-    unread = sum(part.unread.max_offset - (part.unread.first_unread or 0) for part in parts)
+    unread = sum(part.messages for part in parts)
     add = _add_many if unread >= _WORTH_NUMPY else _add_few
     for topic, queue_id, what in parts:
         offset = what.first_unread
@@ -140,22 +165,6 @@ def _add_many(units: memoryview, edges: Sequence[int], counts: list[int], sizes:
         here = found[numbers == number]
         counts[number] += len(here)
         sizes[number] += int(here.sum())
-
-
-def quantile_ages(
-    view: StoreView, parts: Sequence[Part], as_of: int, shares: Sequence[float]
-) -> list[int | None]:
-    """The ages (ms) that these shares of the unread messages are at most as old as.
-
-    Exact to the millisecond. What can not be read is left out, or counts with its neighbours, as
-    in by_age. None if nothing is unread, or nothing of it can be read.
-    """
-    if _is_small(parts):
-        stored = stored_times(view, parts)
-        return [_of_each(stored, as_of, share) for share in shares]
-    queues = [_Queue(view, part) for part in parts if part.unread.first_unread is not None]
-    total = sum(queue.behind - queue.first for queue in queues)
-    return [_quantile(queues, as_of, max(1, -int(-total * share // 1))) for share in shares]
 
 
 def _of_each(stored: Sequence[tuple[int, int]], as_of: int, share: float) -> int | None:

@@ -144,7 +144,6 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
         (analytics.NoSuchStoreError, exit_codes.NOT_FOUND),
         (analytics.ManifestError, exit_codes.USAGE),
         (analytics.KeptError, exit_codes.NOT_FOUND),
-        (analytics.NoArrowError, exit_codes.USAGE),
         (analytics.AnalyticsError, exit_codes.FAILURE),
         (broker.InvalidNameError, exit_codes.USAGE),
         (broker.MessageIllegalError, exit_codes.USAGE),

@@ -88,7 +88,8 @@ def _remember(ctx: Any, param: Any, value: Any) -> Any:
     """Hand a value that was given to the call's context."""
     if value not in (None, False, ()) and not ctx.resilient_parsing:
         ctx.obj.remember(param.name, value)
-    if param.name == "output" and not ctx.resilient_parsing:
-        # Before the command's own arguments are missed: `-o help` runs nothing.
+    if param.name == "version" and not ctx.resilient_parsing:
+        # The last of the eager ones, as it is not given. So `-o help --by queue` has its rows
+        # explained, and no argument is missed: nothing is run.
         ctx.obj.explain_fields(ctx.command)
     return value

@@ -43,11 +43,10 @@ class Then(NamedTuple):
         self, cli: "Cli", groups: "Collection[str] | None", topics: "Collection[str] | None"
     ) -> None:
         """Tell of how many nothing is known, of those that are looked at (None: of all)."""
-        looked_at = {
-            (group, topic)
-            for group, topic in self.progress
-            if (not groups or group in groups) and (not topics or topic in topics)
-        }
+        from analytics.choosing import Choice
+
+        choice = Choice(groups, topics)
+        looked_at = {place for place in self.progress if choice.names(*place)}
         in_doubt = {(group, topic) for group, topic, _ in self.doubts}
         unknown = sum(not self.progress[place] and place in in_doubt for place in looked_at)
         if unknown:
@@ -71,9 +70,10 @@ def open_at(
     """
     if text is None:
         return open_for_reading(cli)
-    then = progress_then(cli, moment_of(cli, text))
+    moment = moment_of(cli, text)
+    then = progress_then(cli, moment)
     then.warn(cli, groups, topics)
-    return broker_then(cli, moment_of(cli, text), then)
+    return broker_then(cli, moment, then)
 
 
 def broker_then(cli: "Cli", moment: int, then: Then) -> "EmbeddedBroker":

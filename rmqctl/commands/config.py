@@ -19,8 +19,6 @@ _System = Annotated[bool, typer.Option("--system", help="The system's file")]
 _VARIABLE = "RMQCTL_"
 _NO_SETTINGS = frozenset({"config", "pure", "spark_jvm"})
 """Variables that mean something, but that no file may hold."""
-_OF_PROGRAMS = ("failure_", "redrive")
-"""How those begin that programs of --exec get; they may run this one."""
 
 
 @prints(SettingRow, SettingOriginRow)
@@ -134,9 +132,7 @@ def _rows(cli: Cli) -> Iterator[SettingRow]:
 def _warn_of_variables(cli: Cli) -> None:
     for variable in sorted(os.environ):
         name = variable.removeprefix(_VARIABLE).lower()
-        if not variable.startswith(_VARIABLE) or name.startswith(_OF_PROGRAMS):
-            continue
-        if name not in KEYS and name not in _NO_SETTINGS:
+        if variable.startswith(_VARIABLE) and name not in KEYS and name not in _NO_SETTINGS:
             cli.warn(f"unknown variable {variable}{did_you_mean(name)}")
 
 

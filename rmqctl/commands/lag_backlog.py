@@ -13,9 +13,8 @@ from rmqctl.opening import open_for_reading
 from rmqctl.rows.backlog import HistogramRow, RiskRow
 
 if TYPE_CHECKING:
-    from analytics.each_time import Part
+    from analytics.histogram import Ages
     from storage.model import MessageExt
-    from storage.readonly import StoreView
 
 _MOST_NAMES = 20
 
@@ -60,7 +59,7 @@ def histogram(
     edges = _edges(cli, of, buckets)
     with open_for_reading(cli) as broker:
         from analytics.choosing import Choice
-        from analytics.histogram import by_age, by_size
+        from analytics.histogram import Ages, by_size
         from rmqctl.lag import backlog
         from rmqctl.lag.looking import look
 
@@ -68,10 +67,11 @@ def histogram(
         parts = backlog.parts_of(seen.standings)
         match of:
             case Of.AGE:
-                found = by_age(broker.view, parts, seen.as_of, edges)
+                ages = Ages(broker.view, parts, seen.as_of)
+                found = ages.buckets(edges)
                 rows = backlog.bucket_rows(found, backlog.age_label)
                 read = sum(row.messages for row in rows)
-                _tell_ages(cli, broker.view, parts, seen.as_of)
+                _tell_ages(cli, ages)
             case Of.SIZE:
                 found = by_size(broker.view, parts, edges)
                 rows = backlog.bucket_rows(found, backlog.size_label)
@@ -98,13 +98,12 @@ def histogram(
         )
 
 
-def _tell_ages(cli: Cli, view: "StoreView", parts: "list[Part]", as_of: int) -> None:
-    from analytics.histogram import quantile_ages
+def _tell_ages(cli: Cli, ages: "Ages") -> None:
     from rmqctl.text.durations import format_duration
 
-    ages = quantile_ages(view, parts, as_of, (0.5, 0.9, 1.0))
-    if None not in ages:
-        half, most, all_of_them = (format_duration(age or 0) for age in ages)
+    found = ages.quantiles((0.5, 0.9, 1.0))
+    if None not in found:
+        half, most, all_of_them = (format_duration(age or 0) for age in found)
         cli.say(f"half are at most {half} old, 9 of 10 at most {most}, the oldest {all_of_them}")
 
 

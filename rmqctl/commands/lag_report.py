@@ -177,7 +177,7 @@ def report(
         elapsed_ms = round((time.monotonic() - began) * 1000)
         for warning in found.warnings:
             cli.warn(warning)
-        cli.say(reporting.summary(found, name, elapsed_ms))
+        cli.say(reporting.summary(found, name, elapsed_ms, topic))
         if form is ReportFormat.PARQUET and cli.flag("dry_run"):
             cli.say(f"dry run: would write to {save}")
         elif form is ReportFormat.PARQUET:

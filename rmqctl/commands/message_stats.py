@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmqctl.context import Cli, context_of, prints
+from rmqctl.context import Cli, context_of, prints, prints_instead
 from rmqctl.errors import UsageProblem
 from rmqctl.filtering.options import filters_messages
 from rmqctl.opening import view_of
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 _BY = "topic, queue, tag, key, host, attempts, minute, hour or day"
 
 
+def _prints_by(ctx: typer.Context, by: str | None) -> str | None:
+    """Have ``--by tag -o help`` explain the rows that are asked for."""
+    if by is not None:
+        from rmqctl.looking.message_stats import SPANS
+
+        prints_instead(ctx.command, TimeStatsRow if by in SPANS else StatsRow)
+    return by
+
+
 @prints(MessageStats, StatsRow, TimeStatsRow)
 @filters_messages
 def stats(
@@ -26,7 +35,12 @@ def stats(
         list[str] | None,
         typer.Option("--topic", "-t", metavar="TOPIC", help="Of this topic; repeatable"),
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="WHAT", help=f"Count by {_BY}")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by", metavar="WHAT", help=f"Count by {_BY}", is_eager=True, callback=_prints_by
+        ),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor)")
     ] = None,

@@ -1,9 +1,8 @@
 """Making the report of a call: which stores, who counts, and what is shown of it."""
 
-import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from analytics.stores import StoreRef, find_stores
 from broker.validation import check_group, check_topic
 from rmqctl import exit_codes
 from rmqctl.errors import CliError, NotFound, UsageProblem
+from rmqctl.text.json_texts import parse_json
 
 if TYPE_CHECKING:
     from analytics.amounts import Row
@@ -169,7 +169,7 @@ def read_previous(path: str) -> Previous:
     report."""
     try:
         text = Path(path).read_text("utf-8")
-        document = json.loads(text)
+        document = parse_json(text)
         lags = {(row["group"], row["topic"]): row["lag"] for row in document["groups"]}
         return Previous(int(document["as_of"]), lags)
     except FileNotFoundError:
@@ -289,12 +289,15 @@ def moment_of(kept: "Sequence[Kept] | None") -> int:
     return max(one.as_of for one in kept)
 
 
-def summary(report: "Report", engine: str, elapsed_ms: int) -> str:
-    """One sentence about the whole."""
+def summary(
+    report: "Report", engine: str, elapsed_ms: int, topics: Collection[str] | None = None
+) -> str:
+    """One sentence about the whole, of which ``topics`` were asked for (None: all)."""
     totals = report.totals
     stores = _many(totals["stores"], "store")
     if not totals["groups"]:
-        return f"no group has any progress in {stores}; counted by {engine} in {elapsed_ms} ms"
+        where = f"topic {', '.join(topics)} of {stores}" if topics else stores
+        return f"no group has any progress in {where}; counted by {engine} in {elapsed_ms} ms"
     lag = "an unknown number of messages"
     if totals["lag"] is not None:
         lag = _many(totals["lag"], "message")

@@ -85,7 +85,7 @@ class Counter:
             cell = self._groups[group] = [0, 0, 0, 0, 0]
         _count(cell, size, body, time)
         if self._keys is not None:
-            for key in keys or (None,):
+            for key in dict.fromkeys(keys) or (None,):
                 _count(self._keys.get(key) or _cell(self._keys, key), size, body, time)
         if message.sys_flag & MessageSysFlag.COMPRESSED_FLAG:
             self._compressed += 1
@@ -179,7 +179,7 @@ class Counter:
         return self._compressed, self._with_keys, self._retried
 
     def _share(self, cell: _Cell) -> float:
-        return round(100 * cell[0] / self.total[0], 2)
+        return round(cell[0] / self.total[0], 4)
 
     def _percentile(self, part: float) -> int | None:
         """The largest size of the bucket in which it lies, but no more than there is."""

@@ -69,14 +69,15 @@ def _agreeing(path: Path, lines: Iterable[tuple[str, FileOffset]]) -> list[FileO
             of = f"queue {line.queue_id} of {line.topic}"
             of += "" if line.group is None else f" in group {line.group}"
             raise UsageProblem(
-                f"{path}: {where} has another offset for {of} ({_shown(line)}) than {before} "
-                f"({_shown(first)})"
+                f"{path}: {where} has another offset for {of} ({shown_offset(line.offset)}) than "
+                f"{before} ({shown_offset(first.offset)})"
             )
     return [line for _, line in found.values()]
 
 
-def _shown(line: FileOffset) -> str:
-    return "none" if line.offset is None else str(line.offset)
+def shown_offset(offset: int | None) -> str:
+    """An offset of a file in a sentence."""
+    return "none" if offset is None else str(offset)
 
 
 def _of_table(table: OffsetTable) -> list[FileOffset]:

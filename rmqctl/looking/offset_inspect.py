@@ -11,6 +11,7 @@ from analytics.unread import (
 )
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
+from rmqctl.looking.topics import queues_by_topic
 from rmqctl.rows.inspected import InspectedOffsetRow
 
 if TYPE_CHECKING:
@@ -171,18 +172,11 @@ def _read_queues(
 
     The store's queues are gone through once: there may be as many as topics and groups together.
     """
-    found: dict[str, Collection[int]] = {}
-    untold: dict[str, list[int]] = {}
-    for topic in topics:
-        config = configs.get(topic)
-        if config is None:
-            found[topic] = untold[topic] = []
-        else:
-            found[topic] = range(config.read_queue_nums)
-    for topic, queue_id in broker.view.queues() if untold else ():
-        if topic in untold:
-            untold[topic].append(queue_id)
-    return found
+    used = {} if configs.keys() >= set(topics) else queues_by_topic(broker)
+    return {
+        topic: range(configs[topic].read_queue_nums) if topic in configs else used.get(topic, ())
+        for topic in topics
+    }
 
 
 def check_known(

@@ -24,8 +24,10 @@ _CODE_AT: Final = 4
 def foot(
     view: "StoreView", steps: Sequence[Step], now_ms: int, *, full: bool | None
 ) -> Iterator[str]:
-    """Sentences about a plan. Without ``full`` no message is looked at; None: tags are counted if
-    there are at most CHEAP messages."""
+    """Sentences about a plan, none about an empty one. Without ``full`` no message is looked at;
+    None: tags are counted if there are at most CHEAP messages."""
+    if not steps:
+        return
     again = [step for step in steps if (step.distance or 0) < 0]
     skipped = [step for step in steps if (step.distance or 0) > 0]
     begun = [s for s in steps if s.stand.offset is None and s.target is not None]

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 from broker.errors import OffsetChangedError
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
-from rmqctl.looking.offset_files import FileOffset, read_offset_file
+from rmqctl.looking.offset_files import FileOffset, read_offset_file, shown_offset
 from rmqctl.moving.plan import Step
 from rmqctl.moving.queues import Place, TopicChoice, committed
 from rmqctl.moving.write import Check, changed
 from rmqctl.output.saved_file import saved_file
 from rmqctl.output.values import exact, plain
 from rmqctl.rows.moves import PlannedMove
+from rmqctl.text.json_texts import parse_json
 
 if TYPE_CHECKING:
     from storage.configs.progress import Moves
@@ -56,8 +57,9 @@ def read_wishes(
 ) -> dict[Place, int | None]:
     """Where a file wants queues to go, narrowed to some groups and topics; None: all of the file.
 
-    Lines that name no group count for each of ``groups``. UsageProblem if there are none then.
-    NotFound if the file has nothing of a group or a topic, or nothing at all.
+    Lines that name no group count for each of ``groups``. UsageProblem if there are none then, and
+    if such a line contradicts one that names the group. NotFound if the file has nothing of a group
+    or a topic, or nothing at all.
     """
     wishes: dict[Place, int | None] = {}
     choices = None if topics is None else list(topics)
@@ -73,12 +75,22 @@ def read_wishes(
             continue
         for group in [line.group] if line.group is not None else groups or ():
             if not groups or group in groups:
-                wishes[Place(group, line.topic, line.queue_id)] = line.offset
+                _wish(path, wishes, Place(group, line.topic, line.queue_id), line.offset)
     if not wishes:
         of = ", ".join(groups or ())
         where = ", ".join(choice.topic for choice in choices or ())
         raise NotFound(f"{path} has no offsets of group {of} in topic {where}")
     return wishes
+
+
+def _wish(path: Path, wishes: dict[Place, int | None], place: Place, offset: int | None) -> None:
+    known = wishes.setdefault(place, offset)
+    if known != offset:
+        both = f"{shown_offset(known)} and {shown_offset(offset)}"
+        raise UsageProblem(
+            f"{path} has two offsets for queue {place.queue_id} of {place.topic} in group "
+            f"{place.group} ({both})"
+        )
 
 
 def _check_has(
@@ -158,7 +170,7 @@ def _read_expected(path: Path) -> dict[Place, int | None]:
     try:
         rows: Any
         if text.lstrip().startswith("["):
-            rows = json.loads(text)
+            rows = parse_json(text)
         else:
             rows = list(csv.DictReader(io.StringIO(text, newline="")))
         return {

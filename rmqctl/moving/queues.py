@@ -1,10 +1,10 @@
 """Queues whose progress is to be moved: which ones, and how the group stands in them now."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from rmqctl.errors import NotFound
+from rmqctl.looking.topics import queues_by_topic
 from rmqctl.text.lists import parse_queues
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
 from storage.configs.progress_table import ProgressTable, QueueProgress
@@ -73,7 +73,7 @@ def chosen_places(
     and dead letters count only if they are named. NotFound for an unknown topic or queue.
     """
     known = _topics_by_group(progress)
-    there = _There(broker)
+    there = TopicQueues(broker)
     found: set[Place] = set()
     for group in known if groups is None else groups:
         read = known.get(group, {})
@@ -82,34 +82,27 @@ def chosen_places(
         else:
             choices = [choice for choice in topics if groups is not None or choice.topic in read]
         for choice in choices:
-            queues = there.queues(choice.topic, read.get(choice.topic, ()))
+            queues = there.of(choice.topic, read.get(choice.topic, ()))
             wanted = _wanted(choice, queues)
             found.update(Place(group, choice.topic, queue_id) for queue_id in wanted)
     return sorted(found)
 
 
-def queues_of(broker: "EmbeddedBroker", topic: str, also: Iterable[int] = ()) -> list[int]:
-    """All queues of a topic: as it is set up, as it has messages, and ``also`` these.
-
-    NotFound if there are none.
-    """
-    return _There(broker).queues(topic, also)
-
-
-class _There:
-    """The queues of all topics of a store, asked for once: there may be thousands."""
+class TopicQueues:
+    """The queues of the topics of a store, which is asked once: there may be thousands."""
 
     def __init__(self, broker: "EmbeddedBroker") -> None:
         self._root = broker.view.root
         self._topics = broker.topics()
-        self._filled: dict[str, set[int]] = defaultdict(set)
-        for topic, queue_id in broker.view.queues():
-            self._filled[topic].add(queue_id)
+        self._used = queues_by_topic(broker)
 
-    def queues(self, topic: str, also: Iterable[int]) -> list[int]:
-        """See queues_of."""
+    def of(self, topic: str, also: Iterable[int] = ()) -> list[int]:
+        """All queues of a topic: as it is set up, as it has messages, and ``also`` these.
+
+        NotFound if there are none.
+        """
         config = self._topics.get(topic)
-        queues = {*self._filled.get(topic, ()), *also}
+        queues = {*self._used.get(topic, ()), *also}
         if config is not None:
             queues.update(range(max(config.read_queue_nums, config.write_queue_nums)))
         if not queues:

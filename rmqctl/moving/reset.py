@@ -21,11 +21,11 @@ from rmqctl.moving.plan_files import (
 from rmqctl.moving.queues import (
     Place,
     TopicChoice,
+    TopicQueues,
     check_queues,
     chosen_places,
     committed,
     parse_topic_choice,
-    queues_of,
     stands,
 )
 from rmqctl.moving.scopes import Scope
@@ -242,8 +242,9 @@ def _check_queues(
         check_group(place.group)
         if committed(progress.get(*place.key)) is None:
             by_topic.setdefault(place.topic, set()).add(place.queue_id)
+    there = TopicQueues(broker)
     for topic, queues in by_topic.items():
-        check_queues(TopicChoice(topic, tuple(sorted(queues))), queues_of(broker, topic))
+        check_queues(TopicChoice(topic, tuple(sorted(queues))), there.of(topic))
 
 
 def _refusal(steps: Sequence[Step], how: HowMuch) -> CliError | None:

@@ -33,7 +33,7 @@ class StatsRow(NamedTuple):
 
     value: Annotated[str | None, "the topic, tag, key, host or queue; null without one"]
     messages: Annotated[int, "how many"]
-    share: Annotated[float, "of all that were counted, in percent; keys may share messages"]
+    share: Annotated[float, "of all that were counted, 0 to 1; keys may share messages"]
     bytes: Annotated[int, "of their records in the log"]
     body_bytes: Annotated[int, "of their bodies as stored"]
     first_timestamp: Annotated[int, "when the first was stored"]
@@ -45,7 +45,7 @@ class TimeStatsRow(NamedTuple):
 
     start_timestamp: Annotated[int, "when the span begins, in the zone of --tz"]
     messages: Annotated[int, "stored in it"]
-    share: Annotated[float, "of all that were counted, in percent"]
+    share: Annotated[float, "of all that were counted, 0 to 1"]
     bytes: Annotated[int, "of their records in the log"]
     body_bytes: Annotated[int, "of their bodies as stored"]
     per_second: Annotated[float, "messages a second, over the whole span"]

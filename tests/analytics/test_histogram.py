@@ -7,7 +7,7 @@ import pytest
 
 from analytics.each_time import Part
 from analytics.health import Health
-from analytics.histogram import AGE_EDGES, SIZE_EDGES, by_age, by_size, quantile_ages
+from analytics.histogram import AGE_EDGES, SIZE_EDGES, Ages, by_size
 from analytics.rates import StoredSince
 from analytics.totals import QueueLag, add_up, drain_ms, over_groups, skew
 from analytics.unread import Unread
@@ -76,7 +76,7 @@ def test_ages_are_counted_as_one_would_by_hand(root, committed, way):
             number = bisect_right(AGE_EDGES, as_of - time)
             counts[number] += 1
             sizes[number] += size
-        found = by_age(view, parts, as_of, AGE_EDGES)
+        found = Ages(view, parts, as_of).buckets(AGE_EDGES)
     assert [bucket.messages for bucket in found] == counts
     assert [bucket.total_bytes for bucket in found] == sizes
     assert [bucket.low for bucket in found] == [None, *AGE_EDGES]
@@ -89,7 +89,7 @@ def test_an_edge_belongs_to_the_older_side(root, way):
         parts = parts_of(view)
         times = sorted(time for time, _ in stored(view, parts))
         as_of, edge = times[-1] + 1000, times[-1] + 1000 - times[30]
-        found = by_age(view, parts, as_of, [edge])
+        found = Ages(view, parts, as_of).buckets([edge])
         older = sum(time <= times[30] for time in times)
     assert [bucket.messages for bucket in found] == [len(times) - older, older]
 
@@ -102,8 +102,8 @@ def test_quantiles_of_ages_are_exact(root, share, way):
         parts = parts_of(view)
         ages = sorted(as_of - time for time, _ in stored(view, parts))
         wanted = max(1, -int(-len(ages) * share // 1))
-        assert quantile_ages(view, parts, as_of, [share]) == [ages[wanted - 1]]
-        assert quantile_ages(view, [], as_of, [share]) == [None]
+        assert Ages(view, parts, as_of).quantiles([share]) == [ages[wanted - 1]]
+        assert Ages(view, [], as_of).quantiles([share]) == [None]
 
 
 @pytest.mark.feature(46)
@@ -120,9 +120,9 @@ def test_what_can_not_be_read_has_no_age(tmp_path, way):
     ages = [as_of - m.store_timestamp for n, m in enumerate(made.messages) if n not in bad][::-1]
     with StoreView.open(tmp_path, HAND_MADE) as view:
         parts = [Part("T", 0, Unread(0, 0, 40))]
-        buckets = by_age(view, parts, as_of, [600_000, 1_200_000])
-        half, oldest = quantile_ages(view, parts, as_of, [0.5, 1.0])
-        nothing = quantile_ages(view, [Part("T", 0, Unread(0, 19, 22))], as_of, [0.5])
+        buckets = Ages(view, parts, as_of).buckets([600_000, 1_200_000])
+        half, oldest = Ages(view, parts, as_of).quantiles([0.5, 1.0])
+        nothing = Ages(view, [Part("T", 0, Unread(0, 19, 22))], as_of).quantiles([0.5])
     assert oldest == max(ages)
     if way == "search":  # unreadable ones count with their neighbours
         assert sum(bucket.messages for bucket in buckets) == 40
@@ -150,11 +150,11 @@ def test_ages_hold_where_clocks_went_back(tmp_path):
     as_of = times[-1] + 1
     with StoreView.open(tmp_path, HAND_MADE) as view:
         parts = [Part("T", n, Unread(0, 0, view.queue_bounds("T", n)[1])) for n in range(2)]
-        assert quantile_ages(view, parts, as_of, [0.5, 1.0]) == [
+        assert Ages(view, parts, as_of).quantiles([0.5, 1.0]) == [
             as_of - times[45],
             as_of - times[0],
         ]
-        young, old = by_age(view, parts, as_of, [60_000])
+        young, old = Ages(view, parts, as_of).buckets([60_000])
     assert young.messages == sum(as_of - time < 60_000 for time in times)
     assert old.messages == 90 - young.messages
 

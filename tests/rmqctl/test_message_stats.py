@@ -56,7 +56,7 @@ def test_golden_messages_are_counted_by_everything(name):
         assert [row["messages"] for row in shown] == sorted(counts.values(), reverse=True)
         if by != "key":
             assert sum(row["bytes"] for row in shown) == total["bytes"]
-            assert sum(row["share"] for row in shown) == pytest.approx(100, abs=0.5)
+            assert sum(row["share"] for row in shown) == pytest.approx(1, abs=0.005)
 
 
 @pytest.mark.feature(36)
@@ -87,7 +87,7 @@ def test_filters_choose_what_is_counted(store):
     assert stats(store, "-t", "t", "-t", "u", "--tag", "a")["messages"] == 3
     assert stats(store, "--body", "3")["messages"] == 1
     rows = stats(store, "--by", "tag", "-t", "t", "--limit", 1)
-    assert [(row["value"], row["messages"], row["share"]) for row in rows] == [("a", 2, 66.67)]
+    assert [(row["value"], row["messages"], row["share"]) for row in rows] == [("a", 2, 0.6667)]
 
 
 def test_an_empty_store_has_unknown_times(store):
@@ -99,6 +99,26 @@ def test_an_empty_store_has_unknown_times(store):
         **{name: [] for name in ("topics", "tags", "keys", "hosts")},
     }
     assert stats(store, "--by", "tag") == []
+
+
+def test_a_key_that_a_message_has_twice_counts_once(store):
+    run("produce", "t", "--key", "a a", stdin=b"1\n")
+    run("produce", "t", "--key", "a", stdin=b"2\n")
+    (row,) = stats(store, "--by", "key")
+    assert (row["value"], row["messages"], row["share"]) == ("a", 2, 1.0)
+    assert stats(store)["keys"] == [{"key": "a", "messages": 2, "bytes": row["bytes"]}]
+    assert row["bytes"] == stats(store)["bytes"]
+
+
+@pytest.mark.parametrize("options", [("--by", "{by}", "-o", "help"), ("-o", "help", "--by={by}")])
+@pytest.mark.parametrize(
+    ("by", "first", "last"),
+    [("tag", "value", "last_timestamp"), ("hour", "start_timestamp", "per_second")],
+)
+def test_the_fields_that_are_told_are_those_of_the_rows(options, by, first, last):
+    result = run("message", "stats", *(option.format(by=by) for option in options))
+    assert (result.code, result.err) == (0, "")
+    assert [line.split()[0] for line in (result.lines[1], result.lines[-1])] == [first, last]
 
 
 def test_what_is_unknown_is_refused(store):

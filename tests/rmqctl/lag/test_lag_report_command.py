@@ -292,3 +292,10 @@ def test_a_store_that_nobody_reads_is_not_said_to_be_unknown(tmp_path: Path) -> 
     done = run(*LOCAL, "-S", root)
     assert done.code == 0
     assert done.err.startswith("no group has any progress in 1 store; counted by local in")
+
+
+def test_a_topic_that_nobody_reads_does_not_make_the_store_one(store: Path) -> None:
+    assert run("topic", "create", "unread", "-S", store).code == 0
+    done = run(*LOCAL, "-S", store, "-t", "unread")
+    assert done.code == 0
+    assert done.err.startswith("no group has any progress in topic unread of 1 store; counted by")

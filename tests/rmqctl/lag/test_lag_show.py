@@ -121,6 +121,7 @@ def test_help_lists_the_fields_of_the_rows_that_are_asked_for(store, args, field
     result = run("lag", *args, "-o", "help")
     assert result.code == 0
     assert field in {line.split()[0] for line in result.lines}
+    assert run("lag", args[0], "-o", "help", *args[1:]).out == result.out
 
 
 @pytest.mark.feature(42, 48, 58)

@@ -58,6 +58,16 @@ def test_a_file_that_contradicts_itself_is_refused(orders, tmp_path, text, said)
     assert run("offset", "import", file, "--dry-run").code == 0
 
 
+def test_a_line_without_a_group_contradicts_one_of_the_group(orders, tmp_path):
+    file = tmp_path / "offsets.csv"
+    file.write_text("group,topic,queue,offset\ng,orders,0,1\n,orders,0,2\n")
+    done = run("offset", "import", file, "-g", "g", "--dry-run")
+    assert done.code == 2
+    assert "two offsets for queue 0 of orders in group g (1 and 2)" in done.err
+    file.write_text("group,topic,queue,offset\ng,orders,0,1\n,orders,0,1\n")
+    assert run("offset", "import", file, "-g", "g", "--dry-run").code == 0
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

@@ -69,4 +69,5 @@ def test_progress_before_the_first_message_is_listed(tmp_path, monkeypatch):
 
 def test_a_store_in_order_has_none(orders):
     assert rows() == []
-    assert "nothing to change" in run("offset", "orphans", "--fix", "--yes").err
+    for option in ("--yes", "--dry-run"):
+        assert run("offset", "orphans", "--fix", option).err == "there is nothing to change\n"
