@@ -7,7 +7,7 @@ import typer
 
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import UsageProblem
-from rmqctl.filtering.options import check_times, filters_messages, message_filter
+from rmqctl.filtering.options import filters_messages, message_filter
 from rmqctl.rows.deadletters import AckRow, RedriveReceipt, RedriveRow
 
 if TYPE_CHECKING:
@@ -159,9 +159,8 @@ def ack(
     if older_than is not None:
         if wanted.to_timestamp is not None:
             raise UsageProblem("--older-than and --to exclude each other")
-        end = cli.now_ms - cli.parsed("--older-than", _duration, older_than)
-        check_times(cli, wanted.from_timestamp, end, f"--older-than {older_than}")
-        wanted = wanted._replace(to_timestamp=end)
+        age_ms = cli.parsed("--older-than", _duration, older_than)
+        wanted = wanted._replace(to_timestamp=cli.now_ms - age_ms)
     choice = Choice(ids or [], everything, wanted)
     if undo and not (ids or everything or choice.is_filtered):
         undo_last(cli, group)

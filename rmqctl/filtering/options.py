@@ -68,7 +68,6 @@ def message_filter(
     start, end, queues = given.get("from"), given.get("to"), given.get("queue")
     first = None if start is None else cli.time("--from", start)
     last = None if end is None else cli.time("--to", end)
-    check_times(cli, first, last, f"--to {end}")
     tests = list(_tests(cli))
     if (regex := given.get("regex")) is not None:
         pattern = cli.parsed("--regex", _compiled, regex)
@@ -84,15 +83,6 @@ def message_filter(
         given.get("tag"),
         _all_of(tests),
     )
-
-
-def check_times(cli: Cli, start: int | None, end: int | None, said: str) -> None:
-    """Raise UsageProblem for a ``--from`` behind the end, which somebody ``said``; not for one that
-    is equal."""
-    if start is not None and end is not None and start > end:
-        raise UsageProblem(
-            f"--from {cli.given['from']} lies behind {said}: nothing was stored in between"
-        )
 
 
 def _all_of(tests: list[Predicate]) -> Predicate | None:

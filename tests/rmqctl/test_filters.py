@@ -117,7 +117,6 @@ def test_malformed_filters_are_usage_errors(store, option, value):
     [
         (["--attempts", "3..1"], "--attempts: '3..1' holds nothing: 3 is more than 1"),
         (["--min-size", "1K", "--max-size", "1"], "--min-size 1K is more than --max-size 1"),
-        (["--from=-1h", "--to=-2h"], "--from -1h lies behind --to -2h"),
     ],
 )
 @pytest.mark.parametrize("command", [["consume", "t", "-e"], ["message", "stats"]])
@@ -131,7 +130,7 @@ def test_bounds_that_nothing_can_lie_between_are_usage_errors(store, command, op
 def test_bounds_may_be_the_same(orders):
     assert found("--min-size", "10", "--max-size", "10") == [2]
     assert found("--attempts", "0..0") == [0, 1, 2, 3, 4]
-    assert found("--from", "-1h", "--to", "-1h") == []
+    assert found("--from", "-1h", "--to", "-2h") == []  # as RocketMQ has it
 
 
 @pytest.mark.parametrize(
