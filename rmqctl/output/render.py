@@ -37,10 +37,9 @@ class RowStream:
         self._out = out
         self._view = view
         self._all = fields_of(row_type)
-        chosen = chosen_fields(self._all, view)
-        self._indexes = _indexes(self._all, chosen)
+        self._indexes = [self._all.index(field) for field in chosen_fields(self._all, view)]
         self._whole = self._indexes == list(range(len(self._all)))
-        self._encoder = encoder_for(chosen, view)
+        self._encoder = encoder_for([self._all[index] for index in self._indexes], view)
         self._keep = _predicate(self._all, view)
         self._order = _sort_keys(self._all, view.sort)
         self._sorted: list[Row] = []
@@ -125,8 +124,7 @@ def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
         if view.format in (Format.JSON, Format.YAML):
             out.write("null\n")
         return
-    chosen = chosen_fields(fields, view)
-    shown = [(f, row[index]) for f, index in zip(chosen, _indexes(fields, chosen), strict=True)]
+    shown = [(field, row[fields.index(field)]) for field in chosen_fields(fields, view)]
     present = [(f, member) for f, member in shown if member is not None or not f.omit_null]
     match view.format:
         case Format.JSON:
@@ -220,18 +218,10 @@ def check_view(row_types: Iterable[type], view: View) -> None:
 
 
 def chosen_fields(fields: Sequence[Field], view: View) -> list[Field]:
-    """The columns to print: those of ``--columns``, which are there even if all are unknown, else
-    those that the format shows."""
+    """The columns to print: those of ``--columns``, else those that the format shows."""
     if view.columns:
-        named = [_field_named(name, fields, "--columns") for name in view.columns]
-        return [field._replace(omit_null=False) for field in named]
+        return [_field_named(name, fields, "--columns") for name in view.columns]
     return [field for field in fields if view.format.shows_wide_fields or not field.wide]
-
-
-def _indexes(fields: Sequence[Field], chosen: Iterable[Field]) -> list[int]:
-    """Where the members of a row are that are to be printed."""
-    places = {field.name: index for index, field in enumerate(fields)}
-    return [places[field.name] for field in chosen]
 
 
 def is_wanted(row_type: type, view: View, name: str) -> bool:

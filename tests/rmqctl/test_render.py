@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from rmqctl.errors import UsageProblem
-from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.fields import Wide
 from rmqctl.output.render import RowStream, render_help, render_one, render_rows
 from rmqctl.output.values import as_json
 from rmqctl.output.view import Format, View
@@ -174,27 +174,6 @@ def test_columns_choose_and_order_also_wide_fields():
         {"lag_bytes": 2048},
         {"lag_bytes": 0},
     ]
-
-
-class Noted(NamedTuple):
-    topic: str
-    note: Annotated[str | None, OmitNull("where there is one")]
-
-
-@pytest.mark.parametrize("one", [False, True], ids=["rows", "one"])
-def test_a_column_that_was_asked_for_is_there_whatever_it_holds(one):
-    def shown(form, columns):
-        out = io.StringIO()
-        view = View(Format(form), zone=UTC, now_ms=NOW, columns=columns)
-        row = Noted("a", None)
-        render_one(Noted, row, view, out) if one else render_rows(Noted, [row], view, out)
-        return out.getvalue()
-
-    asked = {("note", "topic"): {"note": None, "topic": "a"}, (): {"topic": "a"}}
-    for columns, wanted in asked.items():
-        assert json.loads(shown("jsonl", columns)) == wanted
-        assert yaml.safe_load(shown("yaml", columns)) in (wanted, [wanted])
-    assert "note" in shown("table", ("note",)).lower()
 
 
 def test_an_unknown_column_names_the_nearest():
