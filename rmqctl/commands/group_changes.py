@@ -1,6 +1,6 @@
 """``rmqctl group create``, ``alter`` and ``delete``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -211,17 +211,13 @@ def _create(cli: Cli, configs: "Sequence[SubscriptionGroupConfig]") -> Iterator[
         groups = manager.all()
         for config in configs:
             refuse_system_group(config.group_name)
-            known = groups.get(config.group_name)
-            if known is not None and known != config:
-                raise Refused(
-                    f"group {config.group_name} exists already with other settings; "
-                    f"'rmqctl group alter {config.group_name}' changes them"
-                )
+            _refuse_others(config)(groups.get(config.group_name))
         new = [config for config in configs if config.group_name not in groups]
         made: dict[str, bool | None] = {config.group_name: None for config in new}
         if not cli.flag("dry_run"):
             done = manager.update_all(
-                Update(config, change_note(cli, group=config.group_name)) for config in new
+                Update(config, change_note(cli, group=config.group_name), _refuse_others(config))
+                for config in new
             )
             made = {name: name in done for name in made}
         for config in configs:
@@ -234,6 +230,21 @@ def _create(cli: Cli, configs: "Sequence[SubscriptionGroupConfig]") -> Iterator[
                 config.consume_from_min_enable,
                 config.consume_broadcast_enable,
             )
+
+
+def _refuse_others(
+    config: "SubscriptionGroupConfig",
+) -> "Callable[[SubscriptionGroupConfig | None], None]":
+    """A check that a group has no settings, or these: before the plan, and under the gate."""
+
+    def check(known: "SubscriptionGroupConfig | None") -> None:
+        if known is not None and known != config:
+            raise Refused(
+                f"group {config.group_name} exists already with other settings; "
+                f"'rmqctl group alter {config.group_name}' changes them"
+            )
+
+    return check
 
 
 def _values(

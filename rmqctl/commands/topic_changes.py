@@ -1,6 +1,6 @@
 """``rmqctl topic create``, ``alter`` and ``delete``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -206,18 +206,13 @@ def _create(cli: Cli, configs: "Sequence[TopicConfig]") -> Iterator[CreatedTopic
         topics = manager.all()
         for config in configs:
             manager.check_changeable(config.topic_name)
-            known = topics.get(config.topic_name)
-            if known is not None and known != config and known.write_queue_nums:
-                raise Refused(
-                    f"topic {config.topic_name} exists already with {known.read_queue_nums} read "
-                    f"and {known.write_queue_nums} write queues, perm {known.perm}; "
-                    f"'rmqctl topic alter {config.topic_name}' changes it"
-                )
+            _refuse_others(config)(topics.get(config.topic_name))
         new = [config for config in configs if topics.get(config.topic_name) != config]
         made: dict[str, bool | None] = {config.topic_name: None for config in new}
         if not cli.flag("dry_run"):
             done = manager.update_all(
-                Update(config, change_note(cli, topic=config.topic_name)) for config in new
+                Update(config, change_note(cli, topic=config.topic_name), _refuse_others(config))
+                for config in new
             )
             made = {name: name in done for name in made}
         for config in configs:
@@ -229,6 +224,20 @@ def _create(cli: Cli, configs: "Sequence[TopicConfig]") -> Iterator[CreatedTopic
                 config.perm,
                 config.order,
             )
+
+
+def _refuse_others(config: "TopicConfig") -> "Callable[[TopicConfig | None], None]":
+    """A check that a topic is not there, or is so already: before the plan, and under the gate."""
+
+    def check(known: "TopicConfig | None") -> None:
+        if known is not None and known != config and known.write_queue_nums:
+            raise Refused(
+                f"topic {config.topic_name} exists already with {known.read_queue_nums} read "
+                f"and {known.write_queue_nums} write queues, perm {known.perm}; "
+                f"'rmqctl topic alter {config.topic_name}' changes it"
+            )
+
+    return check
 
 
 def _new_topic(
