@@ -6,7 +6,6 @@ the rest with NO_PERMISSION.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,14 +29,13 @@ from storage.clock import now_ms
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
 from storage.format.delay import parse_delay_levels
-from storage.format.host import pack_host
-from storage.format.message_id import UniqueIds
 from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.layout import was_created_here
 from storage.sharing.locks import ForkAware, at_fork
 
 from .config import BrokerConfig
 from .foreign import config_of
+from .unique_ids import unique_ids_of
 
 if TYPE_CHECKING:
     from broker.pulling.pull import Puller
@@ -104,7 +102,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
         self._max_message_size = files.config.max_message_size
         self._multi_dispatch = files.config.enable_multi_dispatch
         self._delays_ms = parse_delay_levels(files.config.message_delay_level)
-        self._ids = _unique_ids(config)
+        self._ids = unique_ids_of(config.born_host)
         self._now = now
         self._closed = False
         at_fork(self)
@@ -207,6 +205,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
             self._builder,
             put=None if store is None else store.put,
             put_message=None if store is None else store.put_message,
+            put_sent=None if store is None else store.put_sent,
             unique_ids=self._ids,
             now=self._now,
             max_message_size=self._max_message_size,
@@ -442,9 +441,3 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
 
 def _forget(_group: str, _commit: OffsetCommit) -> None:
     """Take a commit that comes with a pull where nothing may be written."""
-
-
-def _unique_ids(config: BrokerConfig) -> UniqueIds:
-    """Make the UNIQ_KEYs of this broker's clients; a random number tells generators apart."""
-    address = pack_host(config.born_host)[:-4]
-    return UniqueIds(address, os.getpid(), int.from_bytes(os.urandom(4), "big"))

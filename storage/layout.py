@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,8 +27,12 @@ _LOCK_CONTENT: Final = b"lock"
 def create_store(fs: FileSystem, root: Path, config: StoreConfig) -> None:
     """Make an empty store in ``root``: folders, Java's lock file, and our record of the sizes.
 
-    Files are made with the first message. Everything is on the device when this returns.
+    Files are made with the first message. Everything is on the device when this returns. Raises
+    OSError, FileExistsError too for a folder that is not empty.
     """
+    fs.make_dirs(root)
+    if any(root.iterdir()):
+        raise FileExistsError(errno.EEXIST, "the folder is not empty")
     for name in (COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS):
         fs.make_dirs(root / name)
     write_sizes(fs, root, config)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from .clock import now_ms as now_ms
 from .config import FlushDiskType, StoreConfig
@@ -32,6 +32,7 @@ from .writing.joint_puts import JointPuts
 if TYPE_CHECKING:
     from .format.encode import MessageInner
     from .format.prepared import PreparedRecords
+    from .model import Message
     from .readonly import StoreView
     from .recovery.store import RecoveryReport
     from .writing.light_queues import LightPut
@@ -181,12 +182,8 @@ class MessageStore(ForkAware):
         Raises StoreNotWritableError, also when the folder holds something.
         """
         root = Path(root).absolute()
-        fs = fs or FileSystem()
         try:
-            fs.make_dirs(root)
-            if any(root.iterdir()):
-                raise not_writable(root, FileExistsError(17, "the folder is not empty"))
-            create_store(fs, root, config or StoreConfig())
+            create_store(fs or FileSystem(), root, config or StoreConfig())
         except OSError as error:
             raise not_writable(root, error) from error
 
@@ -224,10 +221,8 @@ class MessageStore(ForkAware):
         return result
 
     def put_message(self, message: MessageInner) -> PutMessageResult:
-        """Append one message; what ``put(prepare((message,)))`` does, at half the price.
-
-        Raises InvalidMessageError for a topic or properties that their length fields can not hold.
-        """
+        """Append one message; what ``put(prepare((message,)))`` does, at half the price. Raises
+        InvalidMessageError for a topic or properties that their length fields can not hold."""
         if self._closed or self._broken is not None or len(message.body) > LARGE_BODY:
             return self.put(prepare((message,)))
         if self._joint is not None:
@@ -269,6 +264,14 @@ class MessageStore(ForkAware):
         if self._anybody() and result.status is PutMessageStatus.PUT_OK:
             self._ringer.ring_for(message.topic)
         return result
+
+    def put_sent(self, message: Message, queue_id: int, way: Any) -> Any:
+        """Append a plain message by a KnownWay of broker.sending, and give its SendResult; durable
+        as ``put_message``. None: nothing is done, and it has to be put that way."""
+        put_sent = self._appender.one.put_sent
+        if put_sent is None or self._broken is not None or not self._flush_service.started:
+            return None
+        return put_sent(message, queue_id, way)
 
     def _join(self) -> JointPuts:
         """Have threads put single messages together: each waits for the device."""
@@ -339,9 +342,9 @@ class MessageStore(ForkAware):
 
         Runs by itself every 10 s in one process of a store that rmqctl made (start_services).
         """
-        self._check_usable()
         from .writing.retention import Retention
 
+        self._check_usable()
         with self.gate():
             retention = Retention(self._fs, self.root, self.config, self._page, self._appender)
             return retention.run(self._clock(), manual=manual)
@@ -360,8 +363,7 @@ class MessageStore(ForkAware):
 
     def config_changes(self) -> int:
         """A number that changes when topics or groups are changed, in any process."""
-        number: int = self._page.words[_CONFIGS]
-        return number
+        return int(self._page.words[_CONFIGS])
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -390,8 +392,8 @@ class MessageStore(ForkAware):
         self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None = None
     ) -> int:
         """Wait until the log has grown beyond ``known_log_end`` with records for ``topics`` (None:
-        any) or ``timeout_ms`` is over; gives the log's end. Wakes within a millisecond of a put in
-        any process; may come back early. For one thread at a time."""
+        any) or ``timeout_ms`` is over; gives its end. Wakes within a millisecond of a put in any
+        process; may come back early. For one thread at a time."""
         self._check_open()
         return self._waiter.wait(known_log_end, timeout_ms, topics)
 

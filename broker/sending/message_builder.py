@@ -84,7 +84,8 @@ class MessageBuilder:
         self._delays_ms = delays_ms
         self._max_message_size = max_message_size
         cluster = {PROPERTY_CLUSTER: self._cluster}
-        self._added = self.encode(cluster)
+        self.added: Final = self.encode(cluster)
+        """Properties that plain messages get, encoded."""
         self._added_to_items = self.encode({PROPERTY_WAIT_STORE_MSG_OK: _WAIT, **cluster})
 
     def build(
@@ -95,7 +96,7 @@ class MessageBuilder:
         ``unique_id`` is used if the message has none. Raises MessageIllegalError.
         """
         plain = inner_message(
-            topic, queue_id, self._added, self._max_message_size, origin, message, unique_id
+            topic, queue_id, self.added, self._max_message_size, origin, message, unique_id
         )
         if plain is not None:
             return plain

@@ -34,6 +34,7 @@ from storage.model import (
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.writing.light_queues import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LightPut
 
+from .known_way import KnownWay, known_way
 from .message_builder import MessageBuilder, Origin
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ _BATCH_ITEM_HEAD: Final = 22
 _new_tuple: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
 _SEND_OK: Final = SendStatus.SEND_OK
 _PUT_OK: Final = PutMessageStatus.PUT_OK
+_OPTIONS: Final = KnownWay._fields.index("options")
 
 _REFUSED: Final = {
     PutMessageStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
@@ -66,8 +68,8 @@ _REFUSED: Final = {
 class Sender:
     """Stores single messages and batches; safe for threads.
 
-    ``put`` and ``put_message`` are MessageStore's, None where the store is open for reading only;
-    ``multi_dispatch`` whether single messages fill light queues (enableMultiDispatch).
+    ``put``, ``put_message`` and ``put_sent`` are MessageStore's, None where the store is open for
+    reading only; ``multi_dispatch`` whether single messages fill light queues (enableMultiDispatch).
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Sender:
         unique_ids: UniqueIds,
         now: Callable[[], int],
         max_message_size: int,
+        put_sent: Callable[[Message, int, KnownWay], SendResult | None] | None = None,
         multi_dispatch: bool = False,
     ) -> None:
         self._multi_dispatch = multi_dispatch
@@ -92,6 +95,8 @@ class Sender:
         self._builder = builder
         self._put = put
         self._put_message = put_message
+        self._put_sent = None if multi_dispatch else put_sent
+        self._ways: dict[str, KnownWay] = {}
         self._unique_ids = unique_ids
         self._now = now
         self._max_message_size = max_message_size
@@ -107,6 +112,12 @@ class Sender:
     def send(self, message: Message, queue_id: int | None, options: SendOptions) -> SendResult:
         """Store one message; see Broker.send."""
         topic = message.topic
+        if queue_id is not None and self._put_sent is not None:
+            way = self._ways.get(topic)
+            if way is not None and way[_OPTIONS] is options:
+                sent = self._put_sent(message, queue_id, way)
+                if sent is not None:
+                    return sent
         config = self._topic(topic, options)
         queue_id = self._queue(config, queue_id)
         target, target_queue = topic, queue_id
@@ -114,7 +125,10 @@ class Sender:
             config = self._topics.for_own_use(dlq_topic(group_of_retry(topic)), DLQ_NUMS_PER_GROUP)
             target, target_queue = config.topic_name, 0
         unique_id = "" if has_id(message) else self._unique_ids.next(self._now())
+        known = self._known_origin[-1]
         origin = self._origin(options, config)
+        if origin is known and self._put_sent is not None and target is topic:
+            self._remember(config, options, origin)
         try:
             inner, msg_id = self._builder.build(message, target, target_queue, unique_id, origin)
             result = self._store_one(message, inner)
@@ -136,6 +150,21 @@ class Sender:
             check_types(messages)
             raise
         return self._sent(self._store_batch(records, whole=True), topic, queue_id, msg_ids)
+
+    def _remember(self, topic: TopicConfig, options: SendOptions, origin: Origin) -> None:
+        """Have the next messages of this topic go the short way, if the client says the same."""
+        changes = self._topics.changes()
+        if self._topic(topic.topic_name, options) is topic:  # behind the look at the number
+            self._ways[topic.topic_name] = known_way(
+                topic,
+                options,
+                origin,
+                broker_name=self._broker_name,
+                added=self._builder.added,
+                largest=self._max_message_size,
+                changes=changes,
+                now_ms=self._now(),
+            )
 
     def _sent(
         self, result: PutMessageResult, topic: str, queue_id: int, msg_ids: str

@@ -63,7 +63,7 @@ class SharedTable(Generic[T]):
         self._journal = journal
         self._now = now
         self.system = system
-        self._changes = changes or (lambda: 0)
+        self.changes: Final = changes or (lambda: 0)
         self._look_ns = _LOOK_NS if changes is None else _LOOK_BESIDE_WRITERS_NS
         self._looked: tuple[int, int, Mapping[str, T]] = (-1, 0, {})  # until when, changes, what
 
@@ -89,7 +89,7 @@ class SharedTable(Generic[T]):
         later.
         """
         until_ns, seen, table = self._looked
-        now_ns, changes = time.monotonic_ns(), self._changes()
+        now_ns, changes = time.monotonic_ns(), self.changes()
         if now_ns > until_ns or changes != seen:
             table = self._read().items
             self._looked = now_ns + self._look_ns, changes, table

@@ -72,6 +72,10 @@ class TopicManager:
             changes=changes,
         )
 
+    def changes(self) -> int:
+        """Give another number when somebody has changed settings, of groups too."""
+        return self._table.changes()
+
     def all(self) -> dict[str, TopicConfig]:
         """Give all topics: the system's, those of the file, and those that only queues tell of."""
         topics = self._table.all()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from broker.errors import BrokerError, MessageIllegalError
 from broker.port.sending import SendOptions, SendResult
 from broker.sending.compression import compress_body
+from broker.unique_ids import unique_ids_of
 from broker.validation import (
     SENT_TO,
     WRONG_TYPES,
@@ -19,8 +19,6 @@ from broker.validation import (
     check_types,
 )
 from client.errors import UNANSWERED, RemotingTimeoutError
-from storage.format.host import pack_host
-from storage.format.message_id import UniqueIds
 from storage.format.plain import PLAIN_WITHOUT_ID, give_id, give_ids, look_at, look_over
 from storage.format.sys_flag import MessageSysFlag
 from storage.model import (
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from client.hooks import CheckForbiddenHook, SendMessageContext, SendMessageHook
     from client.runtime.routes import Routes
     from client.timing import Clock
+    from storage.format.message_id import UniqueIds
 
     from .config import ProducerConfig
 
@@ -66,6 +65,8 @@ class Outgoing(NamedTuple):
     message_type: MessageType
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
+    is_usual: bool = False
+    """Nothing of its own goes beside it: neither flags nor attempts."""
 
     @property
     def topic(self) -> str:
@@ -92,7 +93,7 @@ class SendKernel:
         self._routes = routes
         self._now = clock.now_ms
         self._told: tuple[int, int, SendOptions] = (-1, -1, SendOptions())
-        self._unique_ids = client_unique_ids(client_ip)
+        self.unique_ids: Final = client_unique_ids(client_ip)
         self.send_hooks: list[SendMessageHook] = []
         self.check_forbidden_hooks: list[CheckForbiddenHook] = []
 
@@ -113,11 +114,11 @@ class SendKernel:
             if topic not in SENT_TO:
                 check_send_topic(topic)
             if plain == PLAIN_WITHOUT_ID:
-                give_id(message, self._unique_ids.next(now_ms))
+                give_id(message, self.unique_ids.next(now_ms))
             size = len(message.body)
             if size >= config.compress_msg_body_over_howmuch:
                 return self._prepare_any(message, now_ms)
-            return _new_tuple(Outgoing, (message, (), size, 0, _NORMAL, 0, None))
+            return _new_tuple(Outgoing, (message, (), size, 0, _NORMAL, 0, None, True))
         except WRONG_TYPES:
             several = isinstance(message, Iterable) and not isinstance(
                 message, Message | str | bytes
@@ -175,10 +176,13 @@ class SendKernel:
         self, outgoing: Outgoing, broker_name: str, queue_id: int, timeout_ms: int
     ) -> SendResult:
         """Ask a broker to store it. Raises BrokerNotExistError, BrokerError and ``UNANSWERED``."""
-        broker = self._routes.broker(broker_name)
+        routes = self._routes
+        broker = routes.by_name.get(broker_name) or routes.broker(broker_name)  # raises
         if timeout_ms < 0:
             raise RemotingTimeoutError(f"no time is left to send to broker {broker_name}")
-        options = self._options(outgoing, timeout_ms)
+        told_ms, told_timeout, options = self._told
+        if told_ms != self._now() or told_timeout != timeout_ms or not outgoing.is_usual:
+            options = self._options(outgoing, timeout_ms)
         if outgoing.batch:
             return broker.send_batch(outgoing.batch, queue_id, options)
         return broker.send(outgoing.message, queue_id, options)
@@ -199,15 +203,16 @@ class SendKernel:
         self.done(context, None if mode is _ONEWAY else result)
         return result
 
+    def told(self, now_ms: int, timeout_ms: int) -> SendOptions | None:
+        """Give what went beside the last usual message, if it was sent then and without hooks."""
+        told_ms, told_timeout, told = self._told
+        if self.send_hooks or self.check_forbidden_hooks:
+            return None
+        return told if told_ms == now_ms and told_timeout == timeout_ms else None
+
     def _options(self, outgoing: Outgoing, timeout_ms: int) -> SendOptions:
         """Say what goes beside a message: one object for all usual messages of a millisecond."""
         now = self._now()
-        _, _, _, sys_flag, _, reconsume_times, max_reconsume_times = outgoing
-        usual = not sys_flag and not reconsume_times and max_reconsume_times is None
-        if usual:
-            told_ms, told_timeout, told = self._told
-            if told_ms == now and told_timeout == timeout_ms:
-                return told
         config = self._config
         options = _new_tuple(
             SendOptions,
@@ -215,15 +220,15 @@ class SendKernel:
                 self._group,
                 config.create_topic_key,
                 config.default_topic_queue_nums,
-                sys_flag,
+                outgoing.sys_flag,
                 now,
                 None,
-                reconsume_times,
-                max_reconsume_times,
+                outgoing.reconsume_times,
+                outgoing.max_reconsume_times,
                 timeout_ms,
             ),
         )
-        if usual:
+        if outgoing.is_usual:
             self._told = now, timeout_ms, options
         return options
 
@@ -233,7 +238,7 @@ class SendKernel:
         check_message(message, config.max_message_size)
         topic, properties = message.topic, message.properties
         if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in properties:
-            unique_id = self._unique_ids.next(now_ms)
+            unique_id = self.unique_ids.next(now_ms)
             properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique_id
         body, sys_flag = compress_body(message.body, config.compress_msg_body_over_howmuch)
         message_type = MessageType.Normal_Msg
@@ -268,7 +273,7 @@ class SendKernel:
                     f"the batch has {encoded_size(batch)} bytes, allowed are {limit}; "
                     "cut it with split_batch"
                 )
-        return _new_tuple(Outgoing, (batch[0], batch, 0, 0, _NORMAL, 0, None))
+        return _new_tuple(Outgoing, (batch[0], batch, 0, 0, _NORMAL, 0, None, True))
 
     def _prepare_plain(self, batch: tuple[Message, ...], limit: int, now_ms: int) -> bool:
         """Do all that ``prepare`` does if all are plain and small; False leaves the rest to it."""
@@ -279,7 +284,7 @@ class SendKernel:
         check_send_topic(topic)
         missing, size = seen
         if missing:
-            ids = self._unique_ids.take(missing, now_ms)
+            ids = self.unique_ids.take(missing, now_ms)
             give_ids(batch, ids.joined, ids.width)
             size += missing * (_UNIQ_KEY_SIZE + ids.width)
         return size + len(batch) * ITEM_HEAD <= limit
@@ -291,18 +296,14 @@ class SendKernel:
             if PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in message.properties
         ]
         if missing:
-            ids = self._unique_ids.take(len(missing), now_ms)
+            ids = self.unique_ids.take(len(missing), now_ms)
             for properties, unique_id in zip(missing, ids.texts(), strict=True):
                 properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
 
 
 def client_unique_ids(client_ip: str) -> UniqueIds:
-    """Make a generator of ids of this process; a random number tells generators apart.
-
-    A client whose address is no address is on this machine.
-    """
+    """Make a generator of ids; a client whose address is no address is on this machine."""
     try:
-        address = pack_host(f"{client_ip}:0")[:-4]
+        return unique_ids_of(f"{client_ip}:0")
     except ValueError:
-        address = pack_host(_LOCALHOST)[:-4]
-    return UniqueIds(address, os.getpid(), int.from_bytes(os.urandom(4), "big"))
+        return unique_ids_of(_LOCALHOST)

@@ -5,9 +5,10 @@ ThreadLocalIndex and TopicPublishInfo.selectOneMessageQueue.
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 _POSITIVE_MASK: Final = 0x7FFFFFFF
 
 
-class _Counters(threading.local):
+class _Turns(threading.local):
     def __init__(self) -> None:
-        self.by_topic: dict[str, int] = {}
+        self.by_topic: dict[str, Iterator[int]] = {}
 
 
 class ThreadLocalIndex:
@@ -29,16 +30,21 @@ class ThreadLocalIndex:
 
     def __init__(self, start: int | None = None) -> None:
         self._start = start
-        self._local = _Counters()
+        self._local = _Turns()
+
+    def turn(self, topic: str) -> Iterator[int]:
+        """Give this thread's counter, which counts one further with each ``next``: 0 .. 2^31 - 1,
+        then from 0 again."""
+        turns = self._local.by_topic
+        turn = turns.get(topic)
+        if turn is None:
+            start = random.getrandbits(31) if self._start is None else self._start
+            turn = turns[topic] = map(_POSITIVE_MASK.__and__, itertools.count(start + 1))
+        return turn
 
     def increment_and_get(self, topic: str) -> int:
-        """Count one further and give it: 0 .. 2^31 - 1, then from 0 again."""
-        counters = self._local.by_topic
-        index = counters.get(topic)
-        if index is None:
-            index = random.getrandbits(31) if self._start is None else self._start
-        counters[topic] = index = index + 1 & _POSITIVE_MASK
-        return index
+        """Count one further and give it."""
+        return next(self.turn(topic))
 
 
 class QueueChoice:
@@ -59,4 +65,4 @@ class QueueChoice:
                 queue = self.select(queues)
                 if queue.broker_name != last_broker_name:
                     return queue
-        return queues[self.index.increment_and_get(queues[0].topic) % len(queues)]
+        return queues[next(self.index.turn(queues[0].topic)) % len(queues)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from broker.errors import BrokerError
 from broker.port.sending import SendResult, SendStatus
@@ -32,6 +32,7 @@ from storage.errors import GateTimeoutError
 from storage.model import Message, MessageQueue
 
 from .kinds import CommunicationMode
+from .send_runs import SendRuns
 
 if TYPE_CHECKING:
     from client.runtime.routes import Routes
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .config import ProducerConfig
     from .fault_strategy import FaultStrategy
     from .kernel import Outgoing, SendKernel
+    from .send_runs import FirstAttempt
 
 logger = logging.getLogger("rmqctl.client")
 
@@ -69,6 +71,7 @@ class SendProcess:
         self._now = clock.now_ms
         self._learns = faults.enabled
         self._select = faults.select if faults.enabled else faults.choice.select
+        self._runs = None if faults.enabled else SendRuns(config, routes, kernel.unique_ids)
 
     def send(
         self,
@@ -78,9 +81,18 @@ class SendProcess:
     ) -> SendResult:
         """Send and wait for the answer."""
         begin = self._now()
+        first = None
+        if target is None and self._runs is not None:
+            sent = self._runs.send(message, begin, timeout_ms)
+            if type(sent) is SendResult:
+                return sent
+            first = cast("FirstAttempt | None", sent)
         outgoing = self._kernel.prepare(message, begin)
         if target is None:
-            return self._send_anywhere(outgoing, _SYNC, begin, timeout_ms)
+            result = self._send_anywhere(outgoing, _SYNC, begin, timeout_ms, first)
+            if self._runs is not None and outgoing.is_usual and not outgoing.batch:
+                self._note_for_runs(outgoing.topic, begin, timeout_ms)
+            return result
         queue = self._queue(outgoing, target)
         left = self._left(outgoing, begin, timeout_ms)
         return self._kernel.attempt(outgoing, queue, _SYNC, left)
@@ -123,9 +135,22 @@ class SendProcess:
             queue = self._queue(outgoing, target)
         return self._send_async(outgoing, queue, queues, begin, timeout_ms)
 
+    def _note_for_runs(self, topic: str, begin: int, timeout_ms: int) -> None:
+        told = self._kernel.told(begin, timeout_ms)
+        if told is not None and self._runs is not None:
+            queues = self._routes.known_queues_to(topic)
+            index = self._faults.choice.index
+            self._runs.note(topic, begin, timeout_ms, told, queues, index)
+
     def _send_anywhere(
-        self, outgoing: Outgoing, mode: CommunicationMode, begin: int, timeout_ms: int
+        self,
+        outgoing: Outgoing,
+        mode: CommunicationMode,
+        begin: int,
+        timeout_ms: int,
+        first: FirstAttempt | None = None,
     ) -> SendResult:
+        """Try as often as the mode says; ``first`` was an attempt, and counts."""
         topic = outgoing.message.topic
         queues = self._routes.known_queues_to(topic) or self._publish_queues(topic)
         config = self._config
@@ -134,17 +159,25 @@ class SendProcess:
         last_error: Exception | None = None
         result: SendResult | None = None
         for _ in range(1 + config.retry_times_when_send_failed if sync else 1):
-            queue = self._select(queues, brokers_sent[-1] if brokers_sent else None)
             started = self._now()
-            if timeout_ms < started - begin:
-                if result is not None:
-                    break
-                raise SendTimeoutError(
-                    topic, timeout_ms, brokers_sent, started - begin, last_error
-                ) from last_error
+            left = timeout_ms - started + begin
+            done, first = first, None
+            if done is not None:
+                queue = done.queue
+            else:
+                queue = self._select(queues, brokers_sent[-1] if brokers_sent else None)
+                if left < 0:
+                    if result is not None:
+                        break
+                    raise SendTimeoutError(
+                        topic, timeout_ms, brokers_sent, started - begin, last_error
+                    ) from last_error
             brokers_sent.append(queue.broker_name)
             try:
-                result = self._kernel.attempt(outgoing, queue, mode, timeout_ms - started + begin)
+                if done is not None:
+                    result = done.result()
+                else:
+                    result = self._kernel.attempt(outgoing, queue, mode, left)
             except _FAILED as error:
                 self._learn(queue.broker_name, started, isolation=True)
                 logger.warning("a send failed, trying again: queue=%s %s", queue, error)

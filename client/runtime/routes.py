@@ -40,7 +40,8 @@ class Routes:
 
     def __init__(self, brokers: Iterable[Broker] = ()) -> None:
         self._lock = threading.Lock()  # guards the tables; they are replaced, never changed
-        self._brokers: dict[str, Broker] = {}
+        self.by_name: Mapping[str, Broker] = {}
+        """All known brokers; another mapping when one comes or goes."""
         self._routes: dict[str, _Route] = {}
         self._expected: dict[str, tuple[MessageQueue, ...]] = {}  # of topics to be created
         for broker in brokers:
@@ -53,21 +54,21 @@ class Routes:
         """
         name = broker.name
         with self._lock:
-            known = self._brokers.get(name)
+            known = self.by_name.get(name)
             if known is not None and known is not broker:
                 raise ClientConfigError(
                     f"two brokers are called {name}; give one of them another broker_name"
                 )
-            self._brokers = {**self._brokers, name: broker}
+            self.by_name = {**self.by_name, name: broker}
 
     def remove(self, name: str) -> None:
         """Forget a broker; its queues vanish with the next refresh. Unknown names are fine."""
         with self._lock:
-            self._brokers = {k: v for k, v in self._brokers.items() if k != name}
+            self.by_name = {k: v for k, v in self.by_name.items() if k != name}
 
     def broker(self, name: str) -> Broker:
         """Give the broker of a queue. Raises BrokerNotExistError."""
-        brokers = self._brokers
+        brokers = self.by_name
         found = brokers.get(name)
         if found is None:
             raise BrokerNotExistError(name, sorted(brokers))
@@ -75,12 +76,12 @@ class Routes:
 
     def brokers(self) -> list[Broker]:
         """Give all known brokers, sorted by name."""
-        return [broker for _, broker in sorted(self._brokers.items())]
+        return [broker for _, broker in sorted(self.by_name.items())]
 
     def brokers_of(self, topic: str) -> list[Broker]:
         """Give the brokers that have a topic, sorted by name; empty if none does."""
         found = self._route(topic).found
-        return [broker for name, broker in sorted(self._brokers.items()) if name in found]
+        return [broker for name, broker in sorted(self.by_name.items()) if name in found]
 
     def publish_queues(
         self,
@@ -134,7 +135,7 @@ class Routes:
     def refresh(self) -> set[str]:
         """Ask all brokers again for the topics in use; gives those whose queues have changed."""
         expected = self._expected  # before the routes: each of them has one
-        brokers, routes = self._brokers, self._routes
+        brokers, routes = self.by_name, self._routes
         fresh = {topic: _ask(topic, brokers, route.found) for topic, route in routes.items()}
         kept = {
             topic: tuple(queue for queue in queues if queue.broker_name in brokers)
@@ -157,7 +158,7 @@ class Routes:
         known = self._routes.get(topic)
         if known is not None and known.found:
             return known
-        asked = _ask(topic, self._brokers, {})
+        asked = _ask(topic, self.by_name, {})
         with self._lock:
             self._routes = {**self._routes, topic: asked}
         return asked

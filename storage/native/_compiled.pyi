@@ -244,6 +244,9 @@ class Appending:
         /,
     ) -> None: ...
     def put(self, message: Any, /) -> Any: ...
+    def put_sent(self, message: Any, queue_id: int, way: Any, /) -> Any:
+        """See MessageStore.put_sent."""
+
     def put_batch(
         self, image: bytearray, table: bytes, queues: list[tuple[str, int]], hashes: Any, /
     ) -> Any:

@@ -82,6 +82,10 @@ int prepare_properties(void);
 int add_made(PyObject *module); /* the class that messages to send come from */
 extern PyMethodDef inner_functions[];
 int prepare_inner(void);
+/* What is stored of a plain message of a topic that has its id, which is given too (borrowed). The
+ * arguments are the first five of inner_message, the topic a str. NULL for any other message; an
+ * error may be set. */
+PyObject *inner_of_sent(PyObject *message, PyObject *const *arguments, PyObject **id);
 extern PyMethodDef sent_functions[];
 extern PyMethodDef id_functions[];
 extern PyMethodDef readdressed_functions[];

@@ -131,6 +131,8 @@ class OneAppender:
             self.compiled.use_words(page.words)
         self.put_batch: Any = None if self.compiled is None else self.compiled.put_batch
         """What puts a batch that compiled code has encoded, as :meth:`put_alone` does a message."""
+        self.put_sent: Any = None if self.compiled is None else self.compiled.put_sent
+        """What puts a plain message that a producer sends; see MessageStore.put_sent."""
         self.quick: Callable[[MessageInner, int], PutMessageResult | None] = (
             self.append if self.compiled is None else self.compiled.append
         )

@@ -125,6 +125,8 @@ static PyObject *inner_of(PyObject *message, PyObject *given_id, const struct sh
         && (found.unique_id = id_of((Late *)found.properties)) == NULL)
         return NULL;
     *id = found.unique_id != NULL ? found.unique_id : given_id;
+    if (*id == NULL)
+        return NULL;
     PyObject *properties = stored_properties(&found, found.unique_id != NULL ? NULL : given_id,
                                              shared->after, shared->after_size);
     if (properties == NULL)
@@ -179,6 +181,20 @@ static PyObject *inner_message(PyObject *module, PyObject *const *arguments, Py_
     if (PyErr_Occurred())
         return NULL;
     Py_RETURN_NONE;
+}
+
+/* See native.h. */
+PyObject *inner_of_sent(PyObject *message, PyObject *const *arguments, PyObject **id)
+{
+    struct shared shared;
+    if (Py_TYPE(message) != sent_type || shared_of(arguments, &shared) < 0)
+        return NULL;
+    PyObject *topic = slot_of(message, SENT_TOPIC);
+    if (topic == NULL
+        || (topic != shared.topic
+            && (!PyUnicode_CheckExact(topic) || PyUnicode_Compare(topic, shared.topic))))
+        return NULL;
+    return inner_of(message, NULL, &shared, id);
 }
 
 PyMethodDef inner_functions[] = {

@@ -197,6 +197,7 @@ static PyMethodDef methods[] = {
     {"append_batch", (PyCFunction)(void (*)(void))append_batch, METH_FASTCALL, append_batch_doc},
     {"guard", guard, METH_VARARGS, guard_doc},
     {"put", put, METH_O, put_doc},
+    {"put_sent", (PyCFunction)(void (*)(void))put_sent, METH_FASTCALL, put_sent_doc},
     {"put_batch", (PyCFunction)(void (*)(void))put_batch, METH_FASTCALL, put_batch_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -218,11 +219,11 @@ static PyObject *appending_numbers(PyObject *module, PyObject *nothing)
     (void)module;
     (void)nothing;
     return Py_BuildValue(
-        "{sisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisi}", NUMBER(WORD), NUMBER(STAGE_NONE),
+        "{sisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisi}", NUMBER(WORD), NUMBER(STAGE_NONE),
         NUMBER(STAGE_RECORDS), NUMBER(STAGE_DISPATCH), NUMBER(STAGE_KEYS), NUMBER(FROM), NUMBER(TO),
         NUMBER(STAGE), NUMBER(LOG_END), NUMBER(FAILED), NUMBER(HOLDER_PID), NUMBER(GATE_BYTE), NUMBER(QUICK_GAP_US), NUMBER(KEYS_FROM), NUMBER(KEYS_TO),
         NUMBER(LAST_STORE_TIMESTAMP), NUMBER(INDEX_FILE), NUMBER(UNDO_INDEX_FILE),
-        NUMBER(UNDO_INDEX_HEADER), NUMBER(GATE_WANTED), NUMBER(WAITER_FLAGS), NUMBER(WAITER_TOPICS), NUMBER(WAITER_BELLS), NUMBER(BY_SOCKET), NUMBER(BY_WORD), NUMBER(TOPIC_BITS), NUMBER(MAX_WAITERS),
+        NUMBER(UNDO_INDEX_HEADER), NUMBER(GATE_WANTED), NUMBER(CONFIGS), NUMBER(WAITER_FLAGS), NUMBER(WAITER_TOPICS), NUMBER(WAITER_BELLS), NUMBER(BY_SOCKET), NUMBER(BY_WORD), NUMBER(TOPIC_BITS), NUMBER(MAX_WAITERS),
         NUMBER(SLOTS), NUMBER(LARGE_BODY), NUMBER(BATCH_NO_ROOM), NUMBER(BATCH_NO_QUEUE),
         NUMBER(BATCH_NO_INDEX));
 }

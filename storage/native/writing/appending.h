@@ -10,7 +10,7 @@ enum {
     FROM = 7, TO = 8, STAGE = 9, LOG_END = 10, FAILED = 12, HOLDER_PID = 13, KEYS_FROM = 14,
     KEYS_TO = 17,
     LAST_STORE_TIMESTAMP = 19, INDEX_FILE = 20, UNDO_INDEX_FILE = 21, UNDO_INDEX_HEADER = 22,
-    GATE_WANTED = 32
+    GATE_WANTED = 32, CONFIGS = 33
 };
 enum { GATE_BYTE = 1, QUICK_GAP_US = 1000 }; /* of storage/sharing/gate.py */
 /* Places in the page, in bytes; and how a waiter is rung, see storage/sharing/bells.py. */
@@ -90,6 +90,9 @@ extern const char use_index_doc[], append_batch_doc[], put_batch_doc[];
 int prepare_append_batch(void);
 
 /* put.c */
+/* Puts a record while this process holds on to the gate, or takes it for that; 1 if it is done, 0 if
+ * something is unusual, -1 with an error set. */
+int put_record(Appending *a, PyObject *message, int64_t now, Shell *shell);
 int time_of(Appending *a, int64_t *now); /* ms, by the clock; -1 with an error set */
 /* Whether the log file has a name still: that is asked once a millisecond, as
  * OneAppender.have_room does, which knows nothing else that changes by itself but whether this is a
@@ -113,5 +116,7 @@ PyObject *guard(PyObject *self, PyObject *args);
 PyObject *put(PyObject *self, PyObject *message);
 extern const char guard_doc[], put_doc[];
 int prepare_put(void);
+PyObject *put_sent(PyObject *self, PyObject *const *args, Py_ssize_t count); /* put_sent.c */
+extern const char put_sent_doc[];
 
 #endif

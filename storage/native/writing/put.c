@@ -186,6 +186,23 @@ int is_log_there(Appending *a, int64_t now)
     return 1;
 }
 
+int put_record(Appending *a, PyObject *message, int64_t now, Shell *shell)
+{
+    int done = 0;
+    if (gate_is_ours(a)) {
+        done = append_record(a, message, now, NULL, shell, 1);
+        if (done > 0 && see_to_gate(a) < 0)
+            done = -1;
+    } else if (take_gate(a)) {
+        done = append_record(a, message, now, NULL, shell, 1);
+        give_gate_back(a);
+    }
+    if (done > 0 && !a->syncs && is_anybody_waiting(a)
+        && ring_for(a, PyTuple_GetItem(message, TOPIC)) < 0)
+        done = -1;
+    return done;
+}
+
 const char put_doc[] = "put(message)\n\n"
                       "What MessageStore.put_message does while this process holds on to the gate,"
                       " or nobody has used it for a while, and nothing has to be learned; None:"
@@ -203,19 +220,7 @@ PyObject *put(PyObject *self, PyObject *message)
         Py_RETURN_NONE;
     if (allocate(a, &shell) < 0)
         return NULL;
-    int done = 0;
-    if (gate_is_ours(a)) {
-        done = append_record(a, message, now, NULL, &shell, 1);
-        if (done > 0 && see_to_gate(a) < 0)
-            done = -1;
-    } else if (take_gate(a)) {
-        done = append_record(a, message, now, NULL, &shell, 1);
-        give_gate_back(a);
-    }
-    if (done > 0 && !a->syncs && is_anybody_waiting(a)
-        && ring_for(a, PyTuple_GetItem(message, TOPIC)) < 0)
-        done = -1;
-    return given(&shell, done);
+    return given(&shell, put_record(a, message, now, &shell));
 }
 
 int prepare_put(void)

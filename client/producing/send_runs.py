@@ -1,0 +1,117 @@
+"""Plain sends that come quickly: what those of one millisecond to one topic have in common.
+
+Most of such a send would be to find out again what was found out for the message before: the
+topic's queues, their brokers, what goes beside the message. So from the third send of a millisecond
+on that is remembered, thread by thread. The next millisecond begins anew, and nothing has to be
+watched meanwhile. A first attempt only is made this way: SendProcess goes on from it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker.errors import BrokerError
+from broker.port.sending import SendStatus
+from client.errors import UNANSWERED, ClientError
+from storage.format.plain import PLAIN_WITHOUT_ID, give_id, look_at
+
+if TYPE_CHECKING:
+    from broker.port.sending import SendOptions, SendResult
+    from client.runtime.routes import Routes
+    from storage.format.message_id import UniqueIds
+    from storage.model import Message, MessageQueue
+
+    from .config import ProducerConfig
+    from .queue_choice import ThreadLocalIndex
+
+_SEND_OK: Final = SendStatus.SEND_OK
+_TOLD: Final = (*UNANSWERED, ClientError, BrokerError)
+
+Target = tuple["MessageQueue", Callable[["Message", int, "SendOptions"], "SendResult"], int]
+"""A queue, its broker's ``send``, and its id."""
+
+
+class FirstAttempt(NamedTuple):
+    """A send that is not done yet: it failed, or the message is stored but not SEND_OK."""
+
+    queue: MessageQueue
+    outcome: SendResult | Exception
+
+    def result(self) -> SendResult:
+        """Give the result, or raise what was raised."""
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+class _Run:
+    """The sends of a millisecond to a topic, in one thread and with one time-out."""
+
+    __slots__ = ("begin", "options", "targets", "timeout_ms", "turn")
+
+    def __init__(
+        self,
+        begin: int,
+        timeout_ms: int,
+        options: SendOptions,
+        targets: Sequence[Target],
+        turn: Iterator[int],
+    ) -> None:
+        self.begin = begin
+        self.timeout_ms = timeout_ms
+        self.options = options
+        self.targets = targets
+        self.turn = turn
+
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.runs: dict[str, _Run] = {}
+        self.last_begin = -1
+
+
+class SendRuns:
+    """The runs of a producer without hooks. Safe for threads."""
+
+    def __init__(self, config: ProducerConfig, routes: Routes, ids: UniqueIds) -> None:
+        self._largest = min(config.max_message_size, config.compress_msg_body_over_howmuch - 1)
+        self._routes = routes
+        self._ids = ids
+        self._local = _OfThread()
+
+    def send(self, message: Any, begin: int, timeout_ms: int) -> SendResult | FirstAttempt | None:
+        """Send it if it is a plain message and there is a run for it; None: nothing is done."""
+        plain = look_at(message, self._largest)
+        run = self._local.runs.get(message.topic) if plain else None
+        if run is None or run.begin != begin or run.timeout_ms != timeout_ms:
+            return None
+        if plain == PLAIN_WITHOUT_ID:
+            give_id(message, self._ids.next(begin))
+        targets = run.targets
+        queue, send, queue_id = targets[next(run.turn) % len(targets)]
+        try:
+            result = send(message, queue_id, run.options)
+        except _TOLD as error:
+            return FirstAttempt(queue, error)
+        return result if result.send_status is _SEND_OK else FirstAttempt(queue, result)
+
+    def note(
+        self,
+        topic: str,
+        begin: int,
+        timeout_ms: int,
+        options: SendOptions,
+        queues: Sequence[MessageQueue],
+        index: ThreadLocalIndex,
+    ) -> None:
+        """Take notice of a plain message that was sent the usual way, with these options."""
+        local = self._local
+        if local.last_begin != begin:
+            local.last_begin = begin
+            return
+        brokers = self._routes.by_name
+        if all(queue.broker_name in brokers for queue in queues):
+            targets = [(q, brokers[q.broker_name].send, q.queue_id) for q in queues]
+            local.runs[topic] = _Run(begin, timeout_ms, options, targets, index.turn(topic))

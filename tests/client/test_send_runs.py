@@ -1,0 +1,218 @@
+"""Sends that come quickly go a short way from the third of a millisecond on, and nobody notices."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+
+from broker.errors import (
+    BrokerBusyError,
+    InvalidNameError,
+    MessageIllegalError,
+    ServiceNotAvailableError,
+)
+from broker.port.sending import SendStatus
+from client.errors import SendFailedError
+from client.producing.config import ProducerConfig
+from client.producing.kernel import SendKernel
+from client.producing.producer import Producer
+from storage import native
+from storage.configs.topics import TopicConfig
+from storage.model import Message
+from tests.support.compiled import needs_compiled
+from tests.support.failing_broker import DOWN, LATE, STATUS, FailingBroker
+
+pytestmark = [
+    needs_compiled,
+    pytest.mark.skipif(native.compiled is None, reason="RMQCTL_PURE has no plain messages"),
+]
+BUSY = BrokerBusyError("busy")
+DISK_FULL = ServiceNotAvailableError("the disk is full")
+
+
+@pytest.fixture
+def a(open_broker, clock):
+    return FailingBroker(open_broker("broker-a"), clock)
+
+
+@pytest.fixture
+def b(open_broker, clock):
+    return FailingBroker(open_broker("broker-b"), clock)
+
+
+@pytest.fixture
+def produce(manager, a, b):
+    started = []
+    for broker in (a, b):
+        broker.update_topic(TopicConfig("T", 2, 2))
+
+    def producer(brokers=(a, b), **settings):
+        config = ProducerConfig(**settings)
+        started.append(Producer("group", brokers=brokers, config=config, manager=manager))
+        started[-1].start()
+        for _ in range(4):
+            started[-1].send(Message("T", b"before"))
+        return started[-1]
+
+    yield producer
+    for it in started:
+        it.shutdown()
+
+
+@contextmanager
+def usual_ways() -> Iterator[list[bytes]]:
+    """Notes the bodies of messages that are prepared the usual way."""
+    gone: list[bytes] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is SendKernel.prepare.__code__:
+            gone.append(frame.f_locals["message"].body)
+
+    sys.setprofile(note)
+    try:
+        yield gone
+    finally:
+        sys.setprofile(None)
+
+
+def test_plain_messages_of_one_millisecond_go_it_to_all_queues_in_turn(produce, clock):
+    producer = produce()
+    with usual_ways() as gone:
+        queues = [producer.send(Message("T", b"x")).message_queue for _ in range(8)]
+        assert gone == []
+        clock.advance(1)
+        later = [Message("T", b"%d" % number) for number in range(4)]
+        queues += [producer.send(message).message_queue for message in later]
+        assert gone == [b"0", b"1"]
+    assert queues[:4] * 3 == queues
+    assert len(set(queues)) == 4
+
+
+def test_each_message_has_an_id_of_its_own_and_keeps_one(produce):
+    producer = produce()
+    messages = [Message("T", b"x") for _ in range(4)]
+    ids = [producer.send(message).msg_id for message in messages]
+    assert len(set(ids)) == 4
+    assert [message.properties["UNIQ_KEY"] for message in messages] == ids
+    assert producer.send(messages[0]).msg_id == ids[0]
+
+
+@pytest.mark.parametrize(
+    ("message", "how"),
+    [
+        (Message("T", b"y" * 5_000), {}),
+        (Message("T", b"y", delay_time_level=3), {}),
+        (Message("T", b"y", properties={"WAIT": "false"}), {}),
+        (Message("T", b"y"), {"timeout_ms": 9_000}),
+        (Message("U", b"y"), {}),
+    ],
+)
+def test_others_do_not(produce, a, b, message, how):
+    for broker in (a, b):
+        broker.update_topic(TopicConfig("U", 2, 2))
+    producer = produce()
+    with usual_ways() as gone:
+        assert producer.send(message, **how).send_status is SendStatus.SEND_OK
+        assert gone == [message.body]
+
+
+def test_an_attempt_that_fails_counts_and_another_broker_is_tried(produce, a, b):
+    producer = produce()
+    for broker in (a, b):
+        broker.always("send", DOWN)
+    with pytest.raises(SendFailedError) as failure:
+        producer.send(Message("T", b"x"))
+    assert a.called("send") + b.called("send") == 3
+    assert failure.value.__cause__ is DOWN
+    a.heal()
+    for _ in range(4):
+        assert producer.send(Message("T", b"x")).message_queue.broker_name == "broker-a"
+
+
+def test_a_refusal_that_is_not_to_be_repeated_is_raised(produce, a, b):
+    producer = produce()
+    for broker in (a, b):
+        broker.plan("send", BUSY)
+    with pytest.raises(BrokerBusyError):
+        producer.send(Message("T", b"x"))
+    assert a.called("send") + b.called("send") == 1
+
+
+def test_one_that_is_to_be_repeated_is(produce, a):
+    producer = produce(brokers=[a])
+    a.plan("send", DISK_FULL, DISK_FULL)
+    assert producer.send(Message("T", b"x")).send_status is SendStatus.SEND_OK
+    assert a.called("send") == 3
+
+
+def test_what_is_stored_but_not_ok_is_the_result_or_is_sent_to_another(produce, a, b):
+    producer = produce(brokers=[a])
+    a.plan("send", STATUS(SendStatus.FLUSH_DISK_TIMEOUT))
+    assert producer.send(Message("T", b"x")).send_status is SendStatus.FLUSH_DISK_TIMEOUT
+    assert a.called("send") == 1
+
+
+def test_or_is_sent_to_another_where_that_is_wanted(produce, a):
+    producer = produce(retry_another_broker_when_not_store_ok=True)
+    a.always("send", STATUS(SendStatus.SLAVE_NOT_AVAILABLE))
+    for _ in range(4):
+        result = producer.send(Message("T", b"x"))
+        assert (result.send_status, result.message_queue.broker_name) == ("SEND_OK", "broker-b")
+
+
+def test_what_is_stored_too_late_is_told_all_the_same(produce, a):
+    producer = produce(brokers=[a], retry_another_broker_when_not_store_ok=True)
+    a.plan("send", LATE(4_000))
+    assert producer.send(Message("T", b"x")).send_status is SendStatus.SEND_OK
+
+
+def test_what_is_wrong_with_a_message_is_named_as_ever(produce):
+    producer = produce()
+    message = Message("T", b"x")
+    message.body = 5  # type: ignore[assignment]
+    with pytest.raises(MessageIllegalError, match="body is 5"):
+        producer.send(message)
+    with pytest.raises(InvalidNameError, match="topic is"):
+        producer.send(Message(["T"], b"x"))  # type: ignore[arg-type]
+    with pytest.raises(MessageIllegalError, match="is no message"):
+        producer.send(5)
+
+
+def test_who_has_hooks_goes_the_usual_way(produce, clock):
+    producer = produce()
+    seen = []
+
+    class Hook:
+        def send_message_before(self, context):
+            seen.append(context.message.body)
+
+        def send_message_after(self, context):
+            seen.append(context.send_result.send_status)
+
+    producer.send_message_hooks.append(Hook())
+    clock.advance(1)
+    for _ in range(4):
+        producer.send(Message("T", b"x"))
+    assert seen == [b"x", "SEND_OK"] * 4
+
+
+def test_each_thread_has_its_own_turn(produce):
+    producer = produce()
+    queues: dict[int, list[object]] = {}
+
+    def send(name: int) -> None:
+        queues[name] = [producer.send(Message("T", b"x")).message_queue for _ in range(80)]
+
+    threads = [threading.Thread(target=send, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for own in queues.values():
+        assert own[:4] * 20 == own
+        assert len(set(own)) == 4
