@@ -69,7 +69,7 @@ class Sender:
     """Stores single messages and batches; safe for threads.
 
     ``put``, ``put_message`` and ``put_sent`` are MessageStore's, None where the store is open for
-    reading only; ``multi_dispatch`` whether single messages fill light queues (enableMultiDispatch).
+    reading only; ``multi_dispatch``: single messages fill light queues (enableMultiDispatch).
     """
 
     def __init__(
