@@ -343,7 +343,7 @@ class OneAppender:
         if self.in_run:
             ahead = LITTLE
             if PAGE_SIZES.are_large and not self._syncs_each:
-                ahead, largest = LARGE, self._log_size
+                ahead = LARGE
             if end - start <= largest and end - first > file.ready_to:
                 stop = min(reserved, (end - first) // ahead * ahead + ahead)
                 file.get_ready(start - first, stop, syncs_each=self._syncs_each)

@@ -146,17 +146,17 @@ static int note_keys(Appending *a, PyObject *row, int64_t start, int64_t end)
     return done == NULL ? -1 : 0;
 }
 
-/* Bytes that are written at once: the kernel makes one page of what it can, up to 2 MiB, and has to
- * look for blocks of that size; small ones it has at hand. */
-enum { AT_ONCE = 128 << 10 };
-int write_to_log(Appending *a, const unsigned char *image, Py_ssize_t size, int64_t start)
+/* Bytes that are written at once: the kernel makes one page of what it can, and has blocks of up to
+ * 1 MiB at hand; those of 2 MiB a virtual machine may have to ask its host for. */
+enum { AT_ONCE = 1 << 20 };
+static int write_at(Appending *a, const unsigned char *from, Py_ssize_t size, int64_t position)
 {
     for (Py_ssize_t done = 0; done < size;) {
         /* Whoever dies may have written a part of it. */
         const size_t left = (size_t)(size - done < AT_ONCE ? size - done : AT_ONCE);
         const size_t piece = instants_left && left > 1 ? left / 2 : left;
         INSTANT;
-        ssize_t wrote = pwrite(a->log_fd, image + done, piece, start - a->first + done);
+        ssize_t wrote = pwrite(a->log_fd, from + done, piece, position + done);
         if (wrote <= 0 && errno != EINTR) {
             PyErr_SetFromErrno(PyExc_OSError);
             return -1;
@@ -164,6 +164,28 @@ int write_to_log(Appending *a, const unsigned char *image, Py_ssize_t size, int6
         done += wrote > 0 ? wrote : 0;
     }
     return 0;
+}
+
+/* Where records lie between others, each write begins and ends within a page, and makes many small
+ * ones of the rest. So for less than AHEAD bytes pages of that size are made before, of zeros, where
+ * all is zero and has blocks. Not where each put is synced: a sync looks through all of a page. */
+enum { AHEAD = 256 << 10 };
+static int make_pages(Appending *a, int64_t start, int64_t end)
+{
+    static const unsigned char zeros[AHEAD];
+    if (a->filled < start) /* the first, or others have put something since */
+        a->filled = a->first + (start - a->first + AHEAD - 1) / AHEAD * AHEAD;
+    for (; a->filled < end && a->filled + AHEAD <= a->first + a->reserved; a->filled += AHEAD)
+        if (write_at(a, zeros, AHEAD, a->filled - a->first) < 0)
+            return -1;
+    return 0;
+}
+
+int write_to_log(Appending *a, const unsigned char *image, Py_ssize_t size, int64_t start)
+{
+    if (a->largest && size < AHEAD && make_pages(a, start, start + size) < 0)
+        return -1;
+    return write_at(a, image, size, start - a->first);
 }
 
 /* Puts one record where it belongs, or into a buffer of its own. */

@@ -45,6 +45,7 @@ typedef struct {
     Py_buffer words;
     int has_words, has_file, exclusive, syncs, log_fd, in_run;
     int64_t first, limit, reserved, now, heard, largest;
+    int64_t filled; /* log offset up to which pages were made ahead; see write_to_log */
     Py_ssize_t most_pending;
     Index index;
 } Appending;

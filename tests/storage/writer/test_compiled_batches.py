@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import resource
 from pathlib import Path
 
@@ -169,6 +170,31 @@ def test_two_openings_take_turns(tmp_path: Path) -> None:
     with StoreView.open(root) as view:
         assert view.max_offset_in_queue("T", 0) == 150 * 20
         assert fsck(view).findings == []
+
+
+def test_pages_that_are_made_ahead_are_written_over_nothing(tmp_path: Path) -> None:
+    """Two openings, whose own pages end at different places, by batches of up to 300 KiB."""
+    odd = ROOMY.with_(mapped_file_size_commit_log=(4 << 20) + (100 << 10))
+    root = new_store(tmp_path / "store", odd)
+    rng, sent = random.Random(7), 0
+    with (
+        open_store(root, odd, clock=Ticking(step=0)) as one,
+        open_store(root, odd, clock=Ticking(step=0)) as other,
+    ):
+        for number in range(150):
+            size = rng.choice([100, 1_000, 2_000, 6_000, 12_000, 15_000])
+            store = rng.choice([one, other])
+            assert store.put(column(f"{number}", size=size)).status is PutMessageStatus.PUT_OK
+            sent += 20
+        end = one.log_end
+    with StoreView.open(root) as view:
+        assert fsck(view).findings == []
+        assert sum(view.max_offset_in_queue("T", queue_id) for queue_id in range(2)) == sent
+    files = sorted((root / "commitlog").iterdir())
+    assert {path.stat().st_size for path in files} == {odd.mapped_file_size_commit_log}
+    last = files[-1]
+    behind = last.read_bytes()[end - int(last.name) :]
+    assert not any(behind)
 
 
 def test_a_long_run_leaves_nothing_behind_its_end(tmp_path: Path) -> None:
