@@ -97,7 +97,16 @@ class SendRuns:
             return FirstAttempt(queue, error)
         return result if result.send_status is _SEND_OK else FirstAttempt(queue, result)
 
-    def note(
+    def is_another(self, begin: int) -> bool:
+        """Take notice of a plain message that was sent the usual way; whether this thread sent
+        another one in this millisecond, so that a run is worth it."""
+        local = self._local
+        if local.last_begin == begin:
+            return True
+        local.last_begin = begin
+        return False
+
+    def begin(
         self,
         topic: str,
         begin: int,
@@ -106,12 +115,9 @@ class SendRuns:
         queues: Sequence[MessageQueue],
         index: ThreadLocalIndex,
     ) -> None:
-        """Take notice of a plain message that was sent the usual way, with these options."""
-        local = self._local
-        if local.last_begin != begin:
-            local.last_begin = begin
-            return
+        """Have plain messages go the short way from now on, with what goes beside the last one."""
         brokers = self._routes.by_name
         if all(queue.broker_name in brokers for queue in queues):
             targets = [(q, brokers[q.broker_name].send, q.queue_id) for q in queues]
-            local.runs[topic] = _Run(begin, timeout_ms, options, targets, index.turn(topic))
+            run = _Run(begin, timeout_ms, options, targets, index.turn(topic))
+            self._local.runs[topic] = run

@@ -90,8 +90,9 @@ class SendProcess:
         outgoing = self._kernel.prepare(message, begin)
         if target is None:
             result = self._send_anywhere(outgoing, _SYNC, begin, timeout_ms, first)
-            if self._runs is not None and outgoing.is_usual and not outgoing.batch:
-                self._note_for_runs(outgoing.topic, begin, timeout_ms)
+            is_plain = outgoing.is_usual and not outgoing.batch
+            if is_plain and self._runs is not None and self._runs.is_another(begin):
+                self._begin_run(self._runs, outgoing.topic, begin, timeout_ms)
             return result
         queue = self._queue(outgoing, target)
         left = self._left(outgoing, begin, timeout_ms)
@@ -135,12 +136,11 @@ class SendProcess:
             queue = self._queue(outgoing, target)
         return self._send_async(outgoing, queue, queues, begin, timeout_ms)
 
-    def _note_for_runs(self, topic: str, begin: int, timeout_ms: int) -> None:
+    def _begin_run(self, runs: SendRuns, topic: str, begin: int, timeout_ms: int) -> None:
         told = self._kernel.told(begin, timeout_ms)
-        if told is not None and self._runs is not None:
+        if told is not None:
             queues = self._routes.known_queues_to(topic)
-            index = self._faults.choice.index
-            self._runs.note(topic, begin, timeout_ms, told, queues, index)
+            runs.begin(topic, begin, timeout_ms, told, queues, self._faults.choice.index)
 
     def _send_anywhere(
         self,
