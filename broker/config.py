@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
+
+from storage.format.host import pack_host
+from storage.format.message_id import UniqueIds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +84,9 @@ class BrokerConfig:
         """Make one of recorded values; names that this version does not know are left out."""
         known = {f.name for f in fields(cls)}
         return cls(**{name: value for name, value in values.items() if name in known})
+
+
+def unique_ids_of(host: str) -> UniqueIds:
+    """Make a generator of UNIQ_KEYs for ``ip:port``; a random number tells it apart from others of
+    this process. Raises ValueError if that is no address."""
+    return UniqueIds(pack_host(host)[:-4], os.getpid(), int.from_bytes(os.urandom(4), "big"))

@@ -33,9 +33,8 @@ from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.layout import was_created_here
 from storage.sharing.locks import ForkAware, at_fork
 
-from .config import BrokerConfig
+from .config import BrokerConfig, unique_ids_of
 from .foreign import config_of
-from .unique_ids import unique_ids_of
 
 if TYPE_CHECKING:
     from broker.pulling.pull import Puller

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from broker.config import unique_ids_of
 from broker.errors import BrokerError, MessageIllegalError
 from broker.port.sending import SendOptions, SendResult
 from broker.sending.compression import compress_body
-from broker.unique_ids import unique_ids_of
 from broker.validation import (
     SENT_TO,
     WRONG_TYPES,
