@@ -120,7 +120,7 @@ def _batches(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
         unit="of it",
     )
     yield Row(
-        "... what of Java's time that leaves: no store that Python sends to can do better",
+        "... that alone, without any store, vs Java",
         us["least"],
         us["java"],
         times.ratios("java", "least"),

@@ -65,8 +65,8 @@ class Outgoing(NamedTuple):
     message_type: MessageType
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
-    is_usual: bool = False
-    """Nothing of its own goes beside it: neither flags nor attempts."""
+    is_plain: bool = False
+    """It went the short way of plain messages: nothing of its own goes beside it."""
 
     @property
     def topic(self) -> str:
@@ -181,7 +181,7 @@ class SendKernel:
         if timeout_ms < 0:
             raise RemotingTimeoutError(f"no time is left to send to broker {broker_name}")
         told_ms, told_timeout, options = self._told
-        if told_ms != self._now() or told_timeout != timeout_ms or not outgoing.is_usual:
+        if told_ms != self._now() or told_timeout != timeout_ms or not outgoing.is_plain:
             options = self._options(outgoing, timeout_ms)
         if outgoing.batch:
             return broker.send_batch(outgoing.batch, queue_id, options)
@@ -228,7 +228,7 @@ class SendKernel:
                 timeout_ms,
             ),
         )
-        if outgoing.is_usual:
+        if outgoing.is_plain:
             self._told = now, timeout_ms, options
         return options
 

@@ -90,8 +90,8 @@ class SendProcess:
         outgoing = self._kernel.prepare(message, begin)
         if target is None:
             result = self._send_anywhere(outgoing, _SYNC, begin, timeout_ms, first)
-            is_plain = outgoing.is_usual and not outgoing.batch
-            if is_plain and self._runs is not None and self._runs.is_another(begin):
+            is_one = outgoing.is_plain and not outgoing.batch
+            if is_one and self._runs is not None and self._runs.is_another(begin):
                 self._begin_run(self._runs, outgoing.topic, begin, timeout_ms)
             return result
         queue = self._queue(outgoing, target)

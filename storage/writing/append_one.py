@@ -339,18 +339,16 @@ class OneAppender:
         reserved = min(file.reserved_to, self._log_size - BLANK_SIZE, self.checked_space_to - first)
         if end - first > reserved:
             return False
-        limit, largest = reserved, LARGEST_STORED
+        limit = reserved
         if self.in_run:
-            ahead = LITTLE
-            if PAGE_SIZES.are_large and not self._syncs_each:
-                ahead = LARGE
-            if end - start <= largest and end - first > file.ready_to:
+            ahead = LARGE if PAGE_SIZES.are_large and not self._syncs_each else LITTLE
+            if end - start <= LARGEST_STORED and end - first > file.ready_to:
                 stop = min(reserved, (end - first) // ahead * ahead + ahead)
                 file.get_ready(start - first, stop, syncs_each=self._syncs_each)
             limit = min(reserved, file.ready_to)
         self._limit = limit
         if self.compiled is not None and type(file.map) is mmap:
-            most = 0 if self._syncs_each else largest  # stored to the map
+            most = 0 if self._syncs_each else LARGEST_STORED  # to the map
             self.compiled.use_log(
                 file.map, file.fd, first, limit, reserved, now_ms, most, self.in_run
             )

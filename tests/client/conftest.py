@@ -15,6 +15,7 @@ from client.runtime.client_manager import ClientManager
 from storage.config import SMALL_STORE
 from storage.store import MessageStore
 from tests.support.consumers import Heard
+from tests.support.failing_broker import FailingBroker
 from tests.support.manual_time import ManualClock, ManualScheduler
 
 OpenBroker = Callable[..., EmbeddedBroker]
@@ -58,6 +59,18 @@ def open_broker(tmp_path: Path, clock: ManualClock) -> Iterator[OpenBroker]:
 @pytest.fixture
 def broker(open_broker: OpenBroker) -> EmbeddedBroker:
     return open_broker()
+
+
+@pytest.fixture
+def a(open_broker: OpenBroker, clock: ManualClock) -> FailingBroker:
+    """One of two brokers that can be planned to fail."""
+    return FailingBroker(open_broker("broker-a"), clock)
+
+
+@pytest.fixture
+def b(open_broker: OpenBroker, clock: ManualClock) -> FailingBroker:
+    """The other one."""
+    return FailingBroker(open_broker("broker-b"), clock)
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from storage.model import (
     Message,
     MessageQueue,
 )
-from tests.support.failing_broker import DOWN, LATE, LOST, SILENT, STATUS, FailingBroker
+from tests.support.failing_broker import DOWN, LATE, LOST, SILENT, STATUS
 
 BUSY = BrokerBusyError("[TIMEOUT_CLEAN_QUEUE] broker busy")
 DISK_FULL = ServiceNotAvailableError("the disk is full")
@@ -51,16 +51,6 @@ def stored(broker, topic):
     for queue_id in range(config.read_queue_nums if config else 0):
         found += broker.pull(PullRequest("reader", topic, queue_id, 0)).messages
     return sorted(found, key=lambda message: message.commitlog_offset)
-
-
-@pytest.fixture
-def a(open_broker, clock):
-    return FailingBroker(open_broker("broker-a"), clock)
-
-
-@pytest.fixture
-def b(open_broker, clock):
-    return FailingBroker(open_broker("broker-b"), clock)
 
 
 @pytest.fixture

@@ -20,16 +20,6 @@ DEADLINE_S = 20
 
 
 @pytest.fixture
-def a(open_broker, clock):
-    return FailingBroker(open_broker("broker-a"), clock)
-
-
-@pytest.fixture
-def b(open_broker, clock):
-    return FailingBroker(open_broker("broker-b"), clock)
-
-
-@pytest.fixture
 def produce(manager, a, b):
     started: list[Producer] = []
     for broker in (a, b):

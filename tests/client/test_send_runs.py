@@ -25,7 +25,7 @@ from storage import native
 from storage.configs.topics import TopicConfig
 from storage.model import Message
 from tests.support.compiled import needs_compiled
-from tests.support.failing_broker import DOWN, LATE, STATUS, FailingBroker
+from tests.support.failing_broker import DOWN, LATE, STATUS
 
 pytestmark = [
     needs_compiled,
@@ -33,16 +33,6 @@ pytestmark = [
 ]
 BUSY = BrokerBusyError("busy")
 DISK_FULL = ServiceNotAvailableError("the disk is full")
-
-
-@pytest.fixture
-def a(open_broker, clock):
-    return FailingBroker(open_broker("broker-a"), clock)
-
-
-@pytest.fixture
-def b(open_broker, clock):
-    return FailingBroker(open_broker("broker-b"), clock)
 
 
 @pytest.fixture
