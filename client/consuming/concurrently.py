@@ -44,6 +44,7 @@ from .listener import (
 from .pulled import Pulled, Share
 from .quick_calls import QuickCalls
 from .service import reset_retry_topic, thread_name
+from .settling import Settling
 from .timer import ConsumeTimer, WatchedRequest
 from .worker_pool import WorkerPool
 
@@ -95,6 +96,7 @@ class ConsumeMessageConcurrentlyService:
         self._clock = None if consumer.clock is SYSTEM_CLOCK else self._seconds
         self._retry_topic = retry_topic(consumer.group)
         self._clustering = consumer.config.message_model is MessageModel.CLUSTERING
+        self._settling = Settling(consumer)
         group = consumer.group
         self.pool: Final = WorkerPool(
             thread_name("ConsumeMessageThread", group),
@@ -106,15 +108,17 @@ class ConsumeMessageConcurrentlyService:
         self._timer = ConsumeTimer(
             consumer.schedulers(thread_name("AckAndResendScheduledThread", group)),
             self._give_back_late,
-            self._remove,
+            self._settling.remove,
         )
         self._unsettled: deque[Pulled] = deque()
         self._giving_back = GivingBack(
             consumer,
             self._later,
-            remove=self._remove,
+            remove=self._settling.remove,
             again_later=self._submit_later,
-            count_failed=lambda queue, failed, times: self._count(queue, 0, 0, failed, times),
+            count_failed=lambda queue, failed, times: self._settling.count(
+                queue, 0, 0, failed, times
+            ),
         )
 
     def start(self) -> None:
@@ -265,7 +269,7 @@ class ConsumeMessageConcurrentlyService:
                 and took <= _QUICK_MS
                 and not (special or process_queue.dropped)
             ):
-                self._consumer.stats.consume_rt.add_value(self._key(queue), took, times=0)
+                self._consumer.stats.consume_rt.add_value(self._settling.key(queue), took, times=0)
                 finished.append(messages)
                 continue
             call = _Call(messages, context, status, error, took, hooked, watched)
@@ -299,7 +303,7 @@ class ConsumeMessageConcurrentlyService:
         try:
             if process_queue.dropped:
                 logger.warning("the result does not count, the queue is dropped: %s", queue)
-                self._count(queue, call.took)
+                self._settling.count(queue, call.took)
             elif call.watched is not None:
                 with call.watched.lock:
                     self._process(call, process_queue, call.watched.resent)
@@ -330,7 +334,7 @@ class ConsumeMessageConcurrentlyService:
         queue, ok = context.message_queue, 0
         if status is _SUCCESS:
             ok = max(0, min(context.ack_index, len(messages) - 1) + 1)
-        self._count(queue, call.took, ok, len(messages) - ok)
+        self._settling.count(queue, call.took, ok, len(messages) - ok)
         failed = [message for message in messages[ok:] if message.queue_offset not in resent]
         kept: Sequence[MessageExt] = ()
         if not self._clustering:
@@ -343,7 +347,7 @@ class ConsumeMessageConcurrentlyService:
             kept = self._giving_back.give(
                 Failed(tuple(failed), level, failure), process_queue, queue
             )
-        self._remove([m for m in messages if m not in kept], process_queue, queue)
+        self._settling.remove([m for m in messages if m not in kept], process_queue, queue)
 
     # -- giving back
 
@@ -371,24 +375,11 @@ class ConsumeMessageConcurrentlyService:
 
     # -- progress
 
-    def settle(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+    def settle(
+        self, process_queue: ProcessQueue, queue: MessageQueue, pulled_ms: int | None = None
+    ) -> None:
         """See ConsumeService.settle."""
-        finished = process_queue.finished
-        if not finished:
-            return
-        done = requests = 0
-        with process_queue.settling:
-            for _ in range(len(finished)):
-                share = finished.popleft()
-                if not share.ended:
-                    finished.append(share)  # its thread goes on
-                messages, count, ok = share.take()
-                if messages:
-                    self._note_removed(messages, process_queue, queue)
-                    done += ok
-                    requests += count
-        if requests:
-            self._count(queue, 0, done, times=requests)
+        self._settling.settle(process_queue, queue, pulled_ms)
 
     def _settle_all(self) -> None:
         while True:
@@ -397,33 +388,6 @@ class ConsumeMessageConcurrentlyService:
             except IndexError:
                 return
             self.settle(pulled.process_queue, pulled.queue)
-
-    def _remove(
-        self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
-    ) -> None:
-        with process_queue.settling:
-            self._note_removed(messages, process_queue, queue)
-
-    def _note_removed(
-        self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
-    ) -> None:
-        offset = process_queue.remove_message(messages)
-        # Whoever drops a queue holds ``settling`` for it: after that nothing of it is noted.
-        if offset is not None and not process_queue.dropped:
-            self._consumer.offset_store.update_offset(queue, offset, increase_only=True)
-
-    def _count(
-        self, queue: MessageQueue, took: int, ok: int = 0, failed: int = 0, times: int = 1
-    ) -> None:
-        stats, key = self._consumer.stats, self._key(queue)
-        stats.consume_rt.add_value(key, took, times)
-        if ok:
-            stats.consume_ok_tps.add_value(key, ok, times)
-        if failed:
-            stats.consume_failed_tps.add_value(key, failed, times)
-
-    def _key(self, queue: MessageQueue) -> str:
-        return f"{queue.topic}@{self._consumer.group}"
 
     # -- by hand
 

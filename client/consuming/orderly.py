@@ -151,7 +151,9 @@ class ConsumeMessageOrderlyService:
         if not self.pool.threads:
             self.pool.hand_over()
 
-    def settle(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+    def settle(
+        self, process_queue: ProcessQueue, queue: MessageQueue, pulled_ms: int | None = None
+    ) -> None:
         """Do nothing: each batch is committed as soon as it is consumed."""
 
     def give_back(self) -> None:

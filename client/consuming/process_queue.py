@@ -117,6 +117,7 @@ class ProcessQueue:
         self.consume_lock: Final = threading.Lock()
         self.settling: Final = threading.Lock()  # held while ``finished`` becomes progress
         self.finished: Final[deque[Share]] = deque()
+        self.settled_ms = -1  # when a pull last took what threads go on with, too
         self._clock = clock
         self._lock = threading.Lock()  # guards all below, and queue_offset_max
         self._tree: SortedDict = SortedDict()  # queue offset -> message: to be consumed

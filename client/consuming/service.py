@@ -169,11 +169,14 @@ class ConsumeService(Protocol):
         """Say that no more follows for now."""
         ...
 
-    def settle(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+    def settle(
+        self, process_queue: ProcessQueue, queue: MessageQueue, pulled_ms: int | None = None
+    ) -> None:
         """Turn what has finished so far into progress.
 
         To be called before a queue is pulled, before its progress is read or persisted, and
-        before it is dropped; cheap if there is nothing.
+        before it is dropped; cheap if there is nothing. ``pulled_ms``: when it is only pulled; then
+        what a thread goes on with may stay for some milliseconds, as to take a part of it is dear.
         """
         ...
 

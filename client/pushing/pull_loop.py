@@ -86,8 +86,10 @@ class PullLoop:
             self._failed(request, None)
 
     def _pull_now_or_later(self, request: PullRequest, begin_ms: int) -> None:
-        if request.process_queue.finished:
-            self._consumer.consume_service.settle(request.process_queue, request.message_queue)
+        process_queue = request.process_queue
+        if process_queue.finished:
+            service = self._consumer.consume_service
+            service.settle(process_queue, request.message_queue, begin_ms)
         delay_ms = self._why_not_now(request)
         if delay_ms is not None:
             self._service.execute_pull_request_later(request, delay_ms)
@@ -122,15 +124,22 @@ class PullLoop:
             return self._exception_delay_ms
         if consumer.paused:
             return SUSPENDED_DELAY_MS
+        if self._too_much(process_queue) is not None:
+            consumer.consume_service.settle(process_queue, request.message_queue)
+            too_much = self._too_much(process_queue)
+            if too_much is not None:
+                return self._flow_control(request, too_much)
+        return self._why_not_orderly(request) if consumer.orderly else None
+
+    def _too_much(self, process_queue: ProcessQueue) -> str | None:
+        """Say what of a queue's messages in work exceeds its threshold."""
         count, size = process_queue.msg_count, process_queue.msg_size >> _MIB_SHIFT
         if count > self.pull_threshold_for_queue or size > self.pull_threshold_size_for_queue:
-            return self._flow_control(request, "count=%d mib=%d", count, size)
-        if consumer.orderly:
-            return self._why_not_orderly(request)
-        if count:
+            return f"count={count} mib={size}"
+        if count and not self._consumer.orderly:
             span = process_queue.get_max_span()
-            if span > consumer.config.consume_concurrently_max_span:
-                return self._flow_control(request, "span=%d count=%d", span, count)
+            if span > self._consumer.config.consume_concurrently_max_span:
+                return f"span={span} count={count}"
         return None
 
     def _why_not_orderly(self, request: PullRequest) -> int | None:
@@ -149,11 +158,11 @@ class PullLoop:
             request.next_offset = offset
         return None
 
-    def _flow_control(self, request: PullRequest, text: str, *values: int) -> int:
+    def _flow_control(self, request: PullRequest, too_much: str) -> int:
         if self.flow_control_times % _LOG_EACH == 0:
             logger.warning(
-                f"too much in work, pulling pauses: {text} times=%d %s",  # noqa: G004
-                *values,
+                "too much in work, pulling pauses: %s times=%d %s",
+                too_much,
                 self.flow_control_times,
                 request,
             )
