@@ -29,6 +29,7 @@ _NAMES = (
     "java_broker",
     "java_retry",
     "java_latency",
+    "java_started",
     "mqadmin",
     "push",
     "sharing",

@@ -1,0 +1,31 @@
+"""Sends ``argv[2]`` messages of 1 KiB in batches of ``argv[3]`` (1: one by one) to a new store in
+``argv[1]``; says how many seconds that took from the first send on."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+
+from broker.embedded import EmbeddedBroker
+from broker.new_store import create_store
+from broker.port.sending import SendStatus
+from client.producing.producer import Producer
+from storage.model import Message
+
+TOPIC = "benchmark"
+BODY = 1024
+
+count, batch = int(sys.argv[2]), int(sys.argv[3])
+bodies = [bytes((i + turn) % BODY % 251 for i in range(BODY)) for turn in range(100)]
+create_store(sys.argv[1])
+with EmbeddedBroker.open(sys.argv[1]) as broker, Producer("first", brokers=[broker]) as producer:
+    start = perf_counter()
+    for first in range(0, count, batch):
+        messages = [
+            Message(TOPIC, bodies[number % 100], tags="TagA", keys=f"order-{number}")
+            for number in range(first, first + batch)
+        ]
+        result = producer.send(messages if batch > 1 else messages[0])
+        if result.send_status is not SendStatus.SEND_OK:
+            raise SystemExit(f"not acknowledged: {result}")
+    print(perf_counter() - start)
