@@ -132,8 +132,7 @@ class StoreView:
     def log_min_offset(self) -> int:
         """First offset of the oldest log file that still exists, 0 without any."""
         self._note_generation(self.bounds)
-        files = self.files.log.offsets()
-        return files[0] if files else 0
+        return next(iter(self.files.log.offsets()), 0)
 
     def log_max_offset(self) -> int:
         """Offset behind the last whole record."""
@@ -170,13 +169,15 @@ class StoreView:
         max_msg_nums: int,
         *,
         tags: MessageFilter | None = None,
+        pulls: int = 1,
     ) -> GetMessageResult:
         """Read messages of a queue from ``offset`` on (DefaultMessageStore.getMessage).
 
         Gives at most ``max_transfer_count_in_memory`` (32) messages and
         ``max_transfer_bytes_in_memory`` bytes of records, but at least one message if there is
         one; where to go on and why it stopped is in the result. The CRC of each body is checked; a
-        record that contradicts its unit is never handed out.
+        record that contradicts its unit is never handed out. ``pulls``: the answer may be that of
+        so many reads one behind the other, each but the last with all that it may hold.
         """
         queue = self._queues.get((topic, queue_id)) or self._queue(topic, queue_id)
         if queue is None:
@@ -187,7 +188,7 @@ class StoreView:
                 return found
         bounds = self.bounds if self._own_bounds else self._bounds
         queue_bounds, _ = self._bounds_of(queue, bounds)
-        return self._messages.get_message(queue, queue_bounds, offset, max_msg_nums, tags)
+        return self._messages.get_message(queue, queue_bounds, offset, max_msg_nums, tags, pulls)
 
     def read_column(
         self, topic: str, queue_id: int, offset: int, count: int, max_bytes: int = _COLUMN_BYTES
@@ -433,8 +434,7 @@ class StoreView:
     def _bounds_of(self, queue: QueueReader, bounds: Bounds) -> tuple[QueueBounds, int]:
         """Bounds of a queue, and the first offset of the log."""
         generation = self._note_generation(bounds)
-        files = self.files.log.offsets()
-        log_min = files[0] if files else 0
+        log_min = next(iter(self.files.log.offsets()), 0)
         return queue.bounds(log_min, generation), log_min
 
     def _note_generation(self, bounds: Bounds) -> int:

@@ -7,7 +7,7 @@ GetMessageStatus: an expected outcome is a value, not an exception.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from .format.prepared import Ints
@@ -95,6 +95,10 @@ class PutMessageResult(NamedTuple):
     queue_offsets: Ints = ()
     store_timestamp: int = 0
     reason: str = ""
+
+
+MOST_BYTES_TOGETHER: Final = 1 << 20
+"""Bytes of records after which an answer for several reads ends."""
 
 
 class GetMessageResult(NamedTuple):

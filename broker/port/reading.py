@@ -38,6 +38,10 @@ class PullRequest(NamedTuple):
     answer is held back so long until there is. ``commit`` is taken note of with the pull.
     ``expression`` None means what the group's last heartbeat says of the topic, which must not be
     older than ``sub_version``.
+
+    ``pulls`` > 1: what this and further pulls would bring one behind the other may come as one
+    answer, of so many at most; each but the last is then a full one of ``max_msg_nums``. There may
+    be fewer, as where a filter is, or behind ``MOST_BYTES_TOGETHER``.
     """
 
     consumer_group: str
@@ -51,6 +55,7 @@ class PullRequest(NamedTuple):
     commit: OffsetCommit | None = None
     sub_version: int = 0
     client_id: str = ""
+    pulls: int = 1
 
 
 class PullResult(NamedTuple):

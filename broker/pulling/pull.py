@@ -129,6 +129,7 @@ class Puller:
             request.queue_offset,
             max(1, request.max_msg_nums),
             tags=tags,
+            pulls=request.pulls,
         )
         status = _STATUS.get(found.status)
         if status is None:

@@ -20,6 +20,7 @@ from client.errors import UNANSWERED, ClientError
 from client.runtime.service_state import ServiceState
 from client.subscribing.pull_result import messages_of
 from storage.model import RETRY_GROUP_TOPIC_PREFIX
+from storage.results import MOST_BYTES_TOGETHER
 
 from .delivery import Delivery
 
@@ -170,12 +171,16 @@ class PullLoop:
         return FLOW_CONTROL_DELAY_MS
 
     def _wire(
-        self, request: PullRequest, subscription: SubscriptionData, behind: int | None = None
+        self,
+        request: PullRequest,
+        subscription: SubscriptionData,
+        behind: int | None = None,
+        pulls: int = 1,
     ) -> PullMessage:
         """Make the request to the broker (PullAPIWrapper.pullKernelImpl).
 
-        ``behind``: one more at once, from this offset on; it waits for nothing, and has no progress
-        to tell that the one before has not told.
+        ``behind``: more at once, from this offset on; it waits for nothing, and has no progress to
+        tell that the one before has not told.
         """
         consumer, queue = self._consumer, request.message_queue
         config = consumer.config
@@ -193,6 +198,7 @@ class PullLoop:
                 consumer.offset_store.pull_commit(queue) if behind is None else None,
                 subscription.sub_version,
                 self._instance.client_id,
+                pulls,
             ),
         )
 
@@ -241,14 +247,13 @@ class PullLoop:
             if run is None:
                 break  # a hook has put them in another order
             size += run[1]
-            if not self._may_go_on(process_queue, messages, size):
-                break
-            more = self._more(request, subscription, wire, result)
+            allowed = min(self._allowed(process_queue, messages, size), _MOST_PULLS - pulls)
+            more = self._more(request, subscription, wire, result, allowed) if allowed else None
             if more is None:
                 break
             result, found = more
             messages += found
-            pulls += 1
+            pulls += -(-len(result.messages) // wire.max_msg_nums)
         took_ms = self._clock.now_ms() - begin_ms
         dispatch = process_queue.put_message(messages, result.max_offset)
         # Only now: what can not be used, or put, is pulled again and not passed over.
@@ -282,11 +287,11 @@ class PullLoop:
         go_on()
         return None
 
-    def _may_go_on(
+    def _allowed(
         self, process_queue: ProcessQueue, messages: tuple[MessageExt, ...], size: int
-    ) -> bool:
-        """Whether a queue with a backlog may be pulled once more before its messages are put,
-        which have bodies of ``size`` bytes.
+    ) -> int:
+        """How often a queue with a backlog may be pulled further before its messages are put, which
+        have bodies of ``size`` bytes.
 
         That is where nobody sees a difference: ``_why_not_now`` would let it be pulled if they had
         been put, and requests to the listener end where a pull ends.
@@ -300,18 +305,21 @@ class PullLoop:
             or config.pull_batch_size % config.consume_message_batch_max_size
             or process_queue.dropped
         ):
-            return False
-        count = process_queue.msg_count + len(messages)
-        size += process_queue.msg_size
-        if (
-            count > self.pull_threshold_for_queue
-            or size >> _MIB_SHIFT > self.pull_threshold_size_for_queue
-        ):
-            return False
+            return 0
         first = process_queue.first_offset()
         if first is None:
             first = messages[0].queue_offset
-        return messages[-1].queue_offset - first <= config.consume_concurrently_max_span
+        room = min(
+            self.pull_threshold_for_queue - process_queue.msg_count - len(messages),
+            config.consume_concurrently_max_span - messages[-1].queue_offset + first,
+        )
+        most = (self.pull_threshold_size_for_queue + 1) << _MIB_SHIFT
+        spare = most - process_queue.msg_size - size  # bytes, to where pulling pauses
+        if room < 0 or spare <= 0:
+            return 0
+        if spare <= MOST_BYTES_TOGETHER or consumer.filter_message_hooks:  # they see each pull
+            return 1
+        return 1 + room // config.pull_batch_size
 
     def _more(
         self,
@@ -319,18 +327,19 @@ class PullLoop:
         subscription: SubscriptionData,
         wire: PullMessage,
         result: PullResult,
+        pulls: int,
     ) -> tuple[PullResult, tuple[MessageExt, ...]] | None:
-        """Pull once more, behind a result; None if nothing comes that could be handed on.
+        """Pull further, behind a result; None if nothing comes that could be handed on.
 
         Whatever it was instead comes again with the next pull, and is acted on then.
         """
         if (
-            len(result.messages) != wire.max_msg_nums
+            len(result.messages) % wire.max_msg_nums
             or result.next_begin_offset >= result.max_offset
         ):
             return None
         answers: list[PullResult | Exception] = []
-        wire = self._wire(request, subscription, result.next_begin_offset)
+        wire = self._wire(request, subscription, result.next_begin_offset, pulls)
         consumer, queue = self._consumer, request.message_queue
         try:
             self._instance.routes.broker(queue.broker_name).pull_async(wire, answers.append)
@@ -340,9 +349,9 @@ class PullLoop:
                     found = messages_of(answer, subscription, consumer.group, queue, hooks)
                     return (answer, tuple(found)) if found else None
         except (*UNANSWERED, ClientError, BrokerError) as error:
-            logger.debug("a queue is not pulled once more: %s: %s", request, error)
+            logger.debug("a queue is not pulled further: %s: %s", request, error)
         except Exception:
-            logger.exception("a queue could not be pulled once more: %s", request)
+            logger.exception("a queue could not be pulled further: %s", request)
         return None
 
     def _count(self, request: PullRequest, took_ms: int, messages: int, pulls: int = 1) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK_SIZE
-from storage.results import GetMessageResult, GetMessageStatus
+from storage.results import MOST_BYTES_TOGETHER, GetMessageResult, GetMessageStatus
 
 from .queue_ext import ConsumeQueueExt
 
@@ -44,8 +44,12 @@ class MessageReader:
         offset: int,
         max_msg_nums: int,
         tags: MessageFilter | None,
+        pulls: int = 1,
     ) -> GetMessageResult:
         """Read up to ``max_msg_nums`` messages from ``offset`` on.
+
+        And as many again, and again, as long as that is what further reads would answer, up to
+        ``pulls`` of them; what more than messages of usual records it takes is left to those.
 
         A read ends at the end of a queue file, after the store's limits of messages and bytes
         (the first message always fits), and with a filter after some hundred units. RocketMQ's
@@ -65,6 +69,10 @@ class MessageReader:
                 messages, total = self._records.read_run(view, key, offset, limit, byte_limit)
                 if len(messages) * CQ_STORE_UNIT_SIZE == len(view):
                     following = offset + len(messages)
+                    if pulls > 1 and len(messages) == limit:
+                        following, total = self._read_on(
+                            queue, bounds, messages, total, following, limit, pulls - 1
+                        )
                     if following == bounds.max_offset:
                         queue.follow(bounds, self._log, self._max_count, byte_limit)
                     return _new(GetMessageResult, (_FOUND, following, *bounds, messages, total))
@@ -106,6 +114,35 @@ class MessageReader:
         if messages:
             status = _FOUND
         return GetMessageResult(status, offset + number, *bounds, messages, total)
+
+    def _read_on(
+        self,
+        queue: QueueReader,
+        bounds: QueueBounds,
+        messages: list[MessageExt],
+        total: int,
+        offset: int,
+        limit: int,
+        pulls: int,
+    ) -> tuple[int, int]:
+        """Add what further reads would answer; gives where the next one begins, and all bytes."""
+        view = None
+        if offset < bounds.max_offset:
+            view = queue.unit_view(offset, min(limit * pulls, bounds.max_offset - offset))
+        if view is None:
+            return offset, total
+        step = limit * CQ_STORE_UNIT_SIZE
+        for begin in range(0, len(view), step):
+            units = view[begin : begin + step]
+            found, size = self._records.read_run(units, queue.key, offset, limit, self._max_bytes)
+            if len(found) * CQ_STORE_UNIT_SIZE != len(units):
+                break
+            messages += found
+            offset += len(found)
+            total += size
+            if total > MOST_BYTES_TOGETHER:
+                break
+        return offset, total
 
     def _matches(self, queue: QueueReader, tags: MessageFilter, code: int) -> bool:
         if code <= MAX_EXT_ADDR:

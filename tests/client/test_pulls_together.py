@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.errors import BrokerSystemError
+from broker.port.progress import OffsetCommit
 from broker.port.reading import PullRequest, PullStatus
 from client.hooks import FilterMessageContext
 from client.subscribing.consumer_config import ConsumerConfig
+from storage.configs.topics import TopicConfig
+from storage.store import MessageStore
 from tests.support.consumers import Heard, pull_what_is_there, rebalance
 from tests.support.consuming import QUEUE, Door, queue_of
 from tests.support.failing_broker import FailingBroker
+from tests.support.samples import SMALL
 
-_MESSAGES = 500
+_MESSAGES = 900
+
+
+@pytest.fixture
+def broker(open_broker: Callable[[], Any], tmp_path: Path) -> Any:
+    """One with files that hold many pulls each."""
+    config = SMALL.with_(
+        mapped_file_size_commit_log=8 << 20, mapped_file_size_consume_queue=1_000 * 20
+    )
+    MessageStore.create(tmp_path / "broker-a", config)
+    return open_broker()
 
 
 def drain(
@@ -40,12 +55,22 @@ def drain(
     return consumer
 
 
+def pulls_of(request: PullRequest, result: Any) -> list[int]:
+    """Where the pulls that an answer stands for began."""
+    each = request.max_msg_nums
+    return [request.queue_offset, *(one.queue_offset for one in result.messages[each::each])]
+
+
 class Asked(FailingBroker):
-    """Notes which offsets of T are asked for; breaks where it is told to."""
+    """Notes which offsets of T are asked for; breaks where it is told to.
+
+    An answer for several pulls counts as these.
+    """
 
     def __init__(self, broker: Any, breaks_at: int = -1) -> None:
         super().__init__(broker)
         self.offsets: list[tuple[int, int]] = []
+        self.requests = 0
         self.breaks_at = breaks_at
         self.result: Any = None
 
@@ -59,8 +84,13 @@ class Asked(FailingBroker):
                 raise self.result
             answer(self.result)
             return
-        self.offsets.append((request.queue_offset, request.max_msg_nums))
-        self.broker.pull_async(request, answer)
+        self.requests += 1
+
+        def note(result: Any) -> Any:
+            self.offsets += [(at, request.max_msg_nums) for at in pulls_of(request, result)]
+            return answer(result)
+
+        self.broker.pull_async(request, note)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +111,24 @@ def test_the_same_is_asked_for_and_held_while_a_listener_blocks(
     broker: Any, make_consumer: Callable[..., Any], settings: dict[str, Any]
 ) -> None:
     queue_of(broker, _MESSAGES, begin=0)
+    assert_alike(broker, make_consumer, settings)
+
+
+@pytest.mark.parametrize("most_mib", [1, 2, 100])
+def test_no_more_bytes_are_held_than_without(
+    broker: Any, make_consumer: Callable[..., Any], most_mib: int
+) -> None:
+    broker.update_topic(TopicConfig("T", 1, 1))
+    broker.send_column("T", [b"%5000d" % n for n in range(_MESSAGES)], 0)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 0)])
+    settings = {"pull_threshold_size_for_queue": most_mib}
+    held = assert_alike(broker, make_consumer, settings)
+    assert held == min(_MESSAGES, -(-((most_mib + 1) << 20) // (32 * 5000)) * 32)
+
+
+def assert_alike(broker: Any, make_consumer: Callable[..., Any], settings: dict[str, Any]) -> int:
+    """Have a consumer pull as much as it may while its listener blocks, both ways; gives how many
+    messages it holds then."""
     seen = []
     for together in (False, True):
         asked, door = Asked(broker), Door(*range(_MESSAGES))
@@ -95,6 +143,7 @@ def test_the_same_is_asked_for_and_held_while_a_listener_blocks(
             door.opened.set()
             consumer.shutdown()
     assert seen[0] == seen[1]
+    return int(seen[0][1])
 
 
 @pytest.mark.parametrize("size", [1, 5, 8, 32])
@@ -128,7 +177,7 @@ def test_a_pull_that_fails_behind_others_loses_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     queue_of(broker, 100)
-    asked, heard = Asked(broker, breaks_at=64), Heard()
+    asked, heard = Asked(broker, breaks_at=32), Heard()
     asked.result = result
     drain(make_consumer, heard, together=True, brokers=[asked])
     heard.wait_for(100)
@@ -182,3 +231,12 @@ def test_a_backlog_is_held_as_a_run_for_sixteen_pulls(
         assert [len(run.messages) for run in runs] == [512, 88]
     finally:
         door.opened.set()
+
+
+def test_a_backlog_takes_two_requests_a_run(broker: Any, make_consumer: Callable[..., Any]) -> None:
+    queue_of(broker, 600)
+    asked, heard = Asked(broker), Heard()
+    drain(make_consumer, heard, together=True, brokers=[asked])
+    heard.wait_for(600)
+    assert len(asked.offsets) == 19, "as many pulls as ever"
+    assert asked.requests == 5, "two for each of the runs, and one that waits"
