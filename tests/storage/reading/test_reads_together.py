@@ -35,8 +35,10 @@ def made_of(bodies: list[int], kinds: list[int]) -> HandMade:
     """A queue of messages; those in another form are read one by one, wrong ones not at all."""
     made = HandMade(CONFIG)
     for size, kind in zip(bodies, kinds, strict=True):
-        special = {"sys_flag": BORN_V6, "born_host": V6} if kind == UNUSUAL else {}
-        made.put(body=bytes(size), **special)
+        if kind == UNUSUAL:
+            made.put(body=bytes(size), sys_flag=BORN_V6, born_host=V6)
+        else:
+            made.put(body=bytes(size))
         if kind == WRONG:
             made.log[made.messages[-1].commitlog_offset + 4] ^= 1  # of the magic
     return made
