@@ -37,6 +37,7 @@ from storage.store import MessageStore
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _LEAST_SHARE: Final = 0.03
+_WAITS: Final = ("acquire", "select", "poll", "SimpleQueue")
 _MEMORY: Final = 512 << 20
 """More than any operation fills."""
 
@@ -109,8 +110,8 @@ def _by_room(stats: pstats.Stats) -> Counter[str]:
     rooms: Counter[str] = Counter()
     table = stats.stats  # type: ignore[attr-defined] # of pstats, but not in its stub
     for (file, _, name), (_, _, own, _, callers) in table.items():
-        if "acquire" in name or "select" in name or "poll" in name:
-            continue  # waiting for other threads
+        if any(wait in name for wait in _WAITS):
+            continue  # for other threads
         if file != "~":
             rooms[_room(file)] += own
             continue
@@ -179,7 +180,7 @@ def _send(folder: Path) -> Iterator[Operation]:
 def _deliver(folder: Path) -> Iterator[Operation]:
     """The thread that pulls and one that calls the listener."""
     MessageStore.create(folder)
-    count = 50_000
+    count = 200_000
     with EmbeddedBroker.open(folder) as broker:
         groups = iter(range(1 << 20))
         for _ in range(count // 1_000):
