@@ -117,12 +117,10 @@ class StoreView:
             self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
             if self._page is not None or not self._own_bounds:
                 return False
-            log_file_size = self.config.mapped_file_size_commit_log
-            page = PageBounds.open(self.root, log_file_size=log_file_size)
-            if page is None:
-                return False
-            self._set_bounds(page)
-            return True
+            page = PageBounds.open(self.root, log_file_size=self.config.mapped_file_size_commit_log)
+            if page is not None:
+                self._set_bounds(page)
+            return page is not None
 
     @property
     def has_page(self) -> bool:
@@ -132,7 +130,8 @@ class StoreView:
     def log_min_offset(self) -> int:
         """First offset of the oldest log file that still exists, 0 without any."""
         self._note_generation(self.bounds)
-        return next(iter(self.files.log.offsets()), 0)
+        files = self.files.log.offsets()
+        return files[0] if files else 0
 
     def log_max_offset(self) -> int:
         """Offset behind the last whole record."""
@@ -434,7 +433,8 @@ class StoreView:
     def _bounds_of(self, queue: QueueReader, bounds: Bounds) -> tuple[QueueBounds, int]:
         """Bounds of a queue, and the first offset of the log."""
         generation = self._note_generation(bounds)
-        log_min = next(iter(self.files.log.offsets()), 0)
+        files = self.files.log.offsets()
+        log_min = files[0] if files else 0
         return queue.bounds(log_min, generation), log_min
 
     def _note_generation(self, bounds: Bounds) -> int:

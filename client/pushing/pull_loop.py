@@ -3,9 +3,6 @@
 A pull request comes in, is checked, becomes a pull at the broker, and goes back into the pull
 service when the answer is there: at once if the broker has something, from the broker's own thread
 if the pull was held. Only a dropped process queue ends the circle.
-
-A queue with a backlog is pulled a few times before what came goes on: as one run of the process
-queue and one job of the listener's threads, which costs as much for 512 messages as for 32.
 """
 
 from __future__ import annotations
@@ -15,36 +12,27 @@ from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ResponseCode
 from broker.port.reading import PullRequest as PullMessage, PullResult, PullStatus
-from client.consuming.process_queue import run_of
 from client.errors import UNANSWERED, ClientError
 from client.runtime.service_state import ServiceState
 from client.subscribing.pull_result import messages_of
 from storage.model import RETRY_GROUP_TOPIC_PREFIX
-from storage.results import MOST_BYTES_TOGETHER
 
+from .backlog import Backlog
 from .delivery import Delivery
+from .flow_control import FlowControl
 
 if TYPE_CHECKING:
     from broker.port.members import SubscriptionData
     from broker.port.reading import Rest
-    from client.consuming.process_queue import ProcessQueue
     from client.runtime.pull_service import PullRequest
-    from storage.model import MessageExt
 
     from .push_consumer import PushConsumer
 
 logger = logging.getLogger("rmqctl.client.pull")
 
-FLOW_CONTROL_DELAY_MS: Final = 50
 BROKER_FLOW_CONTROL_DELAY_MS: Final = 20
 SUSPENDED_DELAY_MS: Final = 1_000
 OFFSET_ILLEGAL_DELAY_MS: Final = 10_000
-_LOG_EACH: Final = 1_000
-_MIB_SHIFT: Final = 20
-_new: Final = tuple.__new__
-_MOST_PULLS: Final = 16
-"""How often a queue with a backlog is pulled before what came is handed on, at most: as much as
-WorkerPool has a thread do in one turn, and half of what a queue may hold."""
 
 
 class PullLoop:
@@ -55,21 +43,8 @@ class PullLoop:
         self._instance = consumer.instance
         self._clock = consumer.instance.clock
         self._service = consumer.instance.pull_service
-        # Thresholds for one queue; thresholds for topics change them with each rebalance.
-        self.pull_threshold_for_queue = consumer.config.pull_threshold_for_queue
-        self.pull_threshold_size_for_queue = consumer.config.pull_threshold_size_for_queue
-        self.flow_control_times = 0
-        """How often a pull was put off because too much is in work."""
-
-    def divide_thresholds(self, queues: int) -> None:
-        """Share the thresholds for topics among all queues of the consumer
-        (RebalancePushImpl.messageQueueChanged)."""
-        config = self._consumer.config
-        if queues and config.pull_threshold_for_topic != -1:
-            self.pull_threshold_for_queue = max(1, config.pull_threshold_for_topic // queues)
-        if queues and config.pull_threshold_size_for_topic != -1:
-            share = config.pull_threshold_size_for_topic // queues
-            self.pull_threshold_size_for_queue = max(1, share)
+        self.flow_control: Final = FlowControl(consumer)
+        self._backlog = Backlog(consumer, self.flow_control)
 
     def pull_message(self, request: PullRequest) -> None:
         """Pull once, or put it off; see Pulling.pull_message."""
@@ -125,23 +100,13 @@ class PullLoop:
             return self._exception_delay_ms
         if consumer.paused:
             return SUSPENDED_DELAY_MS
-        if self._too_much(process_queue) is not None:
+        flow_control = self.flow_control
+        if flow_control.too_much(process_queue) is not None:
             consumer.consume_service.settle(process_queue, request.message_queue)
-            too_much = self._too_much(process_queue)
+            too_much = flow_control.too_much(process_queue)
             if too_much is not None:
-                return self._flow_control(request, too_much)
+                return flow_control.pause(request, too_much)
         return self._why_not_orderly(request) if consumer.orderly else None
-
-    def _too_much(self, process_queue: ProcessQueue) -> str | None:
-        """Say what of a queue's messages in work exceeds its threshold."""
-        count, size = process_queue.msg_count, process_queue.msg_size >> _MIB_SHIFT
-        if count > self.pull_threshold_for_queue or size > self.pull_threshold_size_for_queue:
-            return f"count={count} mib={size}"
-        if count and not self._consumer.orderly:
-            span = process_queue.get_max_span()
-            if span > self._consumer.config.consume_concurrently_max_span:
-                return f"span={span} count={count}"
-        return None
 
     def _why_not_orderly(self, request: PullRequest) -> int | None:
         if not request.process_queue.locked:
@@ -159,47 +124,22 @@ class PullLoop:
             request.next_offset = offset
         return None
 
-    def _flow_control(self, request: PullRequest, too_much: str) -> int:
-        if self.flow_control_times % _LOG_EACH == 0:
-            logger.warning(
-                "too much in work, pulling pauses: %s times=%d %s",
-                too_much,
-                self.flow_control_times,
-                request,
-            )
-        self.flow_control_times += 1
-        return FLOW_CONTROL_DELAY_MS
-
-    def _wire(
-        self,
-        request: PullRequest,
-        subscription: SubscriptionData,
-        behind: int | None = None,
-        pulls: int = 1,
-    ) -> PullMessage:
-        """Make the request to the broker (PullAPIWrapper.pullKernelImpl).
-
-        ``behind``: more at once, from this offset on; it waits for nothing, and has no progress to
-        tell that the one before has not told.
-        """
+    def _wire(self, request: PullRequest, subscription: SubscriptionData) -> PullMessage:
+        """Make the request to the broker (PullAPIWrapper.pullKernelImpl)."""
         consumer, queue = self._consumer, request.message_queue
         config = consumer.config
-        return _new(
-            PullMessage,
-            (
-                consumer.group,
-                queue.topic,
-                queue.queue_id,
-                request.next_offset if behind is None else behind,
-                config.pull_batch_size,
-                subscription.sub_string if config.post_subscription_when_pull else None,
-                subscription.expression_type,
-                config.broker_suspend_max_time_ms if behind is None else 0,
-                consumer.offset_store.pull_commit(queue) if behind is None else None,
-                subscription.sub_version,
-                self._instance.client_id,
-                pulls,
-            ),
+        return PullMessage(
+            consumer.group,
+            queue.topic,
+            queue.queue_id,
+            request.next_offset,
+            config.pull_batch_size,
+            subscription.sub_string if config.post_subscription_when_pull else None,
+            subscription.expression_type,
+            config.broker_suspend_max_time_ms,
+            consumer.offset_store.pull_commit(queue),
+            subscription.sub_version,
+            self._instance.client_id,
         )
 
     def _answered(
@@ -241,19 +181,10 @@ class PullLoop:
         first_offset = messages[0].queue_offset
         process_queue = request.process_queue
         pulls, is_pulling = 1, self._service.is_pulling
-        size, found = 0, messages
-        while is_pulling and pulls < _MOST_PULLS:
-            run = run_of(found, found[0].queue_offset - 1)
-            if run is None:
-                break  # a hook has put them in another order
-            size += run[1]
-            allowed = min(self._allowed(process_queue, messages, size), _MOST_PULLS - pulls)
-            more = self._more(request, subscription, wire, result, allowed) if allowed else None
-            if more is None:
-                break
-            result, found = more
-            messages += found
-            pulls += -(-len(result.messages) // wire.max_msg_nums)
+        if is_pulling:
+            result, messages, pulls = self._backlog.behind(
+                request, subscription, wire, result, messages
+            )
         took_ms = self._clock.now_ms() - begin_ms
         dispatch = process_queue.put_message(messages, result.max_offset)
         # Only now: what can not be used, or put, is pulled again and not passed over.
@@ -285,73 +216,6 @@ class PullLoop:
         if lent is not None:
             return Delivery(lent, go_on)
         go_on()
-        return None
-
-    def _allowed(
-        self, process_queue: ProcessQueue, messages: tuple[MessageExt, ...], size: int
-    ) -> int:
-        """How often a queue with a backlog may be pulled further before its messages are put, which
-        have bodies of ``size`` bytes.
-
-        That is where nobody sees a difference: ``_why_not_now`` would let it be pulled if they had
-        been put, and requests to the listener end where a pull ends.
-        """
-        consumer = self._consumer
-        config = consumer.config
-        if (
-            consumer.orderly
-            or consumer.paused
-            or config.pull_interval_ms > 0
-            or config.pull_batch_size % config.consume_message_batch_max_size
-            or process_queue.dropped
-        ):
-            return 0
-        first = process_queue.first_offset()
-        if first is None:
-            first = messages[0].queue_offset
-        room = min(
-            self.pull_threshold_for_queue - process_queue.msg_count - len(messages),
-            config.consume_concurrently_max_span - messages[-1].queue_offset + first,
-        )
-        most = (self.pull_threshold_size_for_queue + 1) << _MIB_SHIFT
-        spare = most - process_queue.msg_size - size  # bytes, to where pulling pauses
-        if room < 0 or spare <= 0:
-            return 0
-        if spare <= MOST_BYTES_TOGETHER or consumer.filter_message_hooks:  # they see each pull
-            return 1
-        return 1 + room // config.pull_batch_size
-
-    def _more(
-        self,
-        request: PullRequest,
-        subscription: SubscriptionData,
-        wire: PullMessage,
-        result: PullResult,
-        pulls: int,
-    ) -> tuple[PullResult, tuple[MessageExt, ...]] | None:
-        """Pull further, behind a result; None if nothing comes that could be handed on.
-
-        Whatever it was instead comes again with the next pull, and is acted on then.
-        """
-        if (
-            len(result.messages) % wire.max_msg_nums
-            or result.next_begin_offset >= result.max_offset
-        ):
-            return None
-        answers: list[PullResult | Exception] = []
-        wire = self._wire(request, subscription, result.next_begin_offset, pulls)
-        consumer, queue = self._consumer, request.message_queue
-        try:
-            self._instance.routes.broker(queue.broker_name).pull_async(wire, answers.append)
-            for answer in answers:
-                if isinstance(answer, PullResult) and answer.pull_status is PullStatus.FOUND:
-                    hooks = consumer.filter_message_hooks
-                    found = messages_of(answer, subscription, consumer.group, queue, hooks)
-                    return (answer, tuple(found)) if found else None
-        except (*UNANSWERED, ClientError, BrokerError) as error:
-            logger.debug("a queue is not pulled further: %s: %s", request, error)
-        except Exception:
-            logger.exception("a queue could not be pulled further: %s", request)
         return None
 
     def _count(self, request: PullRequest, took_ms: int, messages: int, pulls: int = 1) -> None:

@@ -105,7 +105,7 @@ class PushRules:
         subscriptions = consumer.rebalance.subscriptions
         if topic in subscriptions:
             subscriptions[topic] = newer(subscriptions[topic], consumer.clock.now_ms())
-        consumer.pull_loop.divide_thresholds(len(consumer.rebalance.process_queues))
+        consumer.pull_loop.flow_control.divide_thresholds(len(consumer.rebalance.process_queues))
         consumer.announce()
 
     def dispatch_pull_requests(self, requests: Sequence[PullRequest]) -> None:

@@ -201,7 +201,7 @@ def test_pulling_pauses_above_1000_messages_and_goes_on_50_ms_after_they_are_few
     consumer.start()
     turn(consumer)
     assert only_queue(consumer).msg_count == 1024, "992 are not more than 1000"
-    assert consumer.pull_loop.flow_control_times == 1
+    assert consumer.pull_loop.flow_control.times == 1
     scheduler.advance(49)
     assert pull_what_is_there(consumer) == 0
     scheduler.advance(1)
@@ -327,8 +327,8 @@ def test_thresholds_of_topics_are_shared_among_all_queues_of_the_consumer(broker
     consumer.start()
     rebalance(consumer)
     assert len(consumer.process_queues) == 4, "the retry queue counts"
-    assert consumer.pull_loop.pull_threshold_for_queue == 2
-    assert consumer.pull_loop.pull_threshold_size_for_queue == 1, "never 0"
+    assert consumer.pull_loop.flow_control.pull_threshold_for_queue == 2
+    assert consumer.pull_loop.flow_control.pull_threshold_size_for_queue == 1, "never 0"
 
 
 @pytest.mark.conformance("F3", "F10")

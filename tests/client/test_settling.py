@@ -88,4 +88,4 @@ def test_pulling_does_not_pause_for_what_is_finished(half_way, broker):
     broker.send(Message("T", b"fifth"), 0)
     pull_until(half_way, lambda: held.queue_offset_max == 4)
     eventually(lambda: held.msg_count == 3)
-    assert loop.flow_control_times == 0
+    assert loop.flow_control.times == 0
