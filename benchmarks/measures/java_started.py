@@ -31,7 +31,7 @@ def measure(run: Run) -> Iterator[Row]:
 def _first(run: Run, count: int, batch: int, goal: Goal) -> Row:
     times = run.take_turns(
         f"first {count:,} messages",
-        {"ours": lambda: _ours(run, count, batch), "java": lambda: _java(run, count, batch)},
+        {"ours": lambda: ours(run, count, batch), "java": lambda: _java(run, count, batch)},
     )
     how = "one by one" if batch == 1 else f"batches of {batch}"
     us = {name: f"{times.median(name) / count * 1e6:.1f} us" for name in times.of}
@@ -45,7 +45,8 @@ def _first(run: Run, count: int, batch: int, goal: Goal) -> Row:
     )
 
 
-def _ours(run: Run, count: int, batch: int) -> float:
+def ours(run: Run, count: int, batch: int) -> float:
+    """Seconds that a new process of ours takes for its first messages."""
     with run.folder() as folder:
         program = [sys.executable, "-m", "benchmarks.programs.first_messages"]
         command = [*program, str(folder / "store"), str(count), str(batch)]

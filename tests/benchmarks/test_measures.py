@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.goals import BY_KEY
-from benchmarks.measures import durable, put_get, single
+from benchmarks.measures import durable, java_started, put_get, single
 from benchmarks.peers.known import PEERS
 from benchmarks.report import Missing
 from benchmarks.run import Run
@@ -43,3 +43,8 @@ def test_what_is_put_is_got_from_every_peer(tiny: Run) -> None:
 def test_durable_appends_are_compared_with_the_device(tiny: Run) -> None:
     keys = [one.key for one in durable.measure(tiny)]
     assert keys == ["durable/device", "", "durable/threads"]
+
+
+@pytest.mark.parametrize("batch", [1, 50])
+def test_a_program_that_was_just_started_times_its_first_messages(tiny: Run, batch: int) -> None:
+    assert 0 < java_started.ours(tiny, 200, batch) < 60
