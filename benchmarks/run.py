@@ -54,21 +54,26 @@ class Run:
         *,
         rounds: int | None = None,
         short: bool = False,
+        new_processes: bool = False,
         memory: int = 0,
     ) -> Times:
         """See :func:`benchmarks.contest.take_turns`; tells a terminal how far it is.
 
         ``short``: a round is over in a second, so there are more of them, and more that warm up.
-        ``memory``: bytes of the page cache that each contestant fills anew, which are made ready
-        for it (see :mod:`benchmarks.memory_stock`).
+        ``new_processes``: nothing of a round is left for the next one, so a quick run warms nothing
+        up. ``memory``: bytes of the page cache that each contestant fills anew, which are made
+        ready for it (see :mod:`benchmarks.memory_stock`).
         """
+        warming = _WARMING_SHORT if short and not self.quick else 1
+        if new_processes and self.quick:
+            warming = 0
         with memory_stock(memory) as refill:
             try:
                 return take_turns(
                     contestants,
                     self.more_rounds if short else rounds or self.rounds,
                     note=progress(title),
-                    warming=_WARMING_SHORT if short and not self.quick else 1,
+                    warming=warming,
                     prepare=refill,
                 )
             finally:

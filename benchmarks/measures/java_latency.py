@@ -37,7 +37,7 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 def _latency(run: Run) -> Iterator[Row]:
-    count = run.sized(1_000, 100)
+    count = run.sized(1_000, 50)
     ours: list[_Percentiles] = []
     java: list[_Percentiles] = []
     note = progress("latency beside Java")
@@ -81,6 +81,7 @@ def _cold(run: Run) -> Iterator[Row]:
             "shell": lambda: _shell_first(run),
             "java": lambda: _java_first(run),
         },
+        new_processes=True,
     )
     texts = {name: f"{times.median(name):.2f} s" for name in times.of}
     ratios = times.ratios("java", "ours")

@@ -79,7 +79,7 @@ def _compare(run: Run, root: Path, cluster: Cluster) -> Iterator[Row]:
         prompts[name] = []
         contestants[name] = partial(seconds_of, command)
         contestants[f"java {name}"] = partial(_mqadmin, run, cluster, its, prompts[name])
-    times = run.take_turns("mqadmin", contestants)
+    times = run.take_turns("mqadmin", contestants, new_processes=True)
     for name in commands:
         ratios = times.ratios(f"java {name}", name)
         texts = (f"{times.median(name) * 1e3:.0f} ms", f"{times.median(f'java {name}'):.2f} s")
