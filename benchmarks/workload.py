@@ -8,6 +8,7 @@ from storage.format.encode import MessageInner
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
 from storage.format.properties import encode_properties
+from storage.model import Message
 from storage.store import now_ms
 
 TOPIC = "benchmark"
@@ -19,9 +20,18 @@ HOST = pack_host("127.0.0.1:10911")
 IDS = UniqueIds(bytes((127, 0, 0, 1)), 4711, 0x5A5A5A5A)
 
 
-def _bodies(size: int) -> list[bytes]:
+def bodies_of(size: int) -> list[bytes]:
+    """A hundred different bodies."""
     body = bytes(i % 251 for i in range(size))
     return [body[turn:] + body[:turn] for turn in range(100)]
+
+
+def to_be_sent(bodies: list[bytes], first: int, count: int) -> list[Message]:
+    """Messages as a program hands them to a client: one tag, one key, the bodies in turn."""
+    return [
+        Message(TOPIC, bodies[number % len(bodies)], tags=TAG, keys=f"order-{number}")
+        for number in range(first, first + count)
+    ]
 
 
 def messages(count: int, body_size: int, *, first: int = 0) -> list[MessageInner]:
@@ -32,7 +42,7 @@ def messages(count: int, body_size: int, *, first: int = 0) -> list[MessageInner
     """
     made = []
     now = now_ms()
-    bodies = _bodies(body_size)
+    bodies = bodies_of(body_size)
     for number in range(first, first + count):
         unique_id, key = IDS.next(now), f"order-{number}"
         properties = {"UNIQ_KEY": unique_id, "WAIT": "true", "TAGS": TAG, "KEYS": key}
@@ -63,7 +73,7 @@ class Column:
 
 def columns(count: int, batch: int, body_size: int) -> list[Column]:
     """``count`` batches of ``batch`` messages."""
-    bodies = _bodies(body_size)
+    bodies = bodies_of(body_size)
     return [
         Column(
             [bodies[i % len(bodies)] for i in range(batch)],

@@ -16,7 +16,7 @@ from benchmarks.limits import pwrite_limit
 from benchmarks.our_broker import QUEUES, drain, our_broker
 from benchmarks.report import Row
 from benchmarks.run import NotMeasurableError, Run
-from benchmarks.workload import BESIDES
+from benchmarks.workload import BESIDES, TOPIC as _TOPIC, bodies_of, to_be_sent
 from broker.embedded import EmbeddedBroker
 from broker.port.sending import SendStatus
 from client.producing.producer import Producer
@@ -24,10 +24,9 @@ from storage.configs.topics import TopicConfig
 from storage.model import Message
 
 NAME = "java_broker"
-_TOPIC = "benchmark"
 _BODY = 1024
 _BATCH = 100
-_BODIES = [bytes((i + turn) % _BODY % 251 for i in range(_BODY)) for turn in range(100)]
+_BODIES = bodies_of(_BODY)
 
 
 def measure(run: Run) -> Iterator[Row]:
@@ -74,11 +73,7 @@ def _batches(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
     batches = run.sized(2_000, 200)
 
     def made(number: int) -> list[Message]:
-        first = number * _BATCH
-        return [
-            Message(_TOPIC, _BODIES[i % 100], tags="TagA", keys=f"order-{first + i}")
-            for i in range(_BATCH)
-        ]
+        return to_be_sent(_BODIES, number * _BATCH, _BATCH)
 
     def ours() -> float:
         with Producer("senders", brokers=[broker]) as producer:

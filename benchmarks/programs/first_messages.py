@@ -6,25 +6,19 @@ from __future__ import annotations
 import sys
 from time import perf_counter
 
+from benchmarks.workload import bodies_of, to_be_sent
 from broker.embedded import EmbeddedBroker
 from broker.new_store import create_store
 from broker.port.sending import SendStatus
 from client.producing.producer import Producer
-from storage.model import Message
-
-TOPIC = "benchmark"
-BODY = 1024
 
 count, batch = int(sys.argv[2]), int(sys.argv[3])
-bodies = [bytes((i + turn) % BODY % 251 for i in range(BODY)) for turn in range(100)]
+bodies = bodies_of(1024)
 create_store(sys.argv[1])
 with EmbeddedBroker.open(sys.argv[1]) as broker, Producer("first", brokers=[broker]) as producer:
     start = perf_counter()
     for first in range(0, count, batch):
-        messages = [
-            Message(TOPIC, bodies[number % 100], tags="TagA", keys=f"order-{number}")
-            for number in range(first, first + batch)
-        ]
+        messages = to_be_sent(bodies, first, batch)
         result = producer.send(messages if batch > 1 else messages[0])
         if result.send_status is not SendStatus.SEND_OK:
             raise SystemExit(f"not acknowledged: {result}")
