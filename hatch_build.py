@@ -31,7 +31,7 @@ def compile_native(root: Path) -> str:
         return f"CC={named}: {error}"
     target = root / TARGET
     staged = target.with_suffix(".new")
-    command = [*compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", _LIMITED_API]
+    command = [*compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", _LIMITED_API]
     command += [f"-I{sysconfig.get_paths()['include']}", "-o", str(staged)]
     for folder in (SOURCES, f"{SOURCES}/common"):
         command += ["-I", str(root / folder)]

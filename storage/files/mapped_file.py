@@ -12,9 +12,13 @@ from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING, Final
 
+from storage import native
+
 from .page_sizes import LARGE, LITTLE, PAGE_SIZES, SMALL
 
 if TYPE_CHECKING:
+    from storage.native._compiled import PagesAhead
+
     from .fs import FileSystem
 
 _ZEROS: Final = memoryview(bytes(LARGE))
@@ -33,6 +37,7 @@ class MappedFile:
         "fd",
         "file_from_offset",
         "map",
+        "pages",
         "path",
         "ready_to",
         "reserved_to",
@@ -52,6 +57,8 @@ class MappedFile:
         """End of the bytes that are known to have blocks, from the first that was asked for."""
         self.ready_to = 0
         """End of the bytes that :meth:`get_ready` was asked for."""
+        self.pages: PagesAhead | None = None
+        """What makes pages, from the first :meth:`make_pages` on."""
         self.fd = fs.open(path, writable=writable)
         try:
             self.map: mmap.mmap = fs.map(self.fd, size, writable=writable)
@@ -105,6 +112,25 @@ class MappedFile:
             start = stop
         self.ready_to = max(self.ready_to, end)
 
+    def make_pages(self, position: int, end: int) -> None:
+        """Have a thread make the pages up to ``end``, which have blocks, while stores go on at
+        ``position``. Does not wait; where nothing is compiled, nothing is done.
+
+        They hold what they held: needs no gate. It begins a little behind ``position``, and lets
+        it be for now when stores come sooner than it.
+        """
+        if self.pages is None:
+            if native.compiled is None or type(self.map) is not mmap.mmap:
+                return
+            self.pages = native.compiled.pages_ahead(self.map)
+        self.pages.want(position, end)
+
+    def take_made_pages(self, position: int) -> None:
+        """Have what was made from ``position`` on, where stores are, be ready."""
+        if self.pages is not None:
+            self.pages.stores_at(position)
+            self.ready_to = max(self.ready_to, self.pages.made_to(position))
+
     def expect_nothing_to_read(self) -> None:
         """Have the kernel make pages of this new file one by one, as they are stored to.
 
@@ -128,6 +154,8 @@ class MappedFile:
 
     def close(self) -> None:
         """Unmap and close. The file keeps its full length: Java refuses a shorter one."""
+        if self.pages is not None:
+            self.pages.end()
         self.map.close()
         self._fs.close(self.fd)
 

@@ -188,6 +188,16 @@ def index_entries(
 def index_finish(mapped: Any, rest: bytes, /) -> None:
     """Store slots and header of keys whose entries are in the file."""
 
+class PagesAhead:
+    """Makes pages of a map in a thread before they are stored to; holds the map until ``end``."""
+
+    def want(self, position: int, until: int, /) -> None: ...
+    def made_to(self, position: int, /) -> int: ...
+    def stores_at(self, position: int, /) -> None: ...
+    def end(self) -> None: ...
+
+def pages_ahead(mapped: Any, /) -> PagesAhead: ...
+
 class Appending:
     """The compiled forms of OneAppender.append and BatchAppender.append, and what they know."""
 
@@ -204,6 +214,7 @@ class Appending:
         now_ms: int,
         largest: int,
         in_run: bool,
+        pages: PagesAhead | None,
         /,
     ) -> None: ...
     def learn(

@@ -74,6 +74,8 @@ extern PyMethodDef key_functions[];
 extern PyMethodDef appending_functions[];
 int prepare_appending(void);
 extern PyMethodDef instant_functions[];
+extern PyMethodDef page_functions[]; /* pages_ahead.c */
+int prepare_pages(void);
 extern PyMethodDef bell_functions[];
 
 /* sending/ */

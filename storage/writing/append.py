@@ -12,10 +12,12 @@ come after that, those of a batch at once, those of single records later (:mod:`
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from storage import native
 from storage.config import FlushDiskType
 from storage.errors import StoreBrokenError
 from storage.files.file_ahead import FileAhead
@@ -34,6 +36,7 @@ from .append_one import LARGEST_STORED, OneAppender
 from .consumequeue import ConsumeQueueTable
 from .index import IndexWriter
 from .light_queues import LightPut, record_for_light_queues
+from .log_windows import LOG_WINDOW, LogWindows
 from .pending_keys import PendingKeys
 
 if TYPE_CHECKING:
@@ -46,8 +49,6 @@ if TYPE_CHECKING:
 Queue = tuple[str, int]
 """Topic and queue id."""
 
-LOG_WINDOW: Final = 16 << 20
-"""Bytes of blocks reserved ahead in a commit log file."""
 _LEAST_AHEAD: Final = 4 * LOG_WINDOW
 """Bytes from which on log files are made ahead."""
 
@@ -81,7 +82,10 @@ class Appender:
         self.index = IndexWriter(fs, root, config, page)
         self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self.keys = PendingKeys(config, page, root / COMMITLOG, self.index)
-        self.one = OneAppender(config, page, self.log, self.queues, self.keys)
+        # A thread of its own is of use where it has a processor of its own.
+        has_thread = native.compiled is not None and len(os.sched_getaffinity(0)) > 1
+        self._windows = LogWindows(makes_pages=has_thread and not synced)
+        self.one = OneAppender(config, page, self.log, self._windows, self.queues, self.keys)
         self._batch = BatchAppender(config, page, self.one, self.index, self.keys, self._make_room)
 
     # -- appending ----------------------------------------------------------------------------
@@ -181,8 +185,7 @@ class Appender:
             return False
         file = self._file_of(end)
         if file is not None:
-            position = end - file.file_from_offset
-            file.reserve(position, position + size, LOG_WINDOW)
+            self._windows.reserve(file, end - file.file_from_offset, size)
         return file is not None
 
     def _append_part(
@@ -200,7 +203,7 @@ class Appender:
         position = end % self._file_size
         file = self._file_of(end)
         if file is not None:
-            file.reserve(position, position + size, LOG_WINDOW)
+            self._windows.reserve(file, position, size)
         slots = [self._slot(topic, queue_id) for topic, queue_id in part.queues]
         light_slots = [self._slot(topic, queue_id) for topic, queue_id in light]
         following = [page.slot_word(slot) for slot in slots]
@@ -262,7 +265,7 @@ class Appender:
         file = self._file_of(end)
         assert file is not None  # a file that is still to be made has room
         position = end - file.file_from_offset
-        file.reserve(position, position + BLANK_SIZE, LOG_WINDOW)
+        self._windows.reserve(file, position, BLANK_SIZE)
         words[Word.FROM] = end
         words[Word.TO] = end + BLANK_SIZE
         words[Word.STAGE] = STAGE_RECORDS
@@ -313,7 +316,7 @@ class Appender:
                 reason=f"only {free >> 20} MiB are free below {self._root}, and writes are refused "
                 f"below {least >> 20} MiB; free some space",
             )
-        self.one.checked_space_to = end + size + LOG_WINDOW
+        self.one.checked_space_to = end + size + 2 * LOG_WINDOW
         return None
 
     def _refusal_of_times(self, records: PreparedRecords) -> PutMessageResult | None:

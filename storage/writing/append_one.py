@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from storage.sharing.gate import Gate
 
     from .consumequeue import ConsumeQueueTable
+    from .log_windows import LogWindows
     from .pending_keys import PendingKeys
 
 _PUT_OK: Final = PutMessageStatus.PUT_OK
@@ -98,6 +99,7 @@ class OneAppender:
         config: StoreConfig,
         page: SharedPage,
         log: MappedFileQueue,
+        windows: LogWindows,
         queues: ConsumeQueueTable,
         keys: PendingKeys,
     ) -> None:
@@ -106,6 +108,7 @@ class OneAppender:
         self._log_size = config.mapped_file_size_commit_log
         self._unit_size = config.mapped_file_size_consume_queue
         self._log_files = log.opened
+        self._windows = windows
         self._queues = queues.opened
         self._keys = keys
         self._rows = keys.rows
@@ -311,7 +314,7 @@ class OneAppender:
         self.in_run = True
         self._limit = -1
         if self.compiled is not None:
-            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0, False)
+            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0, False, None)
 
     def have_room(self, start: int, end: int, now_ms: int) -> bool:
         """Whether [start, end) lies in a log file that is open, still there and has room for it.
@@ -321,7 +324,7 @@ class OneAppender:
         """
         self._limit = -1
         if self.compiled is not None:
-            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0, False)
+            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0, False, None)
         file = self._log_files.get(start - start % self._log_size)
         if file is None or end > self.checked_space_to:
             return False
@@ -336,11 +339,13 @@ class OneAppender:
         if self._keys.put_in_all >= MOST_PENDING:
             self.in_run = True
         first = self._first
-        reserved = min(file.reserved_to, self._log_size - BLANK_SIZE, self.checked_space_to - first)
+        room = self._windows.room(file)
+        reserved = min(room, self._log_size - BLANK_SIZE, self.checked_space_to - first)
         if end - first > reserved:
             return False
         limit = reserved
         if self.in_run:
+            file.take_made_pages(start - first)
             ahead = LARGE if PAGE_SIZES.are_large and not self._syncs_each else LITTLE
             if end - start <= LARGEST_STORED and end - first > file.ready_to:
                 stop = min(reserved, (end - first) // ahead * ahead + ahead)
@@ -350,7 +355,7 @@ class OneAppender:
         if self.compiled is not None and type(file.map) is mmap:
             most = 0 if self._syncs_each else LARGEST_STORED  # to the map
             self.compiled.use_log(
-                file.map, file.fd, first, limit, reserved, now_ms, most, self.in_run
+                file.map, file.fd, first, limit, reserved, now_ms, most, self.in_run, file.pages
             )
         return True
 

@@ -9,9 +9,12 @@ import random
 import shutil
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from storage import native
+from storage.store import MessageStore
 from tests.support.compiled import compiled
+from tests.support.consumers import eventually
 from tests.support.crash import Acknowledge, Child, Put, acknowledged_of, begun
 from tests.support.every_instant import judge
 from tests.support.samples import (
@@ -42,13 +45,23 @@ AFTER = [
 PUTS = BEFORE + AFTER
 
 
+def make_pages(store: MessageStore) -> None:
+    file = store._appender.log.find(store.log_end)
+    assert file is not None
+    file.reserve(0, file.size, file.size)
+    file.make_pages(0, file.size)
+    made: Any = file.pages
+    eventually(lambda: made.made_to(0) == file.size)
+
+
 def killed_between_stores(
-    folder: str, shard: int, shards: int, exclusive: bool, synced: bool
+    folder: str, shard: int, shards: int, exclusive: bool, synced: bool, pages: bool
 ) -> dict[str, object]:
     """Die before store number shard + 1, shard + 1 + shards, ... until the writer survives.
 
     An exclusive one is amid a run: pages are got ready for it. One that syncs each put writes
-    records through the descriptor.
+    records through the descriptor. Where ``pages`` were made ahead large batches are stored to the
+    map.
     """
     config = sync_flush(SMALL) if synced else SMALL
     native.compiled = compiled  # also where RMQCTL_PURE hides it
@@ -63,6 +76,8 @@ def killed_between_stores(
                 if place == len(BEFORE):
                     if exclusive:
                         store._appender.one.begin_run()
+                    if pages:
+                        make_pages(store)
                     compiled.die_after(number)
                 if len(put.samples) == 1:
                     acknowledge(place, store.put_message(put.samples[0].inner()))

@@ -6,6 +6,11 @@
 #include "appending.h"
 #include "keys.h"
 #include "rows.h"
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum { LINE = 64 }; /* of the caches */
 
 static PyObject *cast_name, *long_format;
 
@@ -41,6 +46,7 @@ typedef struct {
     unsigned char **unit_to;
     Tail **tails;
     unsigned char *log_to, *index_to; /* NULL: it goes through the descriptor; no keys */
+    int is_large;
     int64_t start, timestamp;
     Header header;
     Changes changes;
@@ -182,7 +188,7 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
     b->timestamp = now > newest ? now : newest;
     if (words[KEYS_FROM] != b->start || PyList_Size(a->rows))
         return BATCH_UNUSUAL;
-    const int is_large = b->size > a->largest;
+    const int is_large = b->is_large = b->size > a->largest;
     const int may_be_run = !a->in_run && now != a->now; /* OneAppender.have_room sees to it */
     if (position < 0 || may_be_run || !is_log_there(a, now)
         || position > (is_large ? a->reserved : a->limit) - b->size)
@@ -190,7 +196,9 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
     unsigned char *log = bytes_of_map(a->log_map, &view, position + b->size);
     if (log == NULL)
         return BATCH_NO_ROOM;
-    b->log_to = is_large ? NULL : log + position;
+    const int is_for_map =
+        !is_large || (a->pages != NULL && are_made(made_by(a->pages), position, position + b->size));
+    b->log_to = is_for_map ? log + position : NULL;
     if (allocate_arrays(b) < 0) {
         PyErr_NoMemory();
         return -1;
@@ -277,6 +285,29 @@ static void store_keys(Appending *a, Batch *b, int64_t end)
     store_word(a, STAGE, STAGE_NONE);
 }
 
+/* ``is_large``: past the caches, which does not fetch first what is written over, and leaves them to
+ * what is needed again. All is stored when it returns. */
+static void copy(unsigned char *to, const unsigned char *from, size_t size, int is_large)
+{
+#ifdef __SSE2__
+    if (is_large) {
+        const size_t head = -(uintptr_t)to % LINE < size ? -(uintptr_t)to % LINE : size;
+        memcpy(to, from, head);
+        for (to += head, from += head, size -= head; size >= LINE; size -= LINE) {
+            for (int i = 0; i < LINE; i += 16)
+                _mm_stream_si128((__m128i *)(void *)(to + i),
+                                 _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
+            to += LINE;
+            from += LINE;
+        }
+        _mm_sfence();
+    }
+#else
+    (void)is_large;
+#endif
+    memcpy(to, from, size);
+}
+
 /* -1 with an error set. */
 static int store(Appending *a, Batch *b)
 {
@@ -292,9 +323,9 @@ static int store(Appending *a, Batch *b)
             return -1;
     } else {
         INSTANT;
-        memcpy(b->log_to, b->image, half);
+        copy(b->log_to, b->image, half, b->is_large);
         INSTANT;
-        memcpy(b->log_to + half, b->image + half, (size_t)b->size - half);
+        copy(b->log_to + half, b->image + half, (size_t)b->size - half, b->is_large);
     }
     store_word(a, STAGE, STAGE_DISPATCH);
     store_units(b);

@@ -21,7 +21,7 @@ static int visit_appending(PyObject *object, visitproc visit, void *arg)
     PyObject *const held[] = {a->result_type, a->put_ok, a->no_reason, a->pending,
                               a->rows,        a->topics, a->log_map,   a->index.map,
                               a->gate,        a->locked, a->lock_file, a->clock,
-                              a->asked,       a->ring};
+                              a->asked,       a->ring,   a->pages};
     Py_VISIT(Py_TYPE(object));
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
         Py_VISIT(held[i]);
@@ -31,7 +31,8 @@ static int visit_appending(PyObject *object, visitproc visit, void *arg)
 static void let_go(Appending *a)
 {
     PyObject **const held[] = {&a->log_map,   &a->index.map, &a->gate,  &a->locked,
-                               &a->lock_file, &a->clock,     &a->asked, &a->ring};
+                               &a->lock_file, &a->clock,     &a->asked, &a->ring,
+                               &a->pages};
     a->limit = a->now = a->log_fd = -1;
     if (a->topics != NULL)
         PyDict_Clear(a->topics);
@@ -121,22 +122,26 @@ static PyObject *use_words(PyObject *self, PyObject *words)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(use_log_doc, "use_log(map, fd, first, limit, reserved, now_ms, largest, in_run)\n\n"
+PyDoc_STRVAR(use_log_doc, "use_log(map, fd, first, limit, reserved, now_ms, largest, in_run, pages)\n\n"
                           "The log file that begins at ``first``, where up to position ``limit``"
                           " nothing has to be asked while it is ``now_ms``; for batches of more than"
                           " ``largest`` bytes, which go through the descriptor, to ``reserved``. 0:"
-                          " everything does. ``in_run``: later it is enough to see that it is there.");
+                          " everything does. ``in_run``: later it is enough to see that it is there."
+                          " ``pages``: a PagesAhead of the map, or None; what it has made takes"
+                          " batches, however large.");
 static PyObject *use_log(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
-    PyObject *map;
+    PyObject *map, *pages;
     int fd;
     long long first, limit, reserved, now, largest;
-    if (!PyArg_ParseTuple(args, "OiLLLLLp", &map, &fd, &first, &limit, &reserved, &now, &largest,
-                          &a->in_run))
+    if (!PyArg_ParseTuple(args, "OiLLLLLpO", &map, &fd, &first, &limit, &reserved, &now, &largest,
+                          &a->in_run, &pages))
         return NULL;
     Py_XDECREF(a->log_map);
     a->log_map = owned(map);
+    Py_XDECREF(a->pages);
+    a->pages = is_pages_ahead(pages) ? owned(pages) : NULL;
     a->log_fd = fd;
     a->first = first;
     a->limit = limit;

@@ -1,6 +1,7 @@
 /* What appends records: its state, and what append.c, append_batch.c and put.c share. */
 #ifndef RMQCTL_APPENDING_H
 #define RMQCTL_APPENDING_H
+#include "pages_ahead.h"
 #include "record.h"
 
 /* A test holds these against page.py and store.py: appending_numbers of appending.c. */
@@ -41,6 +42,7 @@ typedef struct {
     PyObject *pending, *rows;                   /* PendingKeys and its list of rows */
     PyObject *topics;                           /* dict: topic -> dict: queue id -> Tail */
     PyObject *log_map;
+    PyObject *pages; /* what makes its pages ahead, or NULL */
     PyObject *gate, *locked, *lock_file, *clock, *asked, *ring; /* of put, see guard */
     Py_buffer words;
     int has_words, has_file, exclusive, syncs, log_fd, in_run;

@@ -14,10 +14,11 @@ PROCESSES = 2
 @needs_compiled
 @pytest.mark.crash
 @pytest.mark.parametrize(
-    ("exclusive", "synced"),
-    [(False, False), (True, False), (False, True)],  # an exclusive one puts in one step
+    ("exclusive", "synced", "pages"),
+    # An exclusive one puts in one step.
+    [(False, False, False), (True, False, False), (False, True, False), (True, False, True)],
 )
-def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(exclusive, synced):
+def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(exclusive, synced, pages):
     with fast_folder() as folder:
         running = [
             Slim(
@@ -27,6 +28,7 @@ def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(exclus
                 shards=PROCESSES,
                 exclusive=exclusive,
                 synced=synced,
+                pages=pages,
             )
             for shard in range(PROCESSES)
         ]
