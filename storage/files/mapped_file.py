@@ -113,16 +113,16 @@ class MappedFile:
         self.ready_to = max(self.ready_to, end)
 
     def make_pages(self, position: int, end: int) -> None:
-        """Have a thread make the pages up to ``end``, which have blocks, while stores go on at
-        ``position``. Does not wait; where nothing is compiled, nothing is done.
+        """Have a thread make blocks and pages up to ``end`` while stores go on at ``position``.
 
-        They hold what they held: needs no gate. It begins a little behind ``position``, and lets
-        it be for now when stores come sooner than it.
+        Does not wait; where nothing is compiled, nothing is done. Pages hold what they held: needs
+        no gate. It begins a little behind ``position``, and lets it be for a while when stores come
+        sooner than it, or where there are no blocks.
         """
         if self.pages is None:
             if native.compiled is None or type(self.map) is not mmap.mmap:
                 return
-            self.pages = native.compiled.pages_ahead(self.map)
+            self.pages = native.compiled.pages_ahead(self.map, self.fd)
         self.pages.want(position, end)
 
     def take_made_pages(self, position: int) -> None:

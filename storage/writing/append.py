@@ -85,7 +85,7 @@ class Appender:
         # A thread of its own is of use where it has a processor of its own.
         has_thread = native.compiled is not None and len(os.sched_getaffinity(0)) > 1
         self._windows = LogWindows(makes_pages=has_thread and not synced)
-        self.one = OneAppender(config, page, self.log, self._windows, self.queues, self.keys)
+        self.one = OneAppender(config, page, self.log, self.queues, self.keys)
         self._batch = BatchAppender(config, page, self.one, self.index, self.keys, self._make_room)
 
     # -- appending ----------------------------------------------------------------------------
@@ -316,7 +316,7 @@ class Appender:
                 reason=f"only {free >> 20} MiB are free below {self._root}, and writes are refused "
                 f"below {least >> 20} MiB; free some space",
             )
-        self.one.checked_space_to = end + size + 2 * LOG_WINDOW
+        self.one.checked_space_to = end + size + LOG_WINDOW
         return None
 
     def _refusal_of_times(self, records: PreparedRecords) -> PutMessageResult | None:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from storage.sharing.gate import Gate
 
     from .consumequeue import ConsumeQueueTable
-    from .log_windows import LogWindows
     from .pending_keys import PendingKeys
 
 _PUT_OK: Final = PutMessageStatus.PUT_OK
@@ -99,7 +98,6 @@ class OneAppender:
         config: StoreConfig,
         page: SharedPage,
         log: MappedFileQueue,
-        windows: LogWindows,
         queues: ConsumeQueueTable,
         keys: PendingKeys,
     ) -> None:
@@ -108,7 +106,6 @@ class OneAppender:
         self._log_size = config.mapped_file_size_commit_log
         self._unit_size = config.mapped_file_size_consume_queue
         self._log_files = log.opened
-        self._windows = windows
         self._queues = queues.opened
         self._keys = keys
         self._rows = keys.rows
@@ -339,8 +336,7 @@ class OneAppender:
         if self._keys.put_in_all >= MOST_PENDING:
             self.in_run = True
         first = self._first
-        room = self._windows.room(file)
-        reserved = min(room, self._log_size - BLANK_SIZE, self.checked_space_to - first)
+        reserved = min(file.reserved_to, self._log_size - BLANK_SIZE, self.checked_space_to - first)
         if end - first > reserved:
             return False
         limit = reserved

@@ -1,12 +1,16 @@
-/* Making pages of a mapped file before somebody stores to them, in a thread of C's own.
+/* Blocks and pages of a mapped file before somebody stores to them, in a thread of C's own.
  *
- * A store to a page that was never written waits for the system to make the page, which takes several
- * times as long as the store. The thread touches the pages first, as a writer does (MADV_POPULATE_WRITE):
- * they hold what they held, so it needs no lock and can not be in anybody's way. It never asks for
- * blocks: those are there. Python's lock is nothing it needs either, and signals are not for it.
+ * To have blocks may take reading where there are some, and a store to a page that was never written
+ * waits for the system to make it, which takes several times as long as the store. The thread asks for
+ * both first, and touches the pages as a writer does (MADV_POPULATE_WRITE): they hold what they held,
+ * so it needs no lock of the store's. It needs none of Python's either, and signals are not for it.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* fallocate */
+#endif
 #include "pages_ahead.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -19,7 +23,9 @@
 /* A large page, and what is made at once. */
 enum { PIECE = 2 << 20 };
 /* How far ahead of who stores the thread begins, for who stores to be behind it. */
-enum { START = PIECE, ATTEMPTS = 3 };
+enum { START = PIECE };
+/* Requests that are left out at most, after one that came to nothing. */
+enum { LONGEST_REST = 31 };
 
 struct PagesAhead {
     PyObject ob_base;
@@ -31,7 +37,8 @@ struct PagesAhead {
     pthread_mutex_t lock; /* guards the following */
     pthread_cond_t changed;
     int64_t until;        /* pages up to here are wanted */
-    int attempts, ending;
+    int fd, rest, resting; /* requests to be left out the next time it is late, and from now on */
+    int ending;
 };
 
 static PyTypeObject *pages_type;
@@ -74,27 +81,30 @@ static int make_pages(PagesAhead *p, int64_t position, int64_t end)
     return 1;
 }
 
-/* Makes what is wanted. Whoever is overtaken begins anew further on, but not for ever: then it is too
- * slow to be of use, until it is asked again. */
+/* Makes what is wanted, or as much as comes before it is needed: where memory is dear just now, whoever
+ * stores would only wait for pages that are being made. So who was late leaves out the next request,
+ * and more of them each time it is late again. */
 static void make_wanted(PagesAhead *p)
 {
     PagesMade *made = &p->made;
+    int64_t has_blocks = 0;
     while (!p->ending && made->to < p->until) {
-        const int64_t at = __atomic_load_n(&made->at, __ATOMIC_RELAXED);
-        if (at > made->to) {
-            if (!p->attempts--)
-                break;
-            begin_at(made, behind(at));
-            continue;
-        }
-        const int64_t next = (made->to / PIECE + 1) * PIECE;
-        const int64_t end = next < p->until ? next : p->until;
-        pthread_mutex_unlock(&p->lock);
-        const int done = make_pages(p, made->to, end);
-        pthread_mutex_lock(&p->lock);
-        if (!done)
+        if (__atomic_load_n(&made->at, __ATOMIC_RELAXED) > made->to) {
+            p->resting = p->rest = p->rest < LONGEST_REST ? 2 * p->rest + 1 : LONGEST_REST;
             break;
+        }
+        const int64_t from = made->to, until = p->until, next = (from / PIECE + 1) * PIECE;
+        const int64_t end = next < until ? next : until;
+        pthread_mutex_unlock(&p->lock);
+        const int failed = (until > has_blocks && fallocate(p->fd, 0, from, until - from) < 0)
+                           || !make_pages(p, from, end);
+        pthread_mutex_lock(&p->lock);
+        if (failed)
+            break;
+        has_blocks = until;
         __atomic_store_n(&made->to, end, __ATOMIC_RELEASE);
+        if (end == p->until)
+            p->rest = 0;
     }
     p->until = 0;
 }
@@ -158,8 +168,8 @@ static PyObject *end(PyObject *self, PyObject *nothing)
 }
 
 PyDoc_STRVAR(want_doc, "want(position, until)\n\n"
-                       "Have the pages from a little behind ``position``, where stores go on, made up"
-                       " to ``until``, which have blocks. Does not wait.");
+                       "Have blocks and pages from a little behind ``position``, where stores go on, up"
+                       " to ``until``. Does not wait.");
 static PyObject *want(PyObject *self, PyObject *args)
 {
     PagesAhead *p = (PagesAhead *)self;
@@ -173,11 +183,16 @@ static PyObject *want(PyObject *self, PyObject *args)
     if (p->owner ? p->owner != getpid() : !start(p))
         Py_RETURN_NONE; /* a forked child, or no thread is to be had: pages are made by who stores */
     pthread_mutex_lock(&p->lock);
+    if (p->resting) {
+        p->resting--;
+        pthread_mutex_unlock(&p->lock);
+        Py_RETURN_NONE;
+    }
     p->made.at = position;
     if (!p->until && (p->made.to < position || p->made.from > position))
         begin_at(&p->made, behind(position));
     p->until = until - until % page_size;
-    p->attempts = ATTEMPTS;
+
     pthread_cond_signal(&p->changed);
     pthread_mutex_unlock(&p->lock);
     Py_RETURN_NONE;
@@ -219,13 +234,16 @@ static void free_pages(PyObject *object)
     Py_DECREF(type);
 }
 
-PyDoc_STRVAR(pages_ahead_doc, "pages_ahead(map)\n\nWhat makes pages of a writable map ahead; see"
-                              " PagesAhead of _compiled.pyi.");
-static PyObject *pages_ahead(PyObject *module, PyObject *map)
+PyDoc_STRVAR(pages_ahead_doc, "pages_ahead(map, fd)\n\nWhat makes pages of a writable map of a file"
+                              " ahead; see PagesAhead of _compiled.pyi.");
+static PyObject *pages_ahead(PyObject *module, PyObject *args)
 {
+    PyObject *map;
     Py_buffer view;
+    int fd;
     (void)module;
-    if (PyObject_GetBuffer(map, &view, PyBUF_WRITABLE) < 0)
+    if (!PyArg_ParseTuple(args, "Oi", &map, &fd)
+        || PyObject_GetBuffer(map, &view, PyBUF_WRITABLE) < 0)
         return NULL;
     PagesAhead *p = PyObject_New(PagesAhead, pages_type);
     if (p == NULL) {
@@ -235,7 +253,8 @@ static PyObject *pages_ahead(PyObject *module, PyObject *map)
     p->map = view;
     p->made = (PagesMade){0, 0, 0};
     p->owner = 0;
-    p->until = p->ending = p->is_forked = 0;
+    p->fd = fd;
+    p->until = p->rest = p->resting = p->ending = p->is_forked = 0;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
     return (PyObject *)p;
@@ -254,7 +273,7 @@ static PyType_Spec spec = {"storage.native._compiled.PagesAhead", sizeof(PagesAh
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
 PyMethodDef page_functions[] = {
-    {"pages_ahead", pages_ahead, METH_O, pages_ahead_doc},
+    {"pages_ahead", pages_ahead, METH_VARARGS, pages_ahead_doc},
     {NULL, NULL, 0, NULL},
 };
 int prepare_pages(void)

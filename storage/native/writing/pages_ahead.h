@@ -1,4 +1,4 @@
-/* Pages of a mapped file that a thread makes ahead of who stores to it. */
+/* Blocks and pages of a mapped file that a thread makes ahead of who stores to it. */
 #ifndef RMQCTL_PAGES_AHEAD_H
 #define RMQCTL_PAGES_AHEAD_H
 #include "native.h"
