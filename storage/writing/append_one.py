@@ -57,7 +57,7 @@ _TWO_IPV4: Final = 16
 """Bytes of two hosts if none is an IPv6 one."""
 LARGEST_STORED: Final = 16 << 10
 """Bytes up to which a batch is stored to the map. Larger ones go through the descriptor, where
-pages cost less than small ones that were got ready; not where those are large."""
+pages cost less than small ones that were got ready; not where they were made ahead."""
 _MOST_CODES: Final = 4096
 # Names of this module are found faster than attributes of a class.
 _FROM: Final = Word.FROM
