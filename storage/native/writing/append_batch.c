@@ -46,7 +46,7 @@ typedef struct {
     unsigned char **unit_to;
     Tail **tails;
     unsigned char *log_to, *index_to; /* NULL: it goes through the descriptor; no keys */
-    int is_large;
+    int is_large; /* more than ``largest`` bytes: stored past the caches */
     int64_t start, timestamp;
     Header header;
     Changes changes;

@@ -188,11 +188,10 @@ static PyObject *want(PyObject *self, PyObject *args)
         pthread_mutex_unlock(&p->lock);
         Py_RETURN_NONE;
     }
-    p->made.at = position;
+    __atomic_store_n(&p->made.at, position, __ATOMIC_RELAXED);
     if (!p->until && (p->made.to < position || p->made.from > position))
         begin_at(&p->made, behind(position));
     p->until = until - until % page_size;
-
     pthread_cond_signal(&p->changed);
     pthread_mutex_unlock(&p->lock);
     Py_RETURN_NONE;
@@ -207,7 +206,8 @@ static PyObject *made_to(PyObject *self, PyObject *number)
     if (position == -1 && PyErr_Occurred())
         return NULL;
     const int64_t to = __atomic_load_n(&made->to, __ATOMIC_ACQUIRE);
-    return PyLong_FromLongLong(position < made->from || position > to ? position : to);
+    const int64_t from = __atomic_load_n(&made->from, __ATOMIC_RELAXED);
+    return PyLong_FromLongLong(position < from || position > to ? position : to);
 }
 
 PyDoc_STRVAR(stores_at_doc, "stores_at(position)\n\nSay where stores are now: pages below it are"
