@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle, islice
 
 from storage.format.encode import MessageInner
 from storage.format.host import pack_host
@@ -28,9 +29,10 @@ def bodies_of(size: int) -> list[bytes]:
 
 def to_be_sent(bodies: list[bytes], first: int, count: int) -> list[Message]:
     """Messages as a program hands them to a client: one tag, one key, the bodies in turn."""
+    in_turn = islice(cycle(bodies), first % len(bodies), None)
     return [
-        Message(TOPIC, bodies[number % len(bodies)], tags=TAG, keys=f"order-{number}")
-        for number in range(first, first + count)
+        Message(TOPIC, body, tags=TAG, keys=f"order-{number}")
+        for number, body in zip(range(first, first + count), in_turn, strict=False)
     ]
 
 

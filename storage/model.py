@@ -122,13 +122,16 @@ class MessageQueue(NamedTuple):
 _COMPRESSED: Final = MessageSysFlag.COMPRESSED_FLAG
 
 
-if TYPE_CHECKING:
+# Compiled code that makes messages is what their class comes from, and is of: format/plain.py
+if TYPE_CHECKING or native.compiled is None:
     _Made = object
-else:  # compiled code that makes messages has to be what their class comes from: format/plain.py
-    _Made = object if native.compiled is None else native.compiled.Made
+    _Called = type
+else:
+    _Made = native.compiled.Made
+    _Called = native.compiled.CalledAtOnce
 
 
-class Message(_Made):
+class Message(_Made, metaclass=_Called):
     """A message to send. Limits are the broker's to check, when it is sent.
 
     ``tags``, ``keys`` and ``delay_time_level`` live in ``properties`` under TAGS, KEYS and DELAY;

@@ -112,17 +112,23 @@ class MappedFile:
             start = stop
         self.ready_to = max(self.ready_to, end)
 
-    def make_pages(self, position: int, end: int) -> None:
+    def make_pages(
+        self, position: int, end: int, piece: int = LARGE, lead: int = LARGE, first: int = 0
+    ) -> None:
         """Have a thread make blocks and pages up to ``end`` while stores go on at ``position``.
 
         Does not wait; where nothing is compiled, nothing is done. Pages hold what they held: needs
-        no gate. It begins a little behind ``position``, and lets it be for a while when stores come
-        sooner than it, or where there are no blocks.
+        no gate. It makes ``piece`` bytes at once, begins ``lead`` behind ``position`` (a file's
+        first request decides on both), and lets it be for a while when stores come sooner than it,
+        or where there are no blocks. With the first request it makes the ``first`` bytes of the
+        file, too, which have blocks.
         """
         if self.pages is None:
             if native.compiled is None or type(self.map) is not mmap.mmap:
                 return
-            self.pages = native.compiled.pages_ahead(self.map, self.fd)
+            self.pages = native.compiled.pages_ahead(self.map, self.fd, piece, lead)
+            if first:
+                self.pages.want_first(first)
         self.pages.want(position, end)
 
     def take_made_pages(self, position: int) -> None:

@@ -103,6 +103,9 @@ class Made:
 
     def __init__(self, *args: Any, **by_name: Any) -> None: ...
 
+class CalledAtOnce(type):
+    """What Message is of: after ``make_late`` calls of it go to compiled code."""
+
 def look_at(message: Any, largest_body: int, /) -> int:
     """See storage.format.plain, and the others too."""
 
@@ -189,15 +192,16 @@ def index_finish(mapped: Any, rest: bytes, /) -> None:
     """Store slots and header of keys whose entries are in the file."""
 
 class PagesAhead:
-    """Makes blocks and pages of a mapped file in a thread before they are stored to; holds the map
+    """Has a thread make blocks and pages of a mapped file before they are stored to; holds the map
     until ``end``."""
 
     def want(self, position: int, until: int, /) -> None: ...
+    def want_first(self, until: int, /) -> None: ...
     def made_to(self, position: int, /) -> int: ...
     def stores_at(self, position: int, /) -> None: ...
     def end(self) -> None: ...
 
-def pages_ahead(mapped: Any, fd: int, /) -> PagesAhead: ...
+def pages_ahead(mapped: Any, fd: int, piece: int, lead: int, /) -> PagesAhead: ...
 
 class Appending:
     """The compiled forms of OneAppender.append and BatchAppender.append, and what they know."""

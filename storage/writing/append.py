@@ -12,12 +12,10 @@ come after that, those of a batch at once, those of single records later (:mod:`
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage import native
 from storage.config import FlushDiskType
 from storage.errors import StoreBrokenError
 from storage.files.file_ahead import FileAhead
@@ -36,8 +34,8 @@ from .append_one import LARGEST_STORED, OneAppender
 from .consumequeue import ConsumeQueueTable
 from .index import IndexWriter
 from .light_queues import LightPut, record_for_light_queues
-from .log_windows import LOG_WINDOW, LogWindows
 from .pending_keys import PendingKeys
+from .windows import LOG_WINDOW, OF_LOG, Windows, has_pages_made
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -82,9 +80,7 @@ class Appender:
         self.index = IndexWriter(fs, root, config, page)
         self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self.keys = PendingKeys(config, page, root / COMMITLOG, self.index)
-        # A thread of its own is of use where it has a processor of its own.
-        has_thread = native.compiled is not None and len(os.sched_getaffinity(0)) > 1
-        self._windows = LogWindows(makes_pages=has_thread and not synced)
+        self._windows = Windows(OF_LOG, makes_pages=has_pages_made(config))
         self.one = OneAppender(config, page, self.log, self.queues, self.keys)
         self._batch = BatchAppender(config, page, self.one, self.index, self.keys, self._make_room)
 

@@ -32,8 +32,8 @@ from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.sharing.page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
 
-from .consumequeue import QUEUE_WINDOW
 from .pending_keys import MOST_PENDING
+from .windows import OF_QUEUE, Windows, has_pages_made
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,10 +70,11 @@ _LAST_STORE_TIMESTAMP: Final = Word.LAST_STORE_TIMESTAMP
 class _Tail:
     """Where one queue's next unit goes, and the bytes of its topic."""
 
-    __slots__ = ("end", "first", "last", "map", "middles", "topic_field", "word")
+    __slots__ = ("end", "first", "last", "map", "middles", "topic_field", "windows", "word")
 
-    def __init__(self, word: int, topic: str, file: MappedFile) -> None:
+    def __init__(self, word: int, topic: str, file: MappedFile, windows: Windows) -> None:
         self.word = word  # of the page: the next offset, always the same one
+        self.windows = windows
         self.map: Any = file.map
         self.first = file.file_from_offset
         self.last = file.reserved_to - CQ_STORE_UNIT_SIZE  # place of the last unit with blocks
@@ -113,6 +114,7 @@ class OneAppender:
         self._tags_codes: dict[str | None, int] = {None: 0}
         self._crc32: Callable[[bytes], int] = crc32
         self._syncs_each = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._makes_pages = has_pages_made(config)
         self.in_run = self._syncs_each
         """More than some records came, and the next ones pay for more."""
         self._map: Any = None  # of the log file that records go to
@@ -375,11 +377,13 @@ class OneAppender:
         end = position + units * CQ_STORE_UNIT_SIZE
         if end > file.size:
             return False
-        file.reserve(position, end, QUEUE_WINDOW)
         tails = self._topics.setdefault(topic, {})
         known = tails.get(queue_id)
-        tail = tails[queue_id] = _Tail(word, topic, file)
+        windows = known.windows if known else Windows(OF_QUEUE, makes_pages=self._makes_pages)
+        windows.reserve(file, position, end - position)
+        tail = tails[queue_id] = _Tail(word, topic, file, windows)
         if known is not None and known.end < tail.end:  # it takes many
+            file.take_made_pages(position)
             file.get_ready(position, file.reserved_to)
         if self.compiled is not None and type(tail.map) is mmap:
             self.compiled.use_words(page.words)

@@ -15,12 +15,12 @@ from storage.format.names import CONSUMEQUEUE, OURS
 from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
 from storage.sharing.second_names import SecondNames
 
+from .windows import QUEUE_WINDOW
+
 if TYPE_CHECKING:
     from storage.config import StoreConfig
     from storage.files.fs import FileSystem
 
-QUEUE_WINDOW: Final = 64 << 10
-"""Bytes of blocks reserved ahead in a queue file: 3,276 units."""
 _MAX_OPEN_QUEUES: Final = 256
 _COPY_LIMIT: Final = 4096
 """Blocks up to this size are stored through the map, larger ones through the descriptor."""

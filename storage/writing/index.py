@@ -35,14 +35,14 @@ from storage.format.names import INDEX, OURS, index_file_name, is_index_file_nam
 from storage.sharing.page import Word
 from storage.sharing.second_names import SecondNames
 
+from .windows import INDEX_WINDOW, OF_INDEX, Windows, has_pages_made
+
 if TYPE_CHECKING:
     from storage.config import StoreConfig
     from storage.files.fs import FileSystem
     from storage.format.prepared import Ints
     from storage.sharing.page import SharedPage
 
-_WINDOW: Final = 4 << 20
-"""Bytes of blocks reserved ahead among the entries."""
 _AHEAD: Final = 256 << 10
 """Bytes of entries that are got ready at a time for a run of batches."""
 _COPY_LIMIT: Final = 16 << 10
@@ -66,6 +66,9 @@ class IndexWriter:
         self._size = config.index_file_size
         self._page = page
         self._file: MappedFile | None = None
+        self._windows = Windows(
+            OF_INDEX, makes_pages=has_pages_made(config), first=slot_position(self._slots)
+        )
         self.full: list[tuple[Path, int]] = []
         """Files that filled up and are not synced yet, and the store times of their last keys."""
         self._second_names = SecondNames(fs, root)
@@ -113,9 +116,11 @@ class IndexWriter:
         if number + keys > self._entries:
             return None
         start, end = (entry_position(self._slots, n) for n in (number, number + keys))
-        file.reserve(start, end, _WINDOW)
+        self._windows.reserve(file, start, end - start)
         limit = file.reserved_to
         if in_run:
+            if end > file.ready_to:
+                file.take_made_pages(start)
             if end > file.ready_to:
                 file.get_ready(start, min(limit, end + _AHEAD))
             limit = min(limit, file.ready_to)
@@ -134,7 +139,7 @@ class IndexWriter:
         count = len(hashes)
         first = max(header.next_entry, 1)
         start, end = (entry_position(self._slots, n) for n in (first, first + count))
-        file.reserve(start, end, _WINDOW)
+        file.reserve(start, end, INDEX_WINDOW)
         if self._put_compiled(file, header, hashes, offsets, timestamps):
             return
         # Some thousand keys in lists cost less than NumPy's import.

@@ -137,6 +137,7 @@ PyObject *make_late(PyObject *module, PyObject *function)
     Py_INCREF(function);
     Py_XDECREF(pure);
     pure = function;
+    take_calls(sent_type);
     return PyDescr_NewGetSet(sent_type, &properties_way);
 }
 
@@ -163,6 +164,28 @@ static int make(PyObject *self, PyObject *topic, PyObject *body, PyObject *const
     set_slot(self, SENT_PROPERTIES, properties);
     Py_DECREF(properties);
     return 1;
+}
+
+static int made_init(PyObject *self, PyObject *args, PyObject *by_name);
+
+int make_at_once(PyTypeObject *type, PyObject *const *values, PyObject *names_given, PyObject **made)
+{
+    PyObject *known[NAMES] = {NULL, NULL, no_flag};
+    const Py_ssize_t named = names_given == NULL ? 0 : PyTuple_Size(names_given);
+    if (type != sent_type || pure == NULL || PyType_GetSlot(type, Py_tp_init) != (void *)made_init)
+        return 0; /* somebody has given it another __init__ */
+    for (Py_ssize_t i = 0; i < named; i++) {
+        int number = name_of(PyTuple_GetItem(names_given, i));
+        if (number < 0)
+            return 0;
+        known[number] = values[2 + i];
+    }
+    PyObject *self = ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    const int done = self == NULL ? -1 : make(self, values[0], values[1], known);
+    if (done <= 0)
+        Py_CLEAR(self);
+    *made = self;
+    return done != 0;
 }
 
 /* As a class has it: Python comes here at once, without looking for a method and without taking apart
@@ -210,7 +233,7 @@ int add_made(PyObject *module)
     PyObject *made = PyType_FromSpec(&made_spec);
     int failed = made == NULL ? -1 : PyModule_AddObjectRef(module, "Made", made);
     Py_XDECREF(made);
-    return failed;
+    return failed < 0 ? failed : add_caller(module);
 }
 
 int prepare_message(void)

@@ -1,12 +1,13 @@
-/* Blocks and pages of a mapped file before somebody stores to them, in a thread of C's own.
+/* Blocks and pages of mapped files before somebody stores to them, in a thread of C's own.
  *
  * To have blocks may take reading where there are some, and a store to a page that was never written
  * waits for the system to make it, which takes several times as long as the store. The thread asks for
  * both first, and touches the pages as a writer does (MADV_POPULATE_WRITE): they hold what they held,
  * so it needs no lock of the store's. It needs none of Python's either, and signals are not for it.
+ * There is one for all files, while there are files that it is wanted for.
  */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* fallocate */
+#define _GNU_SOURCE /* fallocate, names of threads */
 #endif
 #include "pages_ahead.h"
 #include <errno.h>
@@ -20,29 +21,46 @@
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
 #endif
 
-/* A large page, and what is made at once. */
-enum { PIECE = 2 << 20 };
-/* How far ahead of who stores the thread begins, for who stores to be behind it. */
-enum { START = PIECE };
+enum { LARGE_PAGE = 2 << 20 };
 /* Requests that are left out at most, after one that came to nothing. */
 enum { LONGEST_REST = 31 };
 
 struct PagesAhead {
     PyObject ob_base;
     Py_buffer map;
+    int64_t piece, lead; /* what is made at once; how far ahead of who stores the thread begins */
     PagesMade made;
-    pid_t owner;     /* the process that has the thread; 0 = there is none */
-    int is_forked;   /* the thread is another process's, and perhaps waits in here for ever */
-    pthread_t thread;
-    pthread_mutex_t lock; /* guards the following */
-    pthread_cond_t changed;
-    int64_t until;        /* pages up to here are wanted */
+    pid_t owner; /* the process whose thread makes its pages; 0 = none does */
+    /* The following is for who has the lock. */
+    PagesAhead *next;     /* that wants something, too */
+    int is_waiting;
+    int64_t until;         /* pages up to here are wanted */
+    int64_t others_until;  /* and all up to here, wherever stores are */
     int fd, rest, resting; /* requests to be left out the next time it is late, and from now on */
-    int ending;
 };
 
 static PyTypeObject *pages_type;
 static int64_t page_size;
+
+/* The thread, and whom it works for. In a forked child all of it is its parent's. */
+static struct {
+    pid_t process;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int is_running, users;
+    PagesAhead *first, *last, *busy; /* who waits, and who does no more */
+} maker;
+
+/* To be called before the lock is taken: the parent's may be locked for ever here. */
+static void know_process(void)
+{
+    if (maker.process == getpid())
+        return;
+    memset(&maker, 0, sizeof maker);
+    pthread_mutex_init(&maker.lock, NULL);
+    pthread_cond_init(&maker.changed, NULL);
+    maker.process = getpid();
+}
 
 int is_pages_ahead(PyObject *object)
 {
@@ -64,9 +82,9 @@ static void begin_at(PagesMade *made, int64_t position)
 }
 
 /* Where to begin if stores are at ``position``. */
-static int64_t behind(int64_t position)
+static int64_t behind(const PagesAhead *p, int64_t position)
 {
-    return (position + START + PIECE - 1) / PIECE * PIECE;
+    return (position + 2 * p->lead - 1) / p->lead * p->lead;
 }
 
 /* Has the system make the pages of [position, end); whether it did. */
@@ -74,11 +92,28 @@ static int make_pages(PagesAhead *p, int64_t position, int64_t end)
 {
     unsigned char *at = (unsigned char *)p->map.buf + position;
     const size_t size = (size_t)(end - position);
-    madvise(at, size, MADV_HUGEPAGE); /* where there are none, small ones are made */
+    if (p->piece >= LARGE_PAGE)
+        madvise(at, size, MADV_HUGEPAGE); /* where there are none, small ones are made */
     while (madvise(at, size, MADV_POPULATE_WRITE) < 0)
         if (errno != EINTR && errno != EAGAIN)
             return 0;
     return 1;
+}
+
+/* Makes pages at the file's beginning, whether or not there are some. */
+static void make_others(PagesAhead *p)
+{
+    int64_t from = 0;
+    while (from < p->others_until) {
+        const int64_t end = p->others_until - from < p->piece ? p->others_until : from + p->piece;
+        pthread_mutex_unlock(&maker.lock);
+        const int failed = !make_pages(p, from, end);
+        pthread_mutex_lock(&maker.lock);
+        if (failed)
+            break;
+        from = end;
+    }
+    p->others_until = 0;
 }
 
 /* Makes what is wanted, or as much as comes before it is needed: where memory is dear just now, whoever
@@ -88,17 +123,17 @@ static void make_wanted(PagesAhead *p)
 {
     PagesMade *made = &p->made;
     int64_t has_blocks = 0;
-    while (!p->ending && made->to < p->until) {
+    while (made->to < p->until) {
         if (__atomic_load_n(&made->at, __ATOMIC_RELAXED) > made->to) {
             p->resting = p->rest = p->rest < LONGEST_REST ? 2 * p->rest + 1 : LONGEST_REST;
             break;
         }
-        const int64_t from = made->to, until = p->until, next = (from / PIECE + 1) * PIECE;
+        const int64_t from = made->to, until = p->until, next = (from / p->piece + 1) * p->piece;
         const int64_t end = next < until ? next : until;
-        pthread_mutex_unlock(&p->lock);
+        pthread_mutex_unlock(&maker.lock);
         const int failed = (until > has_blocks && fallocate(p->fd, 0, from, until - from) < 0)
                            || !make_pages(p, from, end);
-        pthread_mutex_lock(&p->lock);
+        pthread_mutex_lock(&maker.lock);
         if (failed)
             break;
         has_blocks = until;
@@ -109,33 +144,57 @@ static void make_wanted(PagesAhead *p)
     p->until = 0;
 }
 
-static void *run(void *argument)
+static void *run(void *nothing)
 {
-    PagesAhead *p = argument;
-    pthread_mutex_lock(&p->lock);
-    while (!p->ending) {
-        if (p->until)
-            make_wanted(p);
-        else
-            pthread_cond_wait(&p->changed, &p->lock);
+    pthread_mutex_lock(&maker.lock);
+    while (maker.users) {
+        PagesAhead *p = maker.first;
+        if (p == NULL) {
+            pthread_cond_wait(&maker.changed, &maker.lock);
+            continue;
+        }
+        maker.first = p->next;
+        p->is_waiting = 0;
+        maker.busy = p;
+        make_wanted(p);
+        make_others(p);
+        maker.busy = NULL;
+        pthread_cond_broadcast(&maker.changed);
     }
-    pthread_mutex_unlock(&p->lock);
-    return NULL;
+    maker.is_running = 0;
+    pthread_mutex_unlock(&maker.lock);
+    return nothing;
+}
+
+/* A thread that no signal comes to: those are for Python's main thread. With the lock. */
+static int start(void)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    maker.is_running = !pthread_create(&thread, NULL, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (maker.is_running) {
+        pthread_setname_np(thread, "pages-ahead");
+        pthread_detach(thread);
+    }
+    return maker.is_running;
 }
 
 /* -- who stores ------------------------------------------------------------------------------ */
 
-/* A thread that no signal comes to: those are for Python's main thread. */
-static int start(PagesAhead *p)
+/* Takes it from those that wait; with the lock. */
+static void stop_waiting(PagesAhead *p)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&p->thread, NULL, run, p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!failed)
-        p->owner = getpid();
-    return !failed;
+    PagesAhead **at = &maker.first, *before = NULL;
+    for (; *at != NULL && *at != p; at = &(*at)->next)
+        before = *at;
+    if (*at == NULL)
+        return;
+    *at = p->next;
+    if (maker.last == p)
+        maker.last = before;
 }
 
 /* Gives the map back; nothing is made any more. */
@@ -144,15 +203,16 @@ static void let_go(PagesAhead *p)
     const pid_t owner = p->owner;
     p->owner = 0;
     if (owner == getpid()) {
-        pthread_mutex_lock(&p->lock);
-        p->ending = 1;
-        pthread_cond_signal(&p->changed);
-        pthread_mutex_unlock(&p->lock);
         Py_BEGIN_ALLOW_THREADS
-        pthread_join(p->thread, NULL);
+        pthread_mutex_lock(&maker.lock);
+        stop_waiting(p);
+        p->until = p->others_until = 0;
+        while (maker.busy == p)
+            pthread_cond_wait(&maker.changed, &maker.lock);
+        maker.users--;
+        pthread_cond_broadcast(&maker.changed);
+        pthread_mutex_unlock(&maker.lock);
         Py_END_ALLOW_THREADS
-    } else if (owner) {
-        p->is_forked = 1;
     }
     begin_at(&p->made, 0);
     if (p->map.obj != NULL)
@@ -167,6 +227,30 @@ static PyObject *end(PyObject *self, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
+/* Whether the thread is there, and knows of it. */
+static int has_thread(PagesAhead *p)
+{
+    if (p->owner)
+        return p->owner == getpid(); /* else a forked child: pages are made by who stores */
+    if (!maker.is_running && !start())
+        return 0;
+    p->owner = getpid();
+    maker.users++;
+    return 1;
+}
+
+/* Has the thread come to it; with the lock. */
+static void wait_for_turn(PagesAhead *p)
+{
+    if (p->is_waiting)
+        return;
+    p->is_waiting = 1;
+    p->next = NULL;
+    *(maker.first == NULL ? &maker.first : &maker.last->next) = p;
+    maker.last = p;
+    pthread_cond_broadcast(&maker.changed);
+}
+
 PyDoc_STRVAR(want_doc, "want(position, until)\n\n"
                        "Have blocks and pages from a little behind ``position``, where stores go on, up"
                        " to ``until``. Does not wait.");
@@ -176,24 +260,45 @@ static PyObject *want(PyObject *self, PyObject *args)
     long long position, until;
     if (!PyArg_ParseTuple(args, "LL", &position, &until))
         return NULL;
-    if (p->ending || p->map.obj == NULL || position < 0 || until < position || until > p->map.len) {
+    if (p->map.obj == NULL || position < 0 || until < position || until > p->map.len) {
         PyErr_SetString(PyExc_ValueError, "no such bytes of the map");
         return NULL;
     }
-    if (p->owner ? p->owner != getpid() : !start(p))
-        Py_RETURN_NONE; /* a forked child, or no thread is to be had: pages are made by who stores */
-    pthread_mutex_lock(&p->lock);
-    if (p->resting) {
-        p->resting--;
-        pthread_mutex_unlock(&p->lock);
+    know_process();
+    pthread_mutex_lock(&maker.lock);
+    if (!has_thread(p) || p->resting) {
+        p->resting -= p->resting > 0;
+        pthread_mutex_unlock(&maker.lock);
         Py_RETURN_NONE;
     }
     __atomic_store_n(&p->made.at, position, __ATOMIC_RELAXED);
     if (!p->until && (p->made.to < position || p->made.from > position))
-        begin_at(&p->made, behind(position));
+        begin_at(&p->made, behind(p, position));
     p->until = until - until % page_size;
-    pthread_cond_signal(&p->changed);
-    pthread_mutex_unlock(&p->lock);
+    wait_for_turn(p);
+    pthread_mutex_unlock(&maker.lock);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(want_first_doc, "want_first(until)\n\nHave pages from the file's beginning on up to"
+                             " ``until``, which has blocks. Does not wait.");
+static PyObject *want_first(PyObject *self, PyObject *number)
+{
+    PagesAhead *p = (PagesAhead *)self;
+    long long until = PyLong_AsLongLong(number);
+    if (until == -1 && PyErr_Occurred())
+        return NULL;
+    if (p->map.obj == NULL || until < 0 || until > p->map.len) {
+        PyErr_SetString(PyExc_ValueError, "no such bytes of the map");
+        return NULL;
+    }
+    know_process();
+    pthread_mutex_lock(&maker.lock);
+    if (has_thread(p)) {
+        p->others_until = until - until % page_size;
+        wait_for_turn(p);
+    }
+    pthread_mutex_unlock(&maker.lock);
     Py_RETURN_NONE;
 }
 
@@ -226,24 +331,28 @@ static void free_pages(PyObject *object)
     PagesAhead *p = (PagesAhead *)object;
     PyTypeObject *type = Py_TYPE(object);
     let_go(p);
-    if (!p->is_forked) {
-        pthread_cond_destroy(&p->changed);
-        pthread_mutex_destroy(&p->lock);
-    }
     PyObject_Free(object);
     Py_DECREF(type);
 }
 
-PyDoc_STRVAR(pages_ahead_doc, "pages_ahead(map, fd)\n\nWhat makes pages of a writable map of a file"
-                              " ahead; see PagesAhead of _compiled.pyi.");
+PyDoc_STRVAR(pages_ahead_doc, "pages_ahead(map, fd, piece, lead)\n\n"
+                              "What makes pages of a writable map of a file ahead: ``piece`` bytes at"
+                              " once, from ``lead`` ahead of stores on. See PagesAhead of"
+                              " _compiled.pyi.");
 static PyObject *pages_ahead(PyObject *module, PyObject *args)
 {
     PyObject *map;
     Py_buffer view;
     int fd;
+    long long piece, lead;
     (void)module;
-    if (!PyArg_ParseTuple(args, "Oi", &map, &fd)
-        || PyObject_GetBuffer(map, &view, PyBUF_WRITABLE) < 0)
+    if (!PyArg_ParseTuple(args, "OiLL", &map, &fd, &piece, &lead))
+        return NULL;
+    if (piece < page_size || lead < page_size || piece % page_size || lead % page_size) {
+        PyErr_SetString(PyExc_ValueError, "piece and lead are some pages");
+        return NULL;
+    }
+    if (PyObject_GetBuffer(map, &view, PyBUF_WRITABLE) < 0)
         return NULL;
     PagesAhead *p = PyObject_New(PagesAhead, pages_type);
     if (p == NULL) {
@@ -252,16 +361,19 @@ static PyObject *pages_ahead(PyObject *module, PyObject *args)
     }
     p->map = view;
     p->made = (PagesMade){0, 0, 0};
+    p->piece = piece;
+    p->lead = lead;
     p->owner = 0;
+    p->next = NULL;
     p->fd = fd;
-    p->until = p->rest = p->resting = p->ending = p->is_forked = 0;
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->changed, NULL);
+    p->until = p->others_until = 0;
+    p->is_waiting = p->rest = p->resting = 0;
     return (PyObject *)p;
 }
 
 static PyMethodDef methods[] = {
     {"want", want, METH_VARARGS, want_doc},
+    {"want_first", want_first, METH_O, want_first_doc},
     {"made_to", made_to, METH_O, made_to_doc},
     {"stores_at", stores_at, METH_O, stores_at_doc},
     {"end", end, METH_NOARGS, end_doc},

@@ -1,4 +1,4 @@
-"""Pages of a log file are made by a thread before they are stored to, and hold what they held."""
+"""Pages of a file are made by a thread before they are stored to, and hold what they held."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from storage.format.prepared import PreparedRecords
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.verify import fsck
-from storage.writing import append, log_windows
-from storage.writing.log_windows import LogWindows
+from storage.writing import append, append_one, index
+from storage.writing.windows import OF_INDEX, OF_LOG, OF_QUEUE, Windows
 from tests.support.compiled import compiled, needs_compiled
 from tests.support.consumers import eventually
 from tests.support.samples import (
@@ -176,16 +176,22 @@ def test_a_closed_file_is_unmapped(path: Path) -> None:
 def test_what_makes_pages_holds_the_map(path: Path) -> None:
     with path.open("r+b") as opened:
         mapped = mmap.mmap(opened.fileno(), SIZE)
-        pages = compiled.pages_ahead(mapped, opened.fileno())
+        pages = compiled.pages_ahead(mapped, opened.fileno(), MIB, MIB)
     with pytest.raises(BufferError):
         mapped.close()
     for wrong in ((-1, 5), (5, 4), (0, SIZE + 1)):
         with pytest.raises(ValueError, match="no such bytes"):
             pages.want(*wrong)
+    for wrong_end in (-1, SIZE + 1):
+        with pytest.raises(ValueError, match="no such bytes"):
+            pages.want_first(wrong_end)
     pages.end()
     mapped.close()
     with pytest.raises((BufferError, TypeError)):
-        compiled.pages_ahead(b"read-only", 0)
+        compiled.pages_ahead(b"read-only", 0, MIB, MIB)
+    for piece, lead in ((0, MIB), (MIB, 0), (MIB + 1, MIB), (MIB, MIB - 1)):
+        with pytest.raises(ValueError, match="some pages"):
+            compiled.pages_ahead(bytearray(MIB), 0, piece, lead)
 
 
 def signals_kept_from(thread: Path) -> int:
@@ -196,15 +202,53 @@ def signals_kept_from(thread: Path) -> int:
 def test_no_signal_comes_to_the_thread(file: MappedFile) -> None:
     """Python's are for its main thread, which they are to wake up."""
     threads = Path("/proc/self/task")
-    before = {thread.name for thread in threads.iterdir()}
     file.make_pages(0, MIB)
-    (own,) = (thread for thread in threads.iterdir() if thread.name not in before)
+    made(file, 0, MIB)
+    (own,) = page_makers()
     usual = 0x7FFFFFFF & ~(1 << 8 | 1 << 18)  # 1 to 31 but SIGKILL and SIGSTOP
     assert signals_kept_from(own) & usual == usual
     assert signals_kept_from(threads / str(os.getpid())) & 1 << 1 == 0
 
 
-def test_a_forked_child_has_no_thread_and_ends(file: MappedFile) -> None:
+def page_makers() -> list[Path]:
+    """The threads that make pages: one, or none."""
+    threads = Path("/proc/self/task").iterdir()
+    return [thread for thread in threads if (thread / "comm").read_text() == "pages-ahead\n"]
+
+
+def test_one_thread_is_there_for_all_files_while_one_of_them_is(tmp_path: Path) -> None:
+    eventually(lambda: not page_makers(), "a thread of another test")
+    files = []
+    for number in range(20):
+        path = tmp_path / f"{number:020}"
+        path.touch()
+        os.truncate(path, SIZE)
+        files.append(MappedFile(FileSystem(), path, SIZE, 0, writable=True))
+        files[-1].make_pages(0, SIZE)
+    for number in range(0, 20, 3):  # amid their work, or waiting for it
+        files[number].close()
+        files[number] = files[-1]
+    for file in files:
+        made(file, 0, SIZE)
+    assert len(page_makers()) == 1
+    for file in files:
+        if not file.map.closed:
+            file.close()
+    eventually(lambda: not page_makers(), "the thread stayed")
+
+
+def test_the_beginning_of_a_file_is_made_if_it_is_stored_to_all_the_time(file: MappedFile) -> None:
+    before = random.Random(3).randbytes(MIB)
+    file.write(MIB - 7, before)
+    file.make_pages(6 * MIB, 12 * MIB, first=5 * MIB)
+    made(file, 8 * MIB, 12 * MIB)
+    eventually(lambda: all(is_in_memory(file.map)[: 5 * MIB // mmap.PAGESIZE]), "it was not made")
+    assert made_to(file, 0) == 0, "this is about where stores go on"
+    assert not any(is_in_memory(file.map)[14 * MIB // mmap.PAGESIZE :])
+    assert file.read(0, 3 * MIB) == (bytes(MIB - 7) + before).ljust(3 * MIB, b"\0")
+
+
+def test_a_forked_child_has_a_thread_of_its_own_for_its_own_files(file: MappedFile) -> None:
     file.make_pages(0, MIB)
     made(file, 0, MIB)  # it waits now, for ever in the child
     child = os.fork()
@@ -214,6 +258,10 @@ def test_a_forked_child_has_no_thread_and_ends(file: MappedFile) -> None:
             file.make_pages(0, SIZE)
             file.close()
             file.pages = None
+            own = MappedFile(FileSystem(), file.path, SIZE, 0, writable=True)
+            own.make_pages(0, SIZE)
+            made(own, 4 * MIB, SIZE)
+            own.close()
             code = 0
         finally:
             os._exit(code)
@@ -225,18 +273,28 @@ def test_a_forked_child_has_no_thread_and_ends(file: MappedFile) -> None:
 # -- windows -------------------------------------------------------------------------------------
 
 
-def windows(*seconds: float, makes_pages: bool = True) -> LogWindows:
+def windows(*seconds: float, makes_pages: bool = True) -> Windows:
     """Windows that are asked for at these times."""
-    return LogWindows(makes_pages=makes_pages, seconds=iter(seconds).__next__)
+    window = OF_LOG._replace(size=WINDOW, ahead=WINDOW)
+    return Windows(window, makes_pages=makes_pages, seconds=iter(seconds).__next__)
 
 
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (append, log_windows):
-        monkeypatch.setattr(module, "LOG_WINDOW", WINDOW)
+    monkeypatch.setattr(append, "LOG_WINDOW", WINDOW)
+    monkeypatch.setattr(append, "OF_LOG", OF_LOG._replace(size=WINDOW, ahead=WINDOW))
+    little: dict[str, Any] = {
+        "quick_s": float("inf"),
+        "piece": 2 * mmap.PAGESIZE,
+        "lead": mmap.PAGESIZE,
+    }
+    of_queue = OF_QUEUE._replace(size=4 * mmap.PAGESIZE, ahead=8 * mmap.PAGESIZE, **little)
+    monkeypatch.setattr(append_one, "OF_QUEUE", of_queue)
+    of_index = OF_INDEX._replace(size=8 * mmap.PAGESIZE, ahead=8 * mmap.PAGESIZE, **little)
+    monkeypatch.setattr(index, "INDEX_WINDOW", of_index.size)
+    monkeypatch.setattr(index, "OF_INDEX", of_index)
 
 
-@pytest.mark.usefixtures("small_windows")
 def test_a_window_that_follows_quickly_has_another_one_behind_it(path: Path) -> None:
     file = MappedFile(FileSystem(), path, SIZE, 0, writable=True)
     ahead = windows(0, 0.3, 0.6, 0.9, 1.2)
@@ -256,7 +314,6 @@ def test_a_window_that_follows_quickly_has_another_one_behind_it(path: Path) -> 
     file.close()
 
 
-@pytest.mark.usefixtures("small_windows")
 @pytest.mark.parametrize(
     ("times", "makes_pages"), [((0, 0.5, 1), True), ((0, 0.1, 0.2), False)], ids=["slow", "never"]
 )
@@ -289,16 +346,31 @@ def column(number: int, rng: random.Random) -> PreparedRecords:
 
 
 def streamed(root: Path, *, pages: bool) -> tuple[dict[str, bytes], int]:
-    """The log's files after batches of all sizes, and how often nothing was to be made any more."""
+    """Files of log, queues and index after batches of all sizes, and how often pages were made."""
     rng, in_time = random.Random(11), 0
     new_store(root, CONFIG)
     with open_store(root, CONFIG, clock=Ticking(step=0), exclusive=True) as store:
-        store._appender._windows._makes_pages = pages
-        store._appender._windows._seconds = lambda: 0.0
+        appender = store._appender
+        appender._windows._makes_pages = pages
+        appender._windows._seconds = lambda: 0.0
+        appender.one._makes_pages = pages
+        appender.index._windows._makes_pages = pages
         for number in range(1_000):
             store.put(column(number, rng))
             in_time += wait_for_pages(store)
-    return {path.name: path.read_bytes() for path in (root / "commitlog").iterdir()}, in_time
+        queues = [
+            file for files in appender.queues.opened.values() for file in files.opened.values()
+        ]
+        others = [*queues, appender.index._current()]
+        assert len(others) == 3
+        assert all((file is not None and file.pages is not None) is pages for file in others)
+        if pages:
+            assert all(file.ready_to > 30 * mmap.PAGESIZE for file in others if file is not None)
+    found = {}
+    for folder in ("commitlog", "consumequeue/T/0", "consumequeue/T/1", "index"):
+        for place, path in enumerate(sorted((root / folder).iterdir())):
+            found[f"{folder}/{place}"] = path.read_bytes()
+    return found, in_time
 
 
 def wait_for_pages(store: MessageStore) -> bool:
@@ -317,7 +389,7 @@ def wait_for_pages(store: MessageStore) -> bool:
 def test_a_store_has_the_same_bytes_with_and_without(tmp_path: Path) -> None:
     without, _ = streamed(tmp_path / "without", pages=False)
     found, in_time = streamed(tmp_path / "with", pages=True)
-    assert len(without) > 2
+    assert len(without) > 5
     assert found == without
     assert in_time > 20
     with StoreView.open(tmp_path / "with") as view:
