@@ -36,6 +36,7 @@ DAMAGE = st.lists(
 
 
 @needs_compiled
+@pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")  # units lead anywhere
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
