@@ -3,6 +3,27 @@
 #define RMQCTL_TEXT_H
 #include "native.h"
 
+/* Copies a text: most are short, and then it is two moves, which may overlap. */
+static inline unsigned char *put_text(unsigned char *to, const char *from, Py_ssize_t size)
+{
+    enum { FEW = 8, MANY = 16 };
+    const size_t bytes = (size_t)size;
+    unsigned char first[MANY], last[MANY];
+    if (bytes >= MANY && bytes <= 2 * MANY) {
+        memcpy(first, from, MANY);
+        memcpy(last, from + bytes - MANY, MANY);
+        memcpy(to, first, MANY);
+        memcpy(to + bytes - MANY, last, MANY);
+    } else if (bytes >= FEW && bytes < MANY) {
+        memcpy(first, from, FEW);
+        memcpy(last, from + bytes - FEW, FEW);
+        memcpy(to, first, FEW);
+        memcpy(to + bytes - FEW, last, FEW);
+    } else
+        memcpy(to, from, bytes);
+    return to + bytes;
+}
+
 const char *text_of(PyObject *string, Py_ssize_t *length);
 int is_ascii(const unsigned char *at, Py_ssize_t length);
 

@@ -7,16 +7,12 @@ enum { INNER_FIELDS = 15 };
 static PyObject *zero, *minus_one;
 
 /* The id and the parts of KEYS, as split_keys of storage/model.py divides them. */
-static PyObject *keys_of(PyObject *unique_id, PyObject *keys)
+static PyObject *keys_of(PyObject *unique_id, const struct text *keys)
 {
-    Py_ssize_t size, parts = 0;
-    const char *at = keys == NULL ? "" : PyUnicode_AsUTF8AndSize(keys, &size);
-    if (keys == NULL)
-        size = 0;
-    else if (!memchr(at, ' ', size)) {
-        return PyTuple_Pack(2, unique_id, keys);
-    }
-    const char *const end = at + size;
+    Py_ssize_t parts = 0;
+    if (keys->size && !memchr(keys->at, ' ', (size_t)keys->size))
+        return PyTuple_Pack(2, unique_id, keys->object);
+    const char *at = keys->size ? keys->at : "", *const end = at + keys->size;
     for (const char *c = at; c < end; c++)
         parts += *c != ' ' && (c == at || c[-1] == ' ');
     PyObject *found = PyTuple_New(1 + parts);
@@ -131,7 +127,7 @@ static PyObject *inner_of(PyObject *message, PyObject *given_id, const struct sh
                                              shared->after, shared->after_size);
     if (properties == NULL)
         return NULL;
-    PyObject *keys = keys_of(*id, found.keys);
+    PyObject *keys = keys_of(*id, &found.keys);
     allocfunc new_inner = (allocfunc)PyType_GetSlot(inner_type, Py_tp_alloc);
     PyObject *inner = keys == NULL ? NULL : new_inner(inner_type, INNER_FIELDS);
     if (inner == NULL) {
@@ -150,7 +146,7 @@ static PyObject *inner_of(PyObject *message, PyObject *given_id, const struct sh
     set(inner, 8, shared->origin[3]);
     set(inner, 9, shared->origin[4]);
     set(inner, 10, zero);
-    set(inner, 11, found.tags == NULL ? Py_None : found.tags);
+    set(inner, 11, found.tags.object == NULL ? Py_None : found.tags.object);
     PyTuple_SetItem(inner, 12, keys);
     set(inner, 13, zero);
     set(inner, 14, minus_one);

@@ -22,8 +22,8 @@ static void free_late(PyObject *object)
 {
     Late *late = (Late *)object;
     PyTypeObject *type = Py_TYPE(object);
-    Py_XDECREF(late->tags);
-    Py_XDECREF(late->keys);
+    Py_XDECREF(late->tags.object);
+    Py_XDECREF(late->keys.object);
     Py_XDECREF(late->id);
     PyObject_Free(object);
     Py_DECREF(type);
@@ -52,10 +52,11 @@ static PyObject *late_of(PyObject *tags, PyObject *keys)
     Late *late = PyObject_New(Late, late_type);
     if (late == NULL)
         return NULL;
-    late->tags = late->keys = late->id = NULL;
+    late->tags = late->keys = (struct text){NULL, NULL, 0};
+    late->id = NULL;
     late->id_size = 0;
     late->size = -1;
-    if (take_text(tags, &late->tags) || take_text(keys, &late->keys))
+    if (take_text(tags, &late->tags.object) || take_text(keys, &late->keys.object))
         Py_CLEAR(late);
     return (PyObject *)late;
 }
@@ -71,8 +72,8 @@ PyObject *dict_of(Late *late)
 {
     PyObject *made = PyDict_New(), *id = has_id(late) ? id_of(late) : NULL;
     if (made == NULL || (has_id(late) && id == NULL)
-        || (late->tags != NULL && PyDict_SetItem(made, tags_key, late->tags) < 0)
-        || (late->keys != NULL && PyDict_SetItem(made, keys_key, late->keys) < 0)
+        || (late->tags.object != NULL && PyDict_SetItem(made, tags_key, late->tags.object) < 0)
+        || (late->keys.object != NULL && PyDict_SetItem(made, keys_key, late->keys.object) < 0)
         || (id != NULL && PyDict_SetItem(made, id_key, id) < 0))
         Py_CLEAR(made);
     return made;

@@ -5,14 +5,22 @@
 #define RMQCTL_PLAIN_H
 #include "native.h"
 
+/* A text and its UTF-8, which is the object's; NULL, NULL and 0 where there is none. */
+struct text {
+    PyObject *object;
+    const char *at;
+    Py_ssize_t size;
+};
+
 /* One message, looked at; nothing is copied or owned. It holds while the message is not changed. */
 struct plain {
     const unsigned char *body;
     Py_ssize_t body_size;
     PyObject *topic;
     int32_t flag;
-    PyObject *properties;              /* a dict, or Late */
-    PyObject *unique_id, *keys, *tags; /* NULL where it has none; an id may be text only */
+    PyObject *properties; /* a dict, or Late */
+    PyObject *unique_id; /* NULL where it has none; an id may be text only */
+    struct text keys, tags;
     const char *id;                    /* NULL: it has no id */
     Py_ssize_t id_size;
     Py_ssize_t size; /* bytes of the properties as text */
@@ -24,8 +32,9 @@ struct plain {
 enum { LATE_ID = 56 };
 typedef struct {
     PyObject ob_base;
-    PyObject *tags, *keys, *id; /* NULL where there is none; each is owned and not empty */
-    Py_ssize_t size;            /* of tags and keys as text; -1: nobody has looked at them */
+    struct text tags, keys; /* owned and not empty; with their UTF-8 when somebody has looked */
+    PyObject *id;           /* owned and not empty; NULL where there is none */
+    Py_ssize_t size;        /* of tags and keys as text; -1: nobody has looked at them */
     Py_ssize_t id_size;
     char id_text[LATE_ID]; /* of an id that is no object yet; ASCII */
 } Late;

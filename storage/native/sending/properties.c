@@ -79,9 +79,9 @@ static int note(const char *name, Py_ssize_t size, PyObject *value, const char *
                 Py_ssize_t text_size, struct plain *found)
 {
     if (size == 4 && !memcmp(name, "KEYS", 4))
-        found->keys = value;
+        found->keys = (struct text){value, text, text_size};
     else if (size == 4 && !memcmp(name, "TAGS", 4))
-        found->tags = value;
+        found->tags = (struct text){value, text, text_size};
     else if (size == 8 && !memcmp(name, "UNIQ_KEY", 8)) {
         found->unique_id = value;
         found->id = text;
@@ -93,28 +93,27 @@ static int note(const char *name, Py_ssize_t size, PyObject *value, const char *
     return 1;
 }
 
-static int look_at_text(PyObject *text, Py_ssize_t name_size, Py_ssize_t *all)
+static int look_at_text(struct text *text, Py_ssize_t name_size, Py_ssize_t *all)
 {
-    Py_ssize_t size;
-    if (text == NULL)
+    if (text->object == NULL)
         return 1;
-    if (plain_text(text, &size) == NULL)
+    if ((text->at = plain_text(text->object, &text->size)) == NULL)
         return 0;
-    *all += (*all > 0) + name_size + size;
+    *all += (*all > 0) + name_size + text->size;
     return 1;
 }
 
 static int look_at_late(Late *late, struct plain *found)
 {
-    found->tags = late->tags;
-    found->keys = late->keys;
     if (late->size < 0) { /* they never change, so this is done once */
         Py_ssize_t size = 0;
-        if (!look_at_text(late->tags, TAGS_SIZE, &size)
-            || !look_at_text(late->keys, KEYS_SIZE, &size))
+        if (!look_at_text(&late->tags, TAGS_SIZE, &size)
+            || !look_at_text(&late->keys, KEYS_SIZE, &size))
             return 0;
         late->size = size;
     }
+    found->tags = late->tags;
+    found->keys = late->keys;
     found->size = late->size;
     found->unique_id = late->id;
     if (late->id != NULL) {
@@ -134,7 +133,8 @@ static int look_at_properties(PyObject *properties, struct plain *found)
     PyObject *name, *value;
     Py_ssize_t place = 0, name_size, value_size;
     found->properties = properties;
-    found->unique_id = found->keys = found->tags = NULL;
+    found->unique_id = NULL;
+    found->keys = found->tags = (struct text){NULL, NULL, 0};
     found->id = NULL;
     found->size = 0;
     if (is_late(properties))
@@ -178,25 +178,17 @@ static unsigned char *write_one(const char *name, Py_ssize_t name_size, const ch
     if (follows)
         *at++ = 2;
     memcpy(at, name, (size_t)name_size);
-    at += name_size;
-    memcpy(at, text, (size_t)size);
-    return at + size;
+    return put_text(at + name_size, text, size);
 }
 
 /* In the order in which a dict would have them. */
 static unsigned char *write_late(const struct plain *found, unsigned char *at)
 {
     const unsigned char *const first = at;
-    const char *text;
-    Py_ssize_t size;
-    if (found->tags != NULL) {
-        text = PyUnicode_AsUTF8AndSize(found->tags, &size);
-        at = write_one(TAGS, TAGS_SIZE, text, size, 0, at);
-    }
-    if (found->keys != NULL) {
-        text = PyUnicode_AsUTF8AndSize(found->keys, &size);
-        at = write_one(KEYS, KEYS_SIZE, text, size, at != first, at);
-    }
+    if (found->tags.size)
+        at = write_one(TAGS, TAGS_SIZE, found->tags.at, found->tags.size, 0, at);
+    if (found->keys.size)
+        at = write_one(KEYS, KEYS_SIZE, found->keys.at, found->keys.size, at != first, at);
     if (found->id != NULL)
         at = write_one(UNIQ_KEY, UNIQ_KEY_SIZE, found->id, found->id_size, at != first, at);
     return at;

@@ -10,8 +10,8 @@ enum { ITEM_HEAD = 22, SHARED = 5 };
 /* One message and what was measured of it. */
 struct item {
     struct plain plain;
-    const char *id, *tags, *keys;
-    Py_ssize_t id_size, tags_size, keys_size, properties;
+    const char *id;
+    Py_ssize_t id_size, properties;
 };
 
 struct batch {
@@ -19,6 +19,7 @@ struct batch {
     Py_ssize_t count, after_size, largest, topic_size;
     const char *after, *topic;
     Fields fields; /* what all share */
+    Head head;
     int64_t bytes, keys, ids;
 };
 
@@ -40,12 +41,6 @@ static int take_shared(struct batch *b, PyObject *topic, PyObject *queue_id, PyO
     return hosts_are_usual(f, born_length, store_length);
 }
 
-static const char *optional_text(PyObject *text, Py_ssize_t *size)
-{
-    *size = 0;
-    return text == NULL ? "" : text_of(text, size);
-}
-
 /* Looks at a message, and how long its record will be; -1 if it is not plain, or has no id. */
 static int measure(struct batch *b, struct item *item, PyObject *message, PyObject *topic,
                    PyObject *given_id)
@@ -62,12 +57,10 @@ static int measure(struct batch *b, struct item *item, PyObject *message, PyObje
         item->properties += (plain->size > 0) + UNIQ_KEY_SIZE + item->id_size;
     if (b->after_size)
         item->properties += (item->properties > 0) + b->after_size;
-    item->tags = optional_text(plain->tags, &item->tags_size);
-    item->keys = optional_text(plain->keys, &item->keys_size);
     if (item->id == NULL || item->properties > LONGEST_PROPERTIES)
         return -1;
     b->bytes += ITEM_HEAD + plain->body_size + item->properties;
-    b->keys += 1 + key_count(item->keys, item->keys_size);
+    b->keys += 1 + key_count(plain->keys.at, plain->keys.size);
     b->ids += item->id_size + 1;
     return b->bytes > b->largest ? -1 : 0;
 }
@@ -76,15 +69,11 @@ static unsigned char *put_record(const struct batch *b, const struct item *item,
                                  unsigned char *to)
 {
     const struct plain *plain = &item->plain;
-    Fields f = b->fields;
-    f.body = plain->body;
-    f.body_length = plain->body_size;
-    f.flag = plain->flag;
     int32_t crc = (int32_t)(crc32_of(plain->body, (size_t)plain->body_size) & CRC_MASK);
-    to = put_head(to, &f, size, crc, 0, 0, 0);
+    to = put_head_of(to, &b->head, size, crc, b->fields.queue_id, plain->flag, plain->body_size);
     to = put_bytes(to, plain->body, plain->body_size);
     *to++ = (unsigned char)b->topic_size;
-    to = put_bytes(to, b->topic, b->topic_size);
+    to = put_text(to, b->topic, b->topic_size);
     to = put_length(to, item->properties);
     unsigned char *const first = to;
     to = write_properties(plain, to);
@@ -92,18 +81,18 @@ static unsigned char *put_record(const struct batch *b, const struct item *item,
         if (to != first)
             *to++ = 2;
         to = put_bytes(to, UNIQ_KEY, UNIQ_KEY_SIZE);
-        to = put_bytes(to, item->id, item->id_size);
+        to = put_text(to, item->id, item->id_size);
     }
     if (b->after_size) {
         if (to != first)
             *to++ = 2;
-        to = put_bytes(to, b->after, b->after_size);
+        to = put_text(to, b->after, b->after_size);
     }
     return to;
 }
 
 /* Image, table, queues, key hashes, ids. */
-static PyObject *write_all(const struct batch *b, PyObject *topic, PyObject *queue_id)
+static PyObject *write_all(struct batch *b, PyObject *topic, PyObject *queue_id)
 {
     const int32_t sys_flag = b->fields.sys_flag;
     const int indexed = (sys_flag & ROLLBACK) != ROLLBACK;
@@ -120,22 +109,28 @@ static PyObject *write_all(const struct batch *b, PyObject *topic, PyObject *que
         char *id = PyBytes_AsString(ids);
         uint32_t begun = java_hash_on(java_hash_on(0, b->topic, b->topic_size), "#", 1);
         IdHash last = {0};
+        const char *tags = NULL;
+        int32_t code = 0;
+        begin_heads(&b->head, &b->fields);
         for (const struct item *item = b->items; item < b->items + b->count; item++, row++) {
             int64_t *const own = hash;
             row->start = to - first;
             row->size = fixed + item->plain.body_size + item->properties;
-            row->code = (int32_t)java_hash_on(0, item->tags, item->tags_size);
+            if (item->plain.tags.at != tags) {
+                tags = item->plain.tags.at;
+                code = (int32_t)java_hash_on(0, tags, item->plain.tags.size);
+            }
+            row->code = code;
             row->queue = 0;
             row->delay = -1;
             row->has_unit = !(sys_flag & NO_UNIT);
             to = put_record(b, item, (int32_t)row->size, to);
             if (indexed) {
                 *hash++ = hash_id(&last, begun, item->id, item->id_size);
-                hash = hash_parts(item->keys, item->keys_size, begun, hash);
+                hash = hash_parts(item->plain.keys.at, item->plain.keys.size, begun, hash);
             }
             row->keys = hash - own;
-            memcpy(id, item->id, (size_t)item->id_size);
-            id += item->id_size;
+            id = (char *)put_text((unsigned char *)id, item->id, item->id_size);
             *id++ = ',';
         }
         const char *const joined = PyBytes_AsString(ids);

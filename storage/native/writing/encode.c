@@ -297,36 +297,37 @@ static int measure_column(const Column *c, Py_ssize_t count, Made *made)
 
 static void write_column(Column *c, Py_ssize_t count, Made *made)
 {
-    Fields *f = &c->fields;
+    const Fields *f = &c->fields;
     uint32_t begun = java_hash_on(java_hash_on(0, c->topic_text, c->topic_length), "#", 1);
     IdHash last = {0};
+    Head head;
+    begin_heads(&head, f);
     for (Py_ssize_t i = 0; i < count; i++) {
         const Row *row = made->rows + i;
         const Py_ssize_t key_length = c->items[i].key_length;
         const char *key = c->items[i].key;
         const char *id = c->unique_ids ? c->unique_ids + i * c->id_length : "";
-        f->body = c->items[i].body;
-        f->body_length = c->items[i].body_length;
-        f->queue_id = c->items[i].queue_id;
-        unsigned char *to = put_head(made->to, f, (int32_t)row->size,
-                                     (int32_t)(crc32_of(f->body, (size_t)f->body_length) & CRC_MASK),
-                                     0, 0, 0);
-        to = put_bytes(to, f->body, f->body_length);
+        const unsigned char *body = c->items[i].body;
+        const Py_ssize_t size = c->items[i].body_length;
+        const int32_t crc = (int32_t)(crc32_of(body, (size_t)size) & CRC_MASK);
+        unsigned char *to =
+            put_head_of(made->to, &head, row->size, crc, c->items[i].queue_id, f->flag, size);
+        to = put_bytes(to, body, size);
         *to++ = (unsigned char)c->topic_length;
-        to = put_bytes(to, c->topic_text, c->topic_length);
+        to = put_text(to, c->topic_text, c->topic_length);
         unsigned char *length = to;
-        to = put_bytes(to + 2, f->properties, f->properties_length);
+        to = put_text(to + 2, (const char *)f->properties, f->properties_length);
         if (c->unique_ids != NULL) {
             if (to > length + 2)
                 *to++ = 2;
             to = put_bytes(to, UNIQ_KEY, UNIQ_KEY_SIZE);
-            to = put_bytes(to, id, c->id_length);
+            to = put_text(to, id, c->id_length);
         }
         if (key_length) {
             if (to > length + 2)
                 *to++ = 2;
             to = put_bytes(to, KEYS_NAME, KEYS_NAME_SIZE);
-            to = put_bytes(to, key, key_length);
+            to = put_text(to, key, key_length);
         }
         put_length(length, to - length - 2);
         made->to = to;
