@@ -264,7 +264,7 @@ class SendKernel:
 
     def _prepare_batch(self, batch: tuple[Message, ...], now_ms: int) -> Outgoing:
         limit = self._config.max_message_size
-        if not self._prepare_plain(batch, limit, now_ms):
+        if not self.make_plain_ready(batch, now_ms):
             check_batch(batch)
             check_messages(batch, limit)
             self._give_ids(batch, now_ms)
@@ -275,9 +275,9 @@ class SendKernel:
                 )
         return _new_tuple(Outgoing, (batch[0], batch, 0, 0, _NORMAL, 0, None, True))
 
-    def _prepare_plain(self, batch: tuple[Message, ...], limit: int, now_ms: int) -> bool:
+    def make_plain_ready(self, batch: tuple[Message, ...], now_ms: int) -> bool:
         """Do all that ``prepare`` does if all are plain and small; False leaves the rest to it."""
-        topic = batch[0].topic if batch else ""
+        topic, limit = batch[0].topic if batch else "", self._config.max_message_size
         seen = look_over(batch, topic, limit)
         if seen is None or not topic or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             return False

@@ -1,4 +1,4 @@
-"""Plain sends that come quickly: what those of one millisecond to one topic have in common.
+"""Plain messages and batches that come quickly: what those of one millisecond to one topic share.
 
 Most of such a send would be to find out again what was found out for the message before: the
 topic's queues, their brokers, what goes beside the message. So from the third send of a millisecond
@@ -29,8 +29,16 @@ if TYPE_CHECKING:
 _SEND_OK: Final = SendStatus.SEND_OK
 _TOLD: Final = (*UNANSWERED, ClientError, BrokerError)
 
-Target = tuple["MessageQueue", Callable[["Message", int, "SendOptions"], "SendResult"], int]
-"""A queue, its broker's ``send``, and its id."""
+Send = Callable[[Any, int, "SendOptions"], "SendResult"]
+
+
+class Target(NamedTuple):
+    """A queue, and what sends to it: its broker's ``send`` and ``send_batch``."""
+
+    queue: MessageQueue
+    queue_id: int
+    send: Send
+    send_batch: Send
 
 
 class FirstAttempt(NamedTuple):
@@ -75,10 +83,18 @@ class _OfThread(threading.local):
 class SendRuns:
     """The runs of a producer without hooks. Safe for threads."""
 
-    def __init__(self, config: ProducerConfig, routes: Routes, ids: UniqueIds) -> None:
+    def __init__(
+        self,
+        config: ProducerConfig,
+        routes: Routes,
+        ids: UniqueIds,
+        make_ready: Callable[[tuple[Message, ...], int], bool],
+    ) -> None:
+        """``make_ready``: SendKernel.make_plain_ready."""
         self._largest = min(config.max_message_size, config.compress_msg_body_over_howmuch - 1)
         self._routes = routes
         self._ids = ids
+        self._make_ready = make_ready
         self._local = _OfThread()
 
     def send(self, message: Any, begin: int, timeout_ms: int) -> SendResult | FirstAttempt | None:
@@ -90,15 +106,34 @@ class SendRuns:
         if plain == PLAIN_WITHOUT_ID:
             give_id(message, self._ids.next(begin))
         targets = run.targets
-        queue, send, queue_id = targets[next(run.turn) % len(targets)]
+        queue, queue_id, send, _ = targets[next(run.turn) % len(targets)]
         try:
             result = send(message, queue_id, run.options)
         except _TOLD as error:
             return FirstAttempt(queue, error)
         return result if result.send_status is _SEND_OK else FirstAttempt(queue, result)
 
+    def send_batch(
+        self, batch: Sequence[Any], begin: int, timeout_ms: int
+    ) -> SendResult | FirstAttempt | None:
+        """The same of the messages of a batch; those that had no id may have one if it is None."""
+        topic = getattr(batch[0], "topic", None) if batch else None
+        run = self._local.runs.get(topic) if type(topic) is str else None
+        if run is None or run.begin != begin or run.timeout_ms != timeout_ms:
+            return None
+        messages = tuple(batch)  # nobody adds to it meanwhile
+        if not self._make_ready(messages, begin):
+            return None
+        targets = run.targets
+        queue, queue_id, _, send_batch = targets[next(run.turn) % len(targets)]
+        try:
+            result = send_batch(messages, queue_id, run.options)
+        except _TOLD as error:
+            return FirstAttempt(queue, error)
+        return result if result.send_status is _SEND_OK else FirstAttempt(queue, result)
+
     def is_another(self, begin: int) -> bool:
-        """Take notice of a plain message that was sent the usual way; whether this thread sent
+        """Take notice of plain ones that were sent the usual way; whether this thread sent
         another one in this millisecond, so that a run is worth it."""
         local = self._local
         if local.last_begin == begin:
@@ -118,6 +153,9 @@ class SendRuns:
         """Have plain messages go the short way from now on, with what goes beside the last one."""
         brokers = self._routes.by_name
         if all(queue.broker_name in brokers for queue in queues):
-            targets = [(q, brokers[q.broker_name].send, q.queue_id) for q in queues]
+            targets = []
+            for queue in queues:
+                broker = brokers[queue.broker_name]
+                targets.append(Target(queue, queue.queue_id, broker.send, broker.send_batch))
             run = _Run(begin, timeout_ms, options, targets, index.turn(topic))
             self._local.runs[topic] = run

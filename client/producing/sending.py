@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from broker.errors import BrokerError
 from broker.port.sending import SendResult, SendStatus
@@ -71,7 +71,9 @@ class SendProcess:
         self._now = clock.now_ms
         self._learns = faults.enabled
         self._select = faults.select if faults.enabled else faults.choice.select
-        self._runs = None if faults.enabled else SendRuns(config, routes, kernel.unique_ids)
+        self._runs: SendRuns | None = None
+        if not faults.enabled:
+            self._runs = SendRuns(config, routes, kernel.unique_ids, kernel.make_plain_ready)
 
     def send(
         self,
@@ -83,15 +85,16 @@ class SendProcess:
         begin = self._now()
         first = None
         if target is None and self._runs is not None:
-            sent = self._runs.send(message, begin, timeout_ms)
+            is_batch = type(message) is list or type(message) is tuple
+            send = self._runs.send_batch if is_batch else self._runs.send
+            sent = send(cast("Any", message), begin, timeout_ms)
             if type(sent) is SendResult:
                 return sent
             first = cast("FirstAttempt | None", sent)
         outgoing = self._kernel.prepare(message, begin)
         if target is None:
             result = self._send_anywhere(outgoing, _SYNC, begin, timeout_ms, first)
-            is_one = outgoing.is_plain and not outgoing.batch
-            if is_one and self._runs is not None and self._runs.is_another(begin):
+            if outgoing.is_plain and self._runs is not None and self._runs.is_another(begin):
                 self._begin_run(self._runs, outgoing.topic, begin, timeout_ms)
             return result
         queue = self._queue(outgoing, target)

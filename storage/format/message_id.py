@@ -130,9 +130,16 @@ class UniqueIds:
         """Make ``count`` ids as ASCII, in the order in which ``next`` would have made them."""
         made = 0
         pieces: list[bytes] = []
+        width = len(self._fixed) + 12
         with self._lock:
             if count > 0 and now_ms != self._now:
                 self._move(now_ms)
+            first = self._counter
+            if 0 < count <= self._left and first + count < _COUNTERS:  # nearly always
+                self._left -= count
+                self._counter = first + count
+                prefix = unique_id(self._fixed, self._time, 0)[:-_COUNTER_DIGITS].encode()
+                return IdColumn(numbered(prefix, first, first + count), width)
             while made < count:
                 if not self._left:
                     self._move(now_ms)
@@ -143,7 +150,7 @@ class UniqueIds:
                 made += block
                 self._left -= block
                 self._counter = first + block & 0xFFFF
-        return IdColumn(b"".join(pieces), len(self._fixed) + 12)
+        return IdColumn(b"".join(pieces), width)
 
     def _move(self, now_ms: int) -> None:
         """Go on to a later millisecond, never back: the counter wraps within one otherwise."""

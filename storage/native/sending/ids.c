@@ -4,6 +4,20 @@
 
 static const char digits[] = "0123456789ABCDEF";
 
+/* Eight digits of 32 bits: each half byte in a byte of its own, then its digit. */
+static char *put_hex_word(char *to, uint32_t word)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t halves = word;
+    halves = (halves << 16 | halves) & 0x0000FFFF0000FFFFu;
+    halves = (halves << 8 | halves) & 0x00FF00FF00FF00FFu;
+    halves = (halves << 4 | halves) & 0x0F0F0F0F0F0F0F0Fu;
+    const uint64_t letters = (halves + 6 * ones) >> 4 & ones;
+    halves = __builtin_bswap64(halves + '0' * ones + letters * ('A' - '9' - 1));
+    memcpy(to, &halves, 8);
+    return to + 8;
+}
+
 /* Each byte as two digits. */
 static char *put_hex(char *to, const unsigned char *at, Py_ssize_t size)
 {
@@ -53,7 +67,6 @@ static PyObject *offset_msg_ids(PyObject *module, PyObject *arguments)
         PyErr_NoMemory();
     for (Py_ssize_t number = 0; text != NULL && number < count; number++) {
         uint64_t offset;
-        unsigned char turned[8];
         if (is_column)
             memcpy(&offset, (const char *)view.buf + number * 8, 8);
         else
@@ -67,9 +80,8 @@ static PyObject *offset_msg_ids(PyObject *module, PyObject *arguments)
         } else {
             at = put_hex(at, host, host_size);
         }
-        offset = __builtin_bswap64(offset);
-        memcpy(turned, &offset, sizeof turned);
-        at = put_hex(at, turned, sizeof turned);
+        at = put_hex_word(at, (uint32_t)(offset >> 32));
+        at = put_hex_word(at, (uint32_t)offset);
     }
     if (text != NULL && !PyErr_Occurred())
         joined = PyUnicode_FromStringAndSize(text, at - text);
@@ -124,8 +136,7 @@ static PyObject *unique_id(PyObject *module, PyObject *arguments)
         return NULL;
     }
     char *at = (char *)memcpy(text, fixed, (size_t)size) + size;
-    for (int shift = 4 * (TIME - 1); shift >= 0; shift -= 4)
-        *at++ = digits[time >> shift & 15];
+    at = put_hex_word(at, time);
     for (int shift = 4 * (COUNTER - 1); shift >= 0; shift -= 4)
         *at++ = digits[counter >> shift & 15];
     return PyUnicode_FromStringAndSize(text, at - text);
