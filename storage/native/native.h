@@ -52,6 +52,7 @@ int64_t clock_ms(void); /* milliseconds since the epoch */
 extern PyMethodDef crc_functions[]; /* common/crc.c */
 void prepare_crc(void);
 uint32_t crc32_of(const unsigned char *at, size_t length);
+uint32_t crc32_and_copy(unsigned char *to, const unsigned char *at, size_t length);
 
 /* reading/ */
 extern PyMethodDef scan_functions[];

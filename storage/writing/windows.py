@@ -45,7 +45,7 @@ QUEUE_WINDOW: Final = 64 << 10
 """Bytes of blocks reserved ahead in a queue file: 3,276 units."""
 INDEX_WINDOW: Final = 1 << 20
 """Bytes of blocks reserved ahead among the entries of an index file."""
-OF_LOG: Final = WindowSize(LOG_WINDOW, 0.4, LOG_WINDOW, LARGE, LARGE)
+OF_LOG: Final = WindowSize(LOG_WINDOW, 0.4, LOG_WINDOW, LARGE, LARGE // 2)
 """From some 40 MB/s on there are pages."""
 OF_QUEUE: Final = WindowSize(QUEUE_WINDOW, 0.1, 4 * QUEUE_WINDOW, 2 * QUEUE_WINDOW, QUEUE_WINDOW)
 """From some 30,000 messages a second on."""

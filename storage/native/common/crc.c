@@ -88,6 +88,15 @@ WIDELY static inline __m512i wide_at(const unsigned char *at)
     return _mm512_loadu_si512(at);
 }
 
+/* The same, and a copy of them if there is somewhere to put it. */
+WIDELY static inline __m512i wide_taken(const unsigned char *at, unsigned char *to)
+{
+    const __m512i bits = wide_at(at);
+    if (to != NULL)
+        _mm512_storeu_si512(to, bits);
+    return bits;
+}
+
 WIDELY static inline __m512i wide_moved(__m512i bits, __m512i by, __m512i behind)
 {
     return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(bits, by, 0x00),
@@ -95,28 +104,42 @@ WIDELY static inline __m512i wide_moved(__m512i bits, __m512i by, __m512i behind
                                      0x96 /* xor of all three */);
 }
 
-/* The same for at least WIDE bytes. */
-WIDELY static uint32_t by_wide_folding(uint32_t sum, const unsigned char *at, size_t length)
+/* The same for at least WIDE bytes, which are copied on the way unless ``to`` is NULL. */
+WIDELY static inline uint32_t wide_folding(uint32_t sum, const unsigned char *at, size_t length,
+                                           unsigned char *to)
 {
+    const unsigned char *const from = at;
+#define TAKEN(place) wide_taken(place, to == NULL ? NULL : to + ((place) - from))
     const __m512i by_2048 = _mm512_broadcast_i32x4(_mm_set_epi64x(0x1322d1430, 0x11542778a));
     const __m512i by_512 = _mm512_broadcast_i32x4(_mm_set_epi64x(0x1c6e41596, 0x154442bd4));
-    __m512i a = _mm512_xor_si512(wide_at(at), _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)sum)));
-    __m512i b = wide_at(at + FOLDED), c = wide_at(at + 2 * FOLDED), d = wide_at(at + 3 * FOLDED);
+    __m512i a = _mm512_xor_si512(TAKEN(at), _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)sum)));
+    __m512i b = TAKEN(at + FOLDED), c = TAKEN(at + 2 * FOLDED), d = TAKEN(at + 3 * FOLDED);
     for (at += WIDE, length -= WIDE; length >= WIDE; at += WIDE, length -= WIDE) {
-        a = wide_moved(a, by_2048, wide_at(at));
-        b = wide_moved(b, by_2048, wide_at(at + FOLDED));
-        c = wide_moved(c, by_2048, wide_at(at + 2 * FOLDED));
-        d = wide_moved(d, by_2048, wide_at(at + 3 * FOLDED));
+        a = wide_moved(a, by_2048, TAKEN(at));
+        b = wide_moved(b, by_2048, TAKEN(at + FOLDED));
+        c = wide_moved(c, by_2048, TAKEN(at + 2 * FOLDED));
+        d = wide_moved(d, by_2048, TAKEN(at + 3 * FOLDED));
     }
     a = wide_moved(a, by_512, b);
     a = wide_moved(a, by_512, c);
     a = wide_moved(a, by_512, d);
     for (; length >= FOLDED; at += FOLDED, length -= FOLDED)
-        a = wide_moved(a, by_512, wide_at(at));
+        a = wide_moved(a, by_512, TAKEN(at));
+    if (to != NULL)
+        memcpy(to + (at - from), at, length);
     __m128i bits = joined(_mm512_castsi512_si128(a), _mm512_extracti32x4_epi32(a, 1));
     bits = joined(bits, _mm512_extracti32x4_epi32(a, 2));
     bits = joined(bits, _mm512_extracti32x4_epi32(a, 3));
     return reduced(bits, at, length);
+}
+WIDELY static uint32_t by_wide_folding(uint32_t sum, const unsigned char *at, size_t length)
+{
+    return wide_folding(sum, at, length, NULL);
+}
+WIDELY static uint32_t wide_copy(uint32_t sum, const unsigned char *at, size_t length,
+                                 unsigned char *to)
+{
+    return wide_folding(sum, at, length, to);
 }
 
 static void look_at_processor(void)
@@ -129,6 +152,7 @@ static void look_at_processor(void)
 enum { can_fold = 0, can_fold_wide = 0 };
 #define by_folding by_tables
 #define by_wide_folding by_tables
+#define wide_copy(sum, at, length, to) 0
 static void look_at_processor(void) {}
 #endif
 
@@ -139,6 +163,18 @@ static uint32_t sum_by(Way way, const unsigned char *at, size_t length)
 {
     size_t lanes = length - length % LANE;
     return ~by_tables(way(~0u, at, lanes), at + lanes, length - lanes);
+}
+
+uint32_t crc32_and_copy(unsigned char *to, const unsigned char *at, size_t length)
+{
+    if (length < WIDE + LANE || !can_fold_wide) {
+        memcpy(to, at, length);
+        return crc32_of(at, length);
+    }
+    const size_t lanes = length - length % LANE;
+    const uint32_t sum = wide_copy(~0u, at, lanes, to);
+    memcpy(to + lanes, at + lanes, length - lanes);
+    return ~by_tables(sum, at + lanes, length - lanes);
 }
 
 uint32_t crc32_of(const unsigned char *at, size_t length)

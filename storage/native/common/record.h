@@ -65,19 +65,21 @@ static inline void begin_heads(Head *head, const Fields *fields)
 {
     head->size = put_head(head->bytes, fields, 0, 0, 0, 0, 0) - head->bytes;
 }
-static inline unsigned char *put_head_of(unsigned char *to, const Head *head, int64_t size,
-                                         int32_t body_crc, int32_t queue_id, int32_t flag,
-                                         Py_ssize_t body_length)
+/* A record up to the topic, with its body. */
+static inline unsigned char *put_start(unsigned char *to, const Head *head, int64_t size,
+                                       int32_t queue_id, int32_t flag, const unsigned char *body,
+                                       Py_ssize_t body_length)
 {
     enum { CRC_AT = 8, QUEUE_AT = 12, FLAG_AT = 16 };
+    const uint32_t crc = crc32_and_copy(to + head->size, body, (size_t)body_length);
     memcpy(to, head->bytes, HEAD);
     if (head->size > HEAD) /* with IPv6 hosts */
         memcpy(to + HEAD, head->bytes + HEAD, (size_t)(head->size - HEAD));
     put_int(to, (int32_t)size);
-    put_int(to + CRC_AT, body_crc);
+    put_int(to + CRC_AT, (int32_t)(crc & CRC_MASK));
     put_int(to + QUEUE_AT, queue_id);
     put_int(to + FLAG_AT, flag);
-    return put_int(to + head->size - 4, (int32_t)body_length);
+    return put_int(to + head->size - 4, (int32_t)body_length) + body_length;
 }
 /* Tests have a writer die between two stores, see die_after of instants.c; elsewhere this is 0. */
 extern long long instants_left;

@@ -69,9 +69,7 @@ static unsigned char *put_record(const struct batch *b, const struct item *item,
                                  unsigned char *to)
 {
     const struct plain *plain = &item->plain;
-    int32_t crc = (int32_t)(crc32_of(plain->body, (size_t)plain->body_size) & CRC_MASK);
-    to = put_head_of(to, &b->head, size, crc, b->fields.queue_id, plain->flag, plain->body_size);
-    to = put_bytes(to, plain->body, plain->body_size);
+    to = put_start(to, &b->head, size, b->fields.queue_id, plain->flag, plain->body, plain->body_size);
     *to++ = (unsigned char)b->topic_size;
     to = put_text(to, b->topic, b->topic_size);
     to = put_length(to, item->properties);

@@ -185,10 +185,10 @@ static int write_run(PyObject *messages, Py_ssize_t count, Made *made)
             topic_hash = java_hash_on(java_hash_on(0, topic_text, topic_length), "#", 1);
             last_topic = topic;
         }
-        unsigned char *to = put_head(made->to, &f, (int32_t)row->size,
-                                     (int32_t)(crc32_of(f.body, (size_t)f.body_length) & CRC_MASK),
-                                     0, 0, 0);
-        to = put_bytes(to, f.body, f.body_length);
+        const uint32_t crc = crc32_and_copy(made->to + head_size(&f), f.body, (size_t)f.body_length);
+        unsigned char *to =
+            put_head(made->to, &f, (int32_t)row->size, (int32_t)(crc & CRC_MASK), 0, 0, 0);
+        to += f.body_length;
         *to++ = (unsigned char)topic_length;
         to = put_bytes(to, topic_text, topic_length);
         to = put_length(to, f.properties_length);
@@ -307,12 +307,8 @@ static void write_column(Column *c, Py_ssize_t count, Made *made)
         const Py_ssize_t key_length = c->items[i].key_length;
         const char *key = c->items[i].key;
         const char *id = c->unique_ids ? c->unique_ids + i * c->id_length : "";
-        const unsigned char *body = c->items[i].body;
-        const Py_ssize_t size = c->items[i].body_length;
-        const int32_t crc = (int32_t)(crc32_of(body, (size_t)size) & CRC_MASK);
-        unsigned char *to =
-            put_head_of(made->to, &head, row->size, crc, c->items[i].queue_id, f->flag, size);
-        to = put_bytes(to, body, size);
+        unsigned char *to = put_start(made->to, &head, row->size, c->items[i].queue_id, f->flag,
+                                      c->items[i].body, c->items[i].body_length);
         *to++ = (unsigned char)c->topic_length;
         to = put_text(to, c->topic_text, c->topic_length);
         unsigned char *length = to;
