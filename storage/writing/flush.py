@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import GateTimeoutError, StoreBrokenError, StoreError
 from storage.format.checkpoint import CheckpointData
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from storage.files.fs import FileSystem
     from storage.sharing.gate import Gate
 
+_FAILED: Final = Word.FAILED
+_FLUSHED_TO: Final = Word.FLUSHED_TO
+_LOG_END: Final = Word.LOG_END
+
 
 class Flusher:
     """Syncs a store's files by name, with descriptors of its own, beside those who append."""
@@ -48,6 +52,7 @@ class Flusher:
         self._fs = fs
         self._root = root
         self._config = config
+        self._log_size = config.mapped_file_size_commit_log
         self._page = page
         self._gate = gate
         self._checkpoint = StoreCheckpoint(fs, root)
@@ -55,7 +60,7 @@ class Flusher:
         """Seconds that somebody waits for the device (syncFlushTimeout)."""
         self._syncing = threading.Lock()  # one sync at a time; guards the next field
         self._newest: tuple[int, int] | None = None  # of the newest log file: offset, descriptor
-        self._commits = GroupCommit(lambda: page.words[Word.FLUSHED_TO], self.sync_log)
+        self._commits = GroupCommit(lambda: page.words[_FLUSHED_TO], self.sync_log)
 
     # -- the log ------------------------------------------------------------------------------
 
@@ -75,14 +80,28 @@ class Flusher:
     def sync_log(self) -> None:
         """Have the device hold the log as far as it goes now. Blocks."""
         with self._syncing:
-            if self._page.words[Word.FLUSHED_TO] < self._page.words[Word.LOG_END]:
+            if self._page.words[_FLUSHED_TO] < self._page.words[_LOG_END]:
                 self._sync_log()
 
     def _sync_log(self) -> None:
         words = self._page.words
-        start, end = words[Word.FLUSHED_TO], words[Word.LOG_END]
+        start, end = words[_FLUSHED_TO], words[_LOG_END]
+        newest, size = self._newest, self._log_size
+        if words[_FAILED] or newest is None or not newest[0] < start < end <= newest[0] + size:
+            self._sync_files(start, end)
+            return
+        try:
+            self._fs.sync(newest[1])
+        except OSError as error:
+            raise self._failed(self._log_file(newest[0]), error) from error
+        if words[_FAILED]:
+            self._refuse_after_failure()
+        words[_FLUSHED_TO] = end
+
+    def _sync_files(self, start: int, end: int) -> None:
+        """Have the device hold these bytes of the log, whatever files they are in."""
+        words, size = self._page.words, self._log_size
         self._refuse_after_failure()
-        size = self._config.mapped_file_size_commit_log
         files = range(start - start % size, end, size)
         for first in files[:-1]:
             self._sync_file(self._log_file(first))
@@ -91,7 +110,7 @@ class Flusher:
             self._sync_folders({self._root / COMMITLOG})
         # The kernel tells of lost pages once: perhaps it was another process, while we synced.
         self._refuse_after_failure()
-        words[Word.FLUSHED_TO] = end
+        words[_FLUSHED_TO] = end
 
     def _sync_newest(self, first: int) -> None:
         """Sync the log file that begins at ``first``, and keep it open: it comes again and again.

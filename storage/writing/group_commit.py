@@ -16,8 +16,17 @@ class _Waiter:
 
     def __init__(self, end: int) -> None:
         self.end = end
-        self.woken = threading.Lock()
-        self.woken.acquire()
+        self.woken: threading.Lock | None = None  # of who waits for another one's sync
+
+    def get_ready(self) -> threading.Lock:
+        """Have something to sleep on, before others know of it."""
+        woken = self.woken = threading.Lock()
+        woken.acquire()
+        return woken
+
+    def wake(self) -> None:
+        if self.woken is not None:
+            self.woken.release()
 
 
 class GroupCommit:
@@ -40,33 +49,35 @@ class GroupCommit:
         each thread that had to do it.
         """
         own = _Waiter(end)
+        woken = None
         try:
             try:
-                return self._commit(own, timeout)
+                with self._lock:
+                    if self._flushed_to() >= end:
+                        return True
+                    if self._leader is None:
+                        self._leader = own
+                    else:
+                        woken = own.get_ready()
+                        self._waiting.append(own)
+                if woken is not None:
+                    woken.acquire(timeout=timeout)
+                    if self._leader is not own:  # another's sync covered it, or none did in time
+                        return self._flushed_to() >= end
+                self._sync()
+                return True
             finally:
                 self._leave(own)
         except BaseException:  # a signal may have come when it was about to leave
             self._leave(own)
             raise
 
-    def _commit(self, own: _Waiter, timeout: float) -> bool:
-        with self._lock:
-            if self._flushed_to() >= own.end:
-                return True
-            if self._leader is None:
-                self._leader = own
-            else:
-                self._waiting.append(own)
-        if self._leader is not own:
-            own.woken.acquire(timeout=timeout)
-            if self._leader is not own:  # a sync of somebody else covered it, or none did in time
-                return self._flushed_to() >= own.end
-        self._sync()
-        return True
-
     def _leave(self, own: _Waiter) -> None:
         """Wait no longer, lead no longer: somebody else goes on for the others. Twice is fine."""
         with self._lock:
+            if self._leader is own and not self._waiting:  # nearly always
+                self._leader = None
+                return
             if own in self._waiting:
                 self._waiting.remove(own)
             if self._leader is not own:
@@ -80,4 +91,4 @@ class GroupCommit:
         if following is not None:
             woken.insert(0, following)
         for waiter in woken:
-            waiter.woken.release()
+            waiter.wake()

@@ -33,6 +33,7 @@ _MOST_TOGETHER: Final = 64
 _FAILED: Final = Word.FAILED
 _STAGE: Final = Word.STAGE
 _LOG_END: Final = Word.LOG_END
+_PUT_OK: Final = PutMessageStatus.PUT_OK
 
 
 class _State(Enum):
@@ -170,6 +171,11 @@ class JointPuts:
                 )
 
     def _lead(self, own: _Put) -> PutMessageResult:
+        if not self._left and self._append_at_once(own):  # who comes now is for the next one
+            result = _with_status(own.answer(), self._sync(self._page.words[_LOG_END]))
+            if result.status is _PUT_OK and self._ringer.anybody():
+                self._ringer.ring_for(own.message.topic)
+            return result
         with self._lock:
             taken = self._left[: _MOST_TOGETHER - 1]
             for put in taken:
@@ -226,7 +232,7 @@ class JointPuts:
         for put in group:
             if put.result is not None:
                 put.result = _with_status(put.result, status)
-                if put.result.status is PutMessageStatus.PUT_OK:
+                if put.result.status is _PUT_OK:
                     topics.add(put.message.topic)
         if topics and self._ringer.anybody():
             self._ringer.ring(topics)
@@ -237,6 +243,9 @@ class JointPuts:
         """Wait no longer, lead no longer: wake who was waiting for ``own``; one of those who came
         since does the next. Twice is fine."""
         with self._lock:
+            if self._leader is own and not self._left and not own.group:
+                self._leader = None  # nearly always
+                return
             if own in self._left:
                 self._left.remove(own)
             if self._leader is not own:
@@ -252,7 +261,6 @@ class JointPuts:
 
 def _with_status(result: PutMessageResult, status: PutMessageStatus) -> PutMessageResult:
     """Say how the sync went of what was stored."""
-    stored = result.status is PutMessageStatus.PUT_OK
-    if not stored or status is PutMessageStatus.PUT_OK:
+    if status is _PUT_OK or result.status is not _PUT_OK:
         return result
     return result._replace(status=status)

@@ -186,8 +186,8 @@ class Crowd:
         self.flushed += 1
 
 
-@pytest.mark.parametrize("count", [0, 2], ids=["alone", "others wait"])
-def test_after_a_signal_at_any_instant_syncs_go_on(count: int) -> None:
+@pytest.mark.parametrize(("count", "least"), [(0, 6), (2, 11)], ids=["alone", "others wait"])
+def test_after_a_signal_at_any_instant_syncs_go_on(count: int, least: int) -> None:
     crowd = Crowd(count)
     instants = 0
     for _ in broken_off(lambda: crowd.commit(), group_commit):  # noqa: B023 - the present one
@@ -200,5 +200,5 @@ def test_after_a_signal_at_any_instant_syncs_go_on(count: int) -> None:
         assert not crowd.commits._waiting
         instants += 1
         crowd = Crowd(count)
-    assert instants > 10
+    assert instants >= least
     assert all(other.over() for other in crowd.others)

@@ -182,13 +182,13 @@ def test_who_waits_hears_of_it_after_its_sync(
     synced: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[bool] = []
-    ring = synced._ringer.ring
+    ring = synced._ringer.ring_for
 
-    def note(topics: set[str]) -> None:
+    def note(topic: str) -> None:
         flushed.append(synced._page.words[Word.FLUSHED_TO] == synced.log_end)
-        ring(topics)
+        ring(topic)
 
-    monkeypatch.setattr(synced._ringer, "ring", note)
+    monkeypatch.setattr(synced._ringer, "ring_for", note)
     assert is_rung_by(synced, lambda: synced.put_message(Sample("a", "T").inner()))
     assert flushed == [True]
 

@@ -7,6 +7,7 @@ import mmap
 import os
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -212,8 +213,12 @@ def test_no_signal_comes_to_the_thread(file: MappedFile) -> None:
 
 def page_makers() -> list[Path]:
     """The threads that make pages: one, or none."""
-    threads = Path("/proc/self/task").iterdir()
-    return [thread for thread in threads if (thread / "comm").read_text() == "pages-ahead\n"]
+    found = []
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
+            if (thread / "comm").read_text() == "pages-ahead\n":
+                found.append(thread)
+    return found
 
 
 def test_one_thread_is_there_for_all_files_while_one_of_them_is(tmp_path: Path) -> None:
