@@ -281,7 +281,8 @@ class SendKernel:
         seen = look_over(batch, topic, limit)
         if seen is None or not topic or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             return False
-        check_send_topic(topic)
+        if topic not in SENT_TO:
+            check_send_topic(topic)
         missing, size = seen
         if missing:
             ids = self.unique_ids.take(missing, now_ms)

@@ -105,32 +105,22 @@ class SendRuns:
             return None
         if plain == PLAIN_WITHOUT_ID:
             give_id(message, self._ids.next(begin))
-        targets = run.targets
-        queue, queue_id, send, _ = targets[next(run.turn) % len(targets)]
-        try:
-            result = send(message, queue_id, run.options)
-        except _TOLD as error:
-            return FirstAttempt(queue, error)
-        return result if result.send_status is _SEND_OK else FirstAttempt(queue, result)
+        target = run.targets[next(run.turn) % len(run.targets)]
+        return _attempt(target, target.send, message, run.options)
 
     def send_batch(
-        self, batch: Sequence[Any], begin: int, timeout_ms: int
+        self, batch: Any, begin: int, timeout_ms: int
     ) -> SendResult | FirstAttempt | None:
-        """The same of the messages of a batch; those that had no id may have one if it is None."""
-        topic = getattr(batch[0], "topic", None) if batch else None
+        """Do the same with a list or tuple of them; where None is done they may have ids."""
+        messages = tuple(batch)  # nobody adds to it meanwhile
+        topic = getattr(messages[0], "topic", None) if messages else None
         run = self._local.runs.get(topic) if type(topic) is str else None
         if run is None or run.begin != begin or run.timeout_ms != timeout_ms:
             return None
-        messages = tuple(batch)  # nobody adds to it meanwhile
         if not self._make_ready(messages, begin):
             return None
-        targets = run.targets
-        queue, queue_id, _, send_batch = targets[next(run.turn) % len(targets)]
-        try:
-            result = send_batch(messages, queue_id, run.options)
-        except _TOLD as error:
-            return FirstAttempt(queue, error)
-        return result if result.send_status is _SEND_OK else FirstAttempt(queue, result)
+        target = run.targets[next(run.turn) % len(run.targets)]
+        return _attempt(target, target.send_batch, messages, run.options)
 
     def is_another(self, begin: int) -> bool:
         """Take notice of plain ones that were sent the usual way; whether this thread sent
@@ -159,3 +149,13 @@ class SendRuns:
                 targets.append(Target(queue, queue.queue_id, broker.send, broker.send_batch))
             run = _Run(begin, timeout_ms, options, targets, index.turn(topic))
             self._local.runs[topic] = run
+
+
+def _attempt(
+    target: Target, send: Send, message: Any, options: SendOptions
+) -> SendResult | FirstAttempt:
+    try:
+        result = send(message, target.queue_id, options)
+    except _TOLD as error:
+        return FirstAttempt(target.queue, error)
+    return result if result.send_status is _SEND_OK else FirstAttempt(target.queue, result)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from broker.errors import BrokerError
 from broker.port.sending import SendResult, SendStatus
@@ -87,7 +87,7 @@ class SendProcess:
         if target is None and self._runs is not None:
             is_batch = type(message) is list or type(message) is tuple
             send = self._runs.send_batch if is_batch else self._runs.send
-            sent = send(cast("Any", message), begin, timeout_ms)
+            sent = send(message, begin, timeout_ms)
             if type(sent) is SendResult:
                 return sent
             first = cast("FirstAttempt | None", sent)

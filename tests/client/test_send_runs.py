@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from client.errors import SendFailedError
 from client.producing.config import ProducerConfig
 from client.producing.kernel import SendKernel
 from client.producing.producer import Producer
+from client.producing.send_runs import SendRuns
 from storage import native
 from storage.configs.topics import TopicConfig
 from storage.model import Message
@@ -206,3 +208,134 @@ def test_each_thread_has_its_own_turn(produce):
     for own in queues.values():
         assert own[:4] * 20 == own
         assert len(set(own)) == 4
+
+
+# -- batches -------------------------------------------------------------------------------------
+
+
+def batch(*bodies: bytes, topic: str = "T", **given: Any) -> list[Message]:
+    return [Message(topic, body, **given) for body in bodies or (b"x", b"y", b"z")]
+
+
+@contextmanager
+def ways() -> Iterator[list[str]]:
+    """Notes how batches go: ``prepare`` is the usual way."""
+    gone: list[str] = []
+    codes = {SendKernel.prepare.__code__: "usual", SendRuns.send_batch.__code__: "asked"}
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code in codes:
+            gone.append(codes[frame.f_code])
+
+    sys.setprofile(note)
+    try:
+        yield gone
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_batches_of_one_millisecond_go_to_all_queues_in_turn(produce, clock, a, b, kind):
+    producer = produce()
+    with ways() as gone:
+        results = [producer.send(kind(batch())) for _ in range(8)]
+        assert gone == ["asked"] * 8
+        clock.advance(1)
+        results += [producer.send(kind(batch())) for _ in range(4)]
+        assert gone[8:] == ["asked", "usual", "asked", "usual", "asked", "asked"]
+    queues = [result.message_queue for result in results]
+    assert queues[:4] * 3 == queues
+    assert len(set(queues)) == 4
+    assert [result.queue_offset for result in results[8:]] == [
+        results[number].queue_offset + 6 for number in range(4)
+    ]
+
+
+def test_batches_make_a_run_for_messages_and_messages_one_for_batches(produce, clock):
+    producer = produce()
+    clock.advance(1)
+    producer.send(batch())
+    producer.send(batch())
+    with usual_ways() as gone:
+        queue = producer.send(Message("T", b"one")).message_queue
+        following = producer.send(batch()).message_queue
+    assert gone == []
+    assert following != queue
+
+
+def test_each_message_of_a_batch_has_an_id_and_keeps_it(produce):
+    producer = produce()
+    messages = batch()
+    messages[1].properties["UNIQ_KEY"] = "own"
+    told = producer.send(messages).msg_id.split(",")
+    assert [message.properties["UNIQ_KEY"] for message in messages] == told
+    assert told[1] == "own"
+    assert len(set(told)) == 3
+    assert producer.send(messages).msg_id.split(",") == told
+
+
+@pytest.mark.parametrize(
+    ("messages", "how"),
+    [
+        (batch(keys="k", properties={"WAIT": "false"}), {}),
+        (batch(), {"timeout_ms": 9_000}),
+        (batch(topic="U"), {}),
+        (iter(batch()), {}),
+    ],
+    ids=["asks for something", "another time", "another topic", "no list"],
+)
+def test_other_batches_do_not(produce, a, b, messages, how):
+    for broker in (a, b):
+        broker.update_topic(TopicConfig("U", 2, 2))
+    producer = produce()
+    with ways() as gone:
+        assert producer.send(messages, **how).send_status is SendStatus.SEND_OK
+    assert gone[-1] == "usual"
+
+
+@pytest.mark.parametrize(
+    ("messages", "error"),
+    [
+        ([], "no message"),
+        ([Message("T", b"x"), 5], "is no message"),
+        ([5, Message("T", b"x")], "is no message"),
+        ([Message("T", b"x"), Message("U", b"x")], "one topic"),
+        ([Message("T", b"x"), Message("T", b"")], "body"),
+        (batch(delay_time_level=2), "delay"),
+        (batch(b"x" * 2_000_000, b"y" * 2_000_000, b"z" * 2_000_000), "split_batch"),
+    ],
+)
+def test_what_is_wrong_with_a_batch_is_named_as_ever(produce, messages, error):
+    producer = produce()
+    with pytest.raises(MessageIllegalError, match=error):
+        producer.send(messages)
+
+
+def test_a_batch_that_fails_counts_and_another_broker_is_tried(produce, a, b):
+    producer = produce()
+    for broker in (a, b):
+        broker.always("send_batch", DOWN)
+    with pytest.raises(SendFailedError) as failure:
+        producer.send(batch())
+    assert a.called("send_batch") + b.called("send_batch") == 3
+    assert failure.value.__cause__ is DOWN
+    a.heal()
+    for _ in range(4):
+        assert producer.send(batch()).message_queue.broker_name == "broker-a"
+
+
+def test_a_batch_that_is_refused_for_good_is_not_repeated(produce, a, b):
+    producer = produce()
+    for broker in (a, b):
+        broker.plan("send_batch", BUSY)
+    with pytest.raises(BrokerBusyError):
+        producer.send(batch())
+    assert a.called("send_batch") + b.called("send_batch") == 1
+
+
+def test_a_batch_that_is_stored_but_not_ok_is_sent_to_another_where_that_is_wanted(produce, a):
+    producer = produce(retry_another_broker_when_not_store_ok=True)
+    a.always("send_batch", STATUS(SendStatus.SLAVE_NOT_AVAILABLE))
+    for _ in range(4):
+        result = producer.send(batch())
+        assert (result.send_status, result.message_queue.broker_name) == ("SEND_OK", "broker-b")
