@@ -149,8 +149,7 @@ class RecordFinder:
         start = first + position
         if message.commitlog_offset != start:
             return None
-        replaced = is_replaced(message.sys_flag, message.stored_body)
-        return FoundRecord(start, check.size, None if replaced else message)
+        return FoundRecord(start, check.size, None if _is_lost(message) else message)
 
     # -- by walking ---------------------------------------------------------------------------
 
@@ -193,13 +192,19 @@ class RecordFinder:
             message = None
             if stretch.kind is StretchKind.RECORDS and file is not None:
                 message = decode_record(file.map[position : position + size])
-                if message.commitlog_offset != start or is_replaced(
-                    message.sys_flag, message.stored_body
-                ):
+                if message.commitlog_offset != start or _is_lost(message):
                     message = None
             yield FoundRecord(start, size, message)
             start += size
             position += size
+
+
+def _is_lost(message: MessageExt) -> bool:
+    """Whether this is not what was stored here: replaced, or a damaged head that tells of no body,
+    where RocketMQ looks at no checksum."""
+    if not message.stored_body and message.body_crc:
+        return True
+    return is_replaced(message.sys_flag, message.stored_body)
 
 
 def _last_magic(data: mmap, least: int, before: int) -> int:

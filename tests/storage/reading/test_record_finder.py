@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from storage.files.read_files import StoreFiles
 from storage.format.record import decode_record, encode_record
@@ -125,6 +125,7 @@ def test_parts_together_hold_each_record_once(name: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
+@example([b"", bytes(7), bytes(12)], 230, b"\x10")  # an IPv6 host, and so no body
 @given(
     st.lists(st.binary(max_size=120), min_size=1, max_size=12),
     st.integers(0, 1500),
