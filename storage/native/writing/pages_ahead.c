@@ -32,11 +32,11 @@ struct PagesAhead {
     PagesMade made;
     pid_t owner; /* the process whose thread makes its pages; 0 = none does */
     /* The following is for who has the lock. */
-    PagesAhead *next;     /* that wants something, too */
+    PagesAhead *next; /* that waits for the thread, too */
     int is_waiting;
-    int64_t until;         /* pages up to here are wanted */
-    int64_t others_until;  /* and all up to here, wherever stores are */
-    int fd, rest, resting; /* requests to be left out the next time it is late, and from now on */
+    int64_t until;           /* pages up to here are wanted, */
+    int64_t beginning_until; /* and all up to here, wherever stores are */
+    int fd, rest, resting;   /* requests to be left out the next time it is late, and from now on */
 };
 
 static PyTypeObject *pages_type;
@@ -101,11 +101,11 @@ static int make_pages(PagesAhead *p, int64_t position, int64_t end)
 }
 
 /* Makes pages at the file's beginning, whether or not there are some. */
-static void make_others(PagesAhead *p)
+static void make_beginning(PagesAhead *p)
 {
     int64_t from = 0;
-    while (from < p->others_until) {
-        const int64_t end = p->others_until - from < p->piece ? p->others_until : from + p->piece;
+    while (from < p->beginning_until) {
+        const int64_t end = p->beginning_until - from < p->piece ? p->beginning_until : from + p->piece;
         pthread_mutex_unlock(&maker.lock);
         const int failed = !make_pages(p, from, end);
         pthread_mutex_lock(&maker.lock);
@@ -113,7 +113,7 @@ static void make_others(PagesAhead *p)
             break;
         from = end;
     }
-    p->others_until = 0;
+    p->beginning_until = 0;
 }
 
 /* Makes what is wanted, or as much as comes before it is needed: where memory is dear just now, whoever
@@ -157,7 +157,7 @@ static void *run(void *nothing)
         p->is_waiting = 0;
         maker.busy = p;
         make_wanted(p);
-        make_others(p);
+        make_beginning(p);
         maker.busy = NULL;
         pthread_cond_broadcast(&maker.changed);
     }
@@ -201,12 +201,14 @@ static void stop_waiting(PagesAhead *p)
 static void let_go(PagesAhead *p)
 {
     const pid_t owner = p->owner;
+    Py_buffer map = p->map;
     p->owner = 0;
+    p->map.obj = NULL; /* nothing can be wanted any more; the thread looks at the rest */
     if (owner == getpid()) {
         Py_BEGIN_ALLOW_THREADS
         pthread_mutex_lock(&maker.lock);
         stop_waiting(p);
-        p->until = p->others_until = 0;
+        p->until = p->beginning_until = 0;
         while (maker.busy == p)
             pthread_cond_wait(&maker.changed, &maker.lock);
         maker.users--;
@@ -215,8 +217,8 @@ static void let_go(PagesAhead *p)
         Py_END_ALLOW_THREADS
     }
     begin_at(&p->made, 0);
-    if (p->map.obj != NULL)
-        PyBuffer_Release(&p->map);
+    if (map.obj != NULL)
+        PyBuffer_Release(&map);
 }
 
 PyDoc_STRVAR(end_doc, "end()\n\nWait for the thread and let go of the map. Twice is fine.");
@@ -227,11 +229,11 @@ static PyObject *end(PyObject *self, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-/* Whether the thread is there, and knows of it. */
-static int has_thread(PagesAhead *p)
+/* Has the thread be there for it; with the lock. 0: whoever stores makes its pages. */
+static int get_thread(PagesAhead *p)
 {
     if (p->owner)
-        return p->owner == getpid(); /* else a forked child: pages are made by who stores */
+        return p->owner == getpid(); /* else this is a forked child */
     if (!maker.is_running && !start())
         return 0;
     p->owner = getpid();
@@ -266,7 +268,7 @@ static PyObject *want(PyObject *self, PyObject *args)
     }
     know_process();
     pthread_mutex_lock(&maker.lock);
-    if (!has_thread(p) || p->resting) {
+    if (!get_thread(p) || p->resting) {
         p->resting -= p->resting > 0;
         pthread_mutex_unlock(&maker.lock);
         Py_RETURN_NONE;
@@ -294,8 +296,8 @@ static PyObject *want_first(PyObject *self, PyObject *number)
     }
     know_process();
     pthread_mutex_lock(&maker.lock);
-    if (has_thread(p)) {
-        p->others_until = until - until % page_size;
+    if (get_thread(p)) {
+        p->beginning_until = until - until % page_size;
         wait_for_turn(p);
     }
     pthread_mutex_unlock(&maker.lock);
@@ -366,7 +368,7 @@ static PyObject *pages_ahead(PyObject *module, PyObject *args)
     p->owner = 0;
     p->next = NULL;
     p->fd = fd;
-    p->until = p->others_until = 0;
+    p->until = p->beginning_until = 0;
     p->is_waiting = p->rest = p->resting = 0;
     return (PyObject *)p;
 }
