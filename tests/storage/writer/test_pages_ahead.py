@@ -222,7 +222,7 @@ def page_makers() -> list[Path]:
 
 
 def test_one_thread_is_there_for_all_files_while_one_of_them_is(tmp_path: Path) -> None:
-    eventually(lambda: not page_makers(), "a thread of another test")
+    before = len(page_makers())  # a store that another test has open may have it
     files = []
     for number in range(20):
         path = tmp_path / f"{number:020}"
@@ -239,7 +239,7 @@ def test_one_thread_is_there_for_all_files_while_one_of_them_is(tmp_path: Path) 
     for file in files:
         if not file.map.closed:
             file.close()
-    eventually(lambda: not page_makers(), "the thread stayed")
+    eventually(lambda: len(page_makers()) <= before, "the thread stayed")
 
 
 def test_the_beginning_of_a_file_is_made_if_it_is_stored_to_all_the_time(file: MappedFile) -> None:
