@@ -19,8 +19,10 @@ _PROGRAM = Path(__file__).with_name("programs") / "memory_stock.py"
 
 
 @contextmanager
-def memory_stock(size: int) -> Iterator[Callable[[], None]]:
+def memory_stock(size: int, scraps: int | None = None) -> Iterator[Callable[[], None]]:
     """Gives a function that fills the stock up to ``size`` bytes, and waits until that is done.
+
+    It also touches up to ``scraps`` bytes of free memory in small blocks, None: all.
 
     Where the system does not tell of its free memory, nothing is held.
     """
@@ -28,7 +30,7 @@ def memory_stock(size: int) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     with subprocess.Popen(
-        [sys.executable, str(_PROGRAM), str(size)],
+        [sys.executable, str(_PROGRAM), str(size), str(sys.maxsize if scraps is None else scraps)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -62,12 +62,14 @@ class Run:
         ``short``: a round is over in a second, so there are more of them, and more that warm up.
         ``new_processes``: nothing of a round is left for the next one, so a quick run warms nothing
         up. ``memory``: bytes of the page cache that each contestant fills anew, which are made
-        ready for it (see :mod:`benchmarks.memory_stock`).
+        ready for it (see :mod:`benchmarks.memory_stock`); of memory in scraps a quick run touches
+        no more than that, where it may be most of what is free.
         """
         warming = _WARMING_SHORT if short and not self.quick else 1
         if new_processes and self.quick:
             warming = 0
-        with memory_stock(memory) as refill:
+        scraps = memory if self.quick else None
+        with memory_stock(memory, scraps) as refill:
             try:
                 return take_turns(
                     contestants,

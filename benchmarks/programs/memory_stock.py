@@ -42,7 +42,7 @@ def _free_bytes() -> int:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemFree:"))
 
 
-def main(size: int) -> None:
+def main(size: int, most_scraps: int) -> None:
     held: list[mmap.mmap] = []
     floor = 0
     while True:
@@ -51,11 +51,12 @@ def main(size: int) -> None:
                 return
             while len(held) * _PIECE < size:
                 held.append(_touched(_PIECE, huge=True))
-            _touched(max(mmap.PAGESIZE, _bytes_in_scraps()), huge=False).close()
+            scraps = min(most_scraps, _bytes_in_scraps())
+            _touched(max(mmap.PAGESIZE, scraps), huge=False).close()
             floor = _free_bytes()
             print("filled", flush=True)
         while held and _free_bytes() - floor < _AHEAD:
             held.pop().close()
 
 
-main(int(sys.argv[1]))
+main(int(sys.argv[1]), int(sys.argv[2]))
