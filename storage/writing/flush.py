@@ -90,10 +90,7 @@ class Flusher:
         if words[_FAILED] or newest is None or not newest[0] < start < end <= newest[0] + size:
             self._sync_files(start, end)
             return
-        try:
-            self._fs.sync(newest[1])
-        except OSError as error:
-            raise self._failed(self._log_file(newest[0]), error) from error
+        self._sync_newest(newest[0])  # nearly always: it is open, and all that there is to sync
         if words[_FAILED]:
             self._refuse_after_failure()
         words[_FLUSHED_TO] = end

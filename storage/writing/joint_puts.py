@@ -182,9 +182,8 @@ class JointPuts:
                 put.by = own
             own.group, self._left = taken, self._left[_MOST_TOGETHER - 1 :]
         group = [own, *taken]
-        if taken or not self._append_at_once(own):
-            with self._gate.held():
-                self._append_all(group)
+        with self._gate.held():
+            self._append_all(group)
         self._acknowledge(group, self._sync(self._page.words[_LOG_END]))
         return own.answer()
 
