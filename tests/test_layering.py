@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("rmqctl", "storage", "broker", "client", "analytics")
-MOST_LINES = 450
+MOST_LINES = 600
 
 
 def sources(*packages: str) -> Iterator[tuple[Path, ast.Module]]:

@@ -2,7 +2,7 @@
 
 That there is a docstring at all is ruff's business (D1). What is raised here is what a function
 itself raises by name; its docstring, its class's or its module's tells of it, or sends the reader
-to the method that does ("See Broker.send."). Also: files of our packages have at most 450 lines.
+to the method that does ("See Broker.send."). Also: files of our packages have at most 600 lines.
 """
 
 import ast
@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("storage", "broker")
 ALL_PACKAGES = (*PACKAGES, "rmqctl", "client", "analytics")
-MOST_LINES = 450
+MOST_LINES = 600
 # Mistakes in the program: nobody is to handle them.
 UNTOLD = {"AttributeError", "AssertionError", "RuntimeError", "TypeError", "StopIteration"}
 ELSEWHERE = re.compile(r"[Ss]ee [A-Z]\w+\.\w+")
