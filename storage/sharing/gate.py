@@ -55,6 +55,7 @@ from .locks import Holder, LockFile
 from .page import Word
 
 if TYPE_CHECKING:
+    from .gate_progress import GateProgress
     from .page import SharedPage
 
 JAVA_BYTE: Final = 0
@@ -77,6 +78,10 @@ _GREED: Final = 20e-3
 _LEFT_FREE: Final = 1.25 * LONGEST_PAUSE
 _QUIET: Final = 0.2
 """Seconds after somebody asked in which nobody holds on without having waited."""
+_LOOKS_A_LIMIT: Final = 4
+"""How often a waiter looks, within its time limit, whether the holders make progress."""
+_MOST_LIMITS: Final = 30
+"""A waiter gives up after so many time limits, whatever progress the holders make."""
 _ORDERED: Final = os.uname().machine in {"x86_64", "i686"}
 """Whether releasing a thread lock is a full memory barrier, as a system call is everywhere."""
 
@@ -133,6 +138,7 @@ class Gate:
     def page(self, page: SharedPage | None) -> None:
         if page is not None:
             self.heard = page.words[Word.GATE_WANTED]
+            page.words[Word.HOLDER_PID] = self._pid
         self._page = page
         self._words = None if page is None else page.words
 
@@ -152,7 +158,8 @@ class Gate:
     def take(self, timeout_ms: int | None = None) -> None:
         """Lock byte 1 if it is not :attr:`holding`; needs the turn.
 
-        Raises GateTimeoutError after ``timeout_ms`` (default: the store's), and StoreClosedError.
+        Raises StoreClosedError, and GateTimeoutError after ``timeout_ms`` (default: the store's)
+        in which the gate made no progress: one process held it and stored nothing.
         """
         if self._closing:
             raise StoreClosedError(f"{self._root} has been closed")
@@ -242,15 +249,31 @@ class Gate:
             self._words[Word.HOLDER_PID] = self._pid
 
     def _wait(self, start: float, limit_ms: int) -> None:
-        deadline = start + limit_ms / 1000
+        """Wait for the gate. The limit counts from the last sign of progress of other holders."""
+        limit = limit_ms / 1000
+        deadline, last = start + limit, start + _MOST_LIMITS * limit
+        next_look = start + limit / _LOOKS_A_LIMIT
         pause = _FIRST_PAUSE
+        progress: GateProgress | None = None
         while True:
             self._ask()
             time.sleep(pause)
             if self.lock_file.try_lock(GATE_BYTE):
                 return
-            if time.monotonic() >= deadline:
-                raise GateTimeoutError(self._root, limit_ms, self._describe_holder())
+            now = time.monotonic()
+            if now >= next_look:
+                if progress is None:
+                    from .gate_progress import GateProgress  # only a long wait needs it
+
+                    progress = GateProgress(self._root, self.lock_file.path, GATE_BYTE)
+                made = progress.is_made()
+                looked = time.monotonic()
+                # The time of the look itself does not count: it grows with the processes.
+                deadline = min(looked + limit if made else deadline + looked - now, last)
+                next_look = looked + limit / _LOOKS_A_LIMIT
+            if now >= deadline:
+                waited_ms = round((now - start) * 1000)
+                raise GateTimeoutError(self._root, waited_ms, self._describe_holder())
             pause = min(pause * 1.5, LONGEST_PAUSE)
 
     def _ask(self) -> None:

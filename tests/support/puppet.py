@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -118,6 +119,12 @@ class _Commands:
 
     def release_gate(self) -> None:
         self._gate.close()
+
+    def work(self, milliseconds: int) -> None:
+        """Use the processor for so long."""
+        end = time.process_time() + milliseconds / 1000
+        while time.process_time() < end:
+            pass
 
     def lock_as_java(self, root: str) -> bool:
         """FileChannel.tryLock(0, 1, false), and the write to the file that follows it."""

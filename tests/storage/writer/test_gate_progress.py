@@ -1,0 +1,71 @@
+"""A process that waits for the gate gives up where its holder stands still, not where many take turns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage.errors import GateTimeoutError
+from storage.sharing.gate import GATE_BYTE
+from storage.sharing.gate_progress import GateProgress
+from storage.sharing.page import PAGE_NAME
+from tests.support.crash import inspect
+from tests.support.puppet import Puppet
+from tests.support.samples import TINY, new_store, open_store
+from tests.support.slim import Slim
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return new_store(tmp_path / "s")
+
+
+@pytest.mark.slow
+def test_sixty_processes_that_open_at_once_wait_their_turn(root: Path) -> None:
+    errors = Slim(
+        "tests.support.openers:open_at_once", root=str(root), processes=60, gate_timeout_ms=400
+    ).result()
+    assert errors == []
+    assert inspect(root, TINY).problems == []
+
+
+def test_another_holder_is_progress(root: Path) -> None:
+    with Puppet() as first, Puppet() as second:
+        first.call("open", root=str(root))
+        second.call("open", root=str(root))
+        progress = GateProgress(root, root / "lock", GATE_BYTE)
+        first.call("take_gate")
+        assert [progress.is_made() for _ in range(3)] == [False, False, False]
+        first.call("release_gate")
+        second.call("take_gate")
+        assert [progress.is_made() for _ in range(2)] == [True, False]
+
+
+def test_a_stored_message_is_progress(root: Path) -> None:
+    with Puppet() as puppet:
+        puppet.call("open", root=str(root))
+        progress = GateProgress(root, root / "lock", GATE_BYTE)
+        assert not progress.is_made()
+        puppet.call("put", name="m")
+        assert [progress.is_made() for _ in range(2)] == [True, False]
+
+
+def test_work_on_a_page_that_is_rebuilt_is_progress(root: Path) -> None:
+    open_store(root).close()
+    with Puppet() as puppet:
+        puppet.call("open", root=str(root))
+        puppet.call("take_gate")
+        (root / "rmqctl" / PAGE_NAME).write_bytes(b"")
+        progress = GateProgress(root, root / "lock", GATE_BYTE)
+        assert not progress.is_made()
+        puppet.call("work", milliseconds=50)
+        assert [progress.is_made() for _ in range(2)] == [True, False]
+
+
+def test_a_waiter_gives_up_beside_a_holder_that_stands_still(root: Path) -> None:
+    with Puppet() as puppet:
+        puppet.call("open", root=str(root))
+        puppet.call("take_gate")
+        with pytest.raises(GateTimeoutError, match=rf"waited \d+ ms .*process {puppet.pid}"):
+            open_store(root, gate_timeout_ms=100)
