@@ -89,18 +89,18 @@ def _end(cli: Cli, error: BaseException) -> int:
     if cli.given.get("debug") and not isinstance(error, KeyboardInterrupt):
         import traceback
 
-        traceback.print_exception(error)
+        _tell("".join(traceback.format_exception(error)).rstrip())
     if sentence:
         hint = f"; see '{_help_of(cli, error)}'" if code == exit_codes.USAGE else ""
-        _tell(f"{_one_line(sentence)}{hint}")
+        _tell(f"rmqctl: {_one_line(sentence)}{hint}")
         code = code if cli.failure_code is None else cli.failure_code
     return _flushed(cli, code)
 
 
-def _tell(sentence: str) -> None:
-    """Print an error; where nobody reads it, the exit code says it too."""
+def _tell(text: str) -> None:
+    """Print an error. Where standard error is closed, the exit code says it too."""
     try:
-        LAST_LINE.print(f"rmqctl: {sentence}")
+        LAST_LINE.print(text)
     except OSError:
         signals.silence(sys.stderr)
 
@@ -176,8 +176,15 @@ def _help_of(cli: Cli, error: BaseException) -> str:
     return f"{ctx.command_path if ctx else cli.command_path} --help"
 
 
+_LONGEST_WORD: Final = 500
+"""Characters of one word of an error. Paths and ids are shorter; a value of 70,000 is cut."""
+
+
 def _one_line(sentence: str) -> str:
-    return " ".join(sentence.split())
+    return " ".join(
+        word if len(word) <= _LONGEST_WORD else f"{word[:200]}…{word[-50:]}"
+        for word in sentence.split()
+    )
 
 
 def _flushed(cli: Cli, code: int) -> int:
@@ -191,7 +198,7 @@ def _flushed(cli: Cli, code: int) -> int:
     except (CliError, OSError) as error:
         signals.silence_stdout()
         if code == exit_codes.DONE:
-            _tell(str(error))
+            _tell(f"rmqctl: {error}")
             return exit_codes.FAILURE if cli.failure_code is None else cli.failure_code
     return code
 

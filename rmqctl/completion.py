@@ -26,7 +26,8 @@ def answer(words: Sequence[str], out: TextIO) -> int:
     """Print the possibilities for the last of ``words``; never fails and never warns."""
     with contextlib.suppress(Exception):
         for value, text in possibilities(words):
-            out.write(f"{value}\t{text}\n")
+            if value.isprintable():  # a name with a line's end in it would be two
+                out.write(f"{value}\t{' '.join(text.split())}\n")
         out.flush()
     return 0
 

@@ -94,6 +94,7 @@ class Cli:
         """
         if self.settings.mends and not _SHAPING & self.given.keys():
             return  # a wrong setting must not be in the way of whoever puts it right
+        self.progress_style()
         view = self.view
         if view.columns or view.sort or view.where is not None:
             from rmqctl.output.render import check_view
@@ -245,14 +246,19 @@ class Cli:
         """
         from rmqctl.progress import Progress
 
-        style = str(self.setting("progress", "auto"))
-        if style not in {"auto", "plain", "none"}:
-            raise UsageProblem(f"--progress: {style!r} is not one of auto, plain, none")
+        style = self.progress_style()
         if style == "auto":
             beside = lends_stdout and sys.stdout.isatty()
             has_bar = sys.stderr.isatty() and not beside and not self.flag("quiet")
             style = "bar" if has_bar else "none"
         return Progress(label, unit, style, total)
+
+    def progress_style(self) -> str:
+        """What --progress or a setting says: auto, plain or none. Raises UsageProblem."""
+        style = str(self.setting("progress", "auto"))
+        if style not in {"auto", "plain", "none"}:
+            raise UsageProblem(f"--progress: {style!r} is not one of auto, plain, none")
+        return style
 
     def colored(self, stream: TextIO) -> bool:
         """Whether to write colour to a stream."""
@@ -280,7 +286,11 @@ class Cli:
             user = str(os.getuid())
         note = {"user": user, "host": gethostname()}
         reason = self.setting("reason")
-        return {**note, "reason": str(reason)} if reason else note
+        if reason:
+            # The journal is UTF-8; a shell's words need not be.
+            text = str(reason).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            note["reason"] = text
+        return note
 
     def confirm(self, question: str) -> None:
         """Go on only if the user agrees; without a terminal and ``--yes`` it is refused (7)."""
@@ -290,7 +300,7 @@ class Cli:
             _refuse(
                 "there is no terminal to ask on; add --yes to do it, or --dry-run to look first"
             )
-        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        LAST_LINE.ask(f"{question} [y/N] ")
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             _refuse("not confirmed; nothing was changed")
 

@@ -186,43 +186,53 @@ class Not(Condition):
 
 
 class Both(Condition):
-    """``AND``."""
+    """``AND``, of two or more conditions: a long chain is one object and not a deep tree."""
 
-    __slots__ = ("left", "right")
+    __slots__ = ("parts",)
 
     def __init__(self, left: Condition, right: Condition) -> None:
-        self.left = left
-        self.right = right
+        self.parts = _parts_of(Both, left, right)
 
     def evaluate(self, properties: Properties) -> bool | None:
-        """False if one side is false, else null if one is null. The left side goes first."""
-        left = self.left.evaluate(properties)
-        if left is False:
-            return False
-        right = self.right.evaluate(properties)
-        if right is False:
-            return False
-        return None if left is None or right is None else True
+        """False if one part is false, else null if one is null. The left one goes first."""
+        found: bool | None = True
+        for part in self.parts:
+            value = part.evaluate(properties)
+            if value is False:
+                return False
+            if value is None:
+                found = None
+        return found
 
 
 class Either(Condition):
-    """``OR``."""
+    """``OR``, of two or more conditions."""
 
-    __slots__ = ("left", "right")
+    __slots__ = ("parts",)
 
     def __init__(self, left: Condition, right: Condition) -> None:
-        self.left = left
-        self.right = right
+        self.parts = _parts_of(Either, left, right)
 
     def evaluate(self, properties: Properties) -> bool | None:
-        """True if one side is true, else null if one is null. The left side goes first."""
-        left = self.left.evaluate(properties)
-        if left:
-            return True
-        right = self.right.evaluate(properties)
-        if right:
-            return True
-        return None if left is None or right is None else False
+        """True if one part is true, else null if one is null. The left one goes first."""
+        found: bool | None = False
+        for part in self.parts:
+            value = part.evaluate(properties)
+            if value:
+                return True
+            if value is None:
+                found = None
+        return found
+
+
+def _parts_of(
+    kind: type[Both] | type[Either], left: Condition, right: Condition
+) -> list[Condition]:
+    """Both sides; a left one of the same kind, which nothing else has, gives its list."""
+    if not isinstance(left, kind):
+        return [left, right]
+    left.parts.append(right)
+    return left.parts
 
 
 def matches(condition: Condition, properties: Properties) -> bool:

@@ -21,6 +21,8 @@ class Kind(StrEnum):
     END = "end"
 
 
+_SHOWN: Final = 200
+
 KEYWORDS: Final = frozenset({"NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS"})
 
 _RULES: Final = re.compile(
@@ -44,12 +46,18 @@ class Token(NamedTuple):
     position: int
 
     def __str__(self) -> str:
-        return "the end" if self.kind is Kind.END else repr(self.text)
+        return "the end" if self.kind is Kind.END else repr(shortened(self.text))
 
 
 def parse_error(expression: str, position: int, what: str) -> SubscriptionParseError:
     """Make the error of a place in an expression."""
-    return SubscriptionParseError(f"{what}, at character {position + 1} of {expression!r}")
+    place = f"at character {position + 1} of {shortened(expression)!r}"
+    return SubscriptionParseError(f"{what}, {place}")
+
+
+def shortened(text: str) -> str:
+    """A text as an error shows it: the beginning of a long one."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def tokens(expression: str) -> list[Token]:

@@ -39,10 +39,11 @@ from .expression import (
     Property,
     Truth,
 )
-from .lexer import Kind, Token, parse_error, tokens
+from .lexer import Kind, Token, parse_error, shortened, tokens
 from .values import LONG_MAX, EvaluationError, compare
 
 _DEEPEST: Final = 100
+_LONG_DIGITS: Final = len(str(LONG_MAX))
 _TRUTHS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
@@ -93,7 +94,7 @@ class _Parser:
     def _equality(self) -> Expression:
         start = self._token
         left = self._comparison()
-        while True:
+        for _ in range(_DEEPEST):
             token = self._token
             if self._take(Kind.SYMBOL, "=") or self._take(Kind.SYMBOL, "<>"):
                 middle = self._token
@@ -108,6 +109,7 @@ class _Parser:
                 left = Not(null) if negated else null
             else:
                 return left
+        raise parse_error(self._text, start.position, "it is nested too deeply")
 
     def _comparison(self) -> Expression:
         start = self._token
@@ -191,14 +193,18 @@ class _Parser:
         if token.kind is Kind.STRING:
             return Constant(self._string(token))
         if token.kind is Kind.INTEGER:
-            number = int(token.text.rstrip("lL"))
-            if number > LONG_MAX:
-                raise parse_error(self._text, token.position, f"{number} has more than 64 bits")
-            return Constant(number)
+            digits = token.text.rstrip("lL")
+            if len(digits) > _LONG_DIGITS or int(digits) > LONG_MAX:
+                raise parse_error(
+                    self._text, token.position, f"{shortened(digits)} has more than 64 bits"
+                )
+            return Constant(int(digits))
         if token.kind is Kind.DECIMAL:
             value = float(token.text)
             if not 0 < value < float("inf"):
-                raise parse_error(self._text, token.position, f"{token.text} is out of range")
+                raise parse_error(
+                    self._text, token.position, f"{shortened(token.text)} is out of range"
+                )
             return Constant(value)
         if token.kind is Kind.NAME:
             return Property(token.text)

@@ -17,9 +17,10 @@ INT_MIN: Final = -(1 << 31)
 INT_MAX: Final = (1 << 31) - 1
 LONG_MIN: Final = -(1 << 63)
 LONG_MAX: Final = (1 << 63) - 1
+_LONG_DIGITS: Final = len(str(LONG_MAX))
 
 _DOUBLE: Final = re.compile(
-    r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII
+    r"[+-]?(?:NaN|Infinity|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII
 )
 
 
@@ -59,7 +60,10 @@ def to_number(text: str, like: int | float) -> int | float:
     digits = text[1:] if text[:1] in {"+", "-"} else text
     if not digits.isdecimal():
         raise EvaluationError(f"{text!r} is no whole number")
-    number = int(text)
+    if len(digits.lstrip("0")) > _LONG_DIGITS:
+        raise EvaluationError(f"a number of {len(digits)} digits is out of range beside {like}")
+    # Python reads no text of more than some thousand digits, leading zeros included.
+    number = int(f"{text[: len(text) - len(digits)]}{digits.lstrip('0') or '0'}")
     low, high = (INT_MIN, INT_MAX) if INT_MIN <= like <= INT_MAX else (LONG_MIN, LONG_MAX)
     if not low <= number <= high:
         raise EvaluationError(f"{text!r} is out of range beside {like}")

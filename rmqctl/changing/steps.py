@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rmqctl.context import Cli
 from rmqctl.errors import CliError, PartlyDone, Refused
+from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.view import Format
 
 APPLIED: Final = "applied"
@@ -125,7 +126,7 @@ def _confirm_name(cli: Cli, question: str, name: str, given: str | None) -> None
     if given is None:
         if cli.flag("no_input") or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise Refused(f"this needs the name: add --confirm {name}, or --dry-run to look first")
-        print(f"{question} Type {name} to go on: ", end="", file=sys.stderr, flush=True)
+        LAST_LINE.ask(f"{question} Type {name} to go on: ")
         given = sys.stdin.readline().strip()
     if given != name:
         raise Refused(f"{given!r} is not {name!r}; nothing was changed")

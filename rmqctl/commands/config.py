@@ -8,6 +8,7 @@ import typer
 
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.output.values import for_terminal
 from rmqctl.rows.settings import SetSettingRow, SettingOriginRow, SettingRow, SettingsFileRow
 from rmqctl.settings import KEYS, did_you_mean
 
@@ -52,7 +53,8 @@ def get(
     if row.value is None:
         raise NotFound(f"{name} is not set: {KEYS[name][1]}")
     if "output" not in cli.given:  # whatever the settings say: this is for scripts
-        cli.out.write(row.value + "\n")
+        value = for_terminal(row.value) if cli.view.terminal else row.value
+        cli.out.write(value + "\n")
     else:
         cli.one(row)
 

@@ -94,14 +94,14 @@ def check(
         _limit(cli, "dlq", _count, warn_dlq, crit_dlq),
         _limit(cli, "risk", parse_duration, warn_risk, crit_risk),
     )
+    from rmqctl.lag import monitoring
+
     try:
         result = _check(cli, named(groups, group), topic, limits, include_retry)
     except (CliError, RocketMQError, OSError) as error:
         if form is CheckFormat.NAGIOS:
-            cli.out.write(f"LAG {Verdict.UNKNOWN} - {' '.join(str(error).split())}\n")
+            cli.out.write(monitoring.unknown(error))
         raise
-    from rmqctl.lag import monitoring
-
     match form:
         case CheckFormat.NAGIOS:
             cli.out.write(monitoring.nagios(result, limits))

@@ -30,7 +30,11 @@ class MemberOptions(NamedTuple):
                 "--delay-level": self.delay_level,
                 "--set": self.settings,
             }
-            name = next(name for name, value in asked.items() if value not in (None, False, ()))
+            name = next(
+                name
+                for name, value in asked.items()
+                if value is not None and value is not False and value != ()
+            )
             why = "--group" if group is None else "a group that commits: no --no-commit"
             raise UsageProblem(f"{name} needs {why}")
 

@@ -54,6 +54,7 @@ _ID_DIGITS: Final = 32
 _ONE_WAY: Final = {"ids": "hash", "hosts": "drop"}
 _IDS: Final = (PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, REDRIVE_UNIQUE)
 _OFFSET_IDS: Final = (PROPERTY_ORIGIN_MESSAGE_ID, REDRIVE_DEAD, REDRIVE_ORIGIN)
+_MOST_STEPS: Final = 100
 _STEP: Final = re.compile(r"\.?(?:\[(\d+|\*)\]|([^.\[\]]+))")
 _KEPT: Final = frozenset({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, PROPERTY_KEYS, PROPERTY_TAGS})
 
@@ -203,6 +204,8 @@ def _steps(path: str) -> list[str | int]:
         number = found[1]
         steps.append(found[2] if number is None else "*" if number == "*" else int(number))
         at = found.end()
+        if len(steps) > _MOST_STEPS:
+            return []
     return steps
 
 

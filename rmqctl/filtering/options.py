@@ -11,6 +11,7 @@ from rmqctl.filtering.json_path import parse_json_path
 from rmqctl.global_options import Spec
 from rmqctl.text.durations import parse_size
 from rmqctl.text.lists import parse_queues
+from rmqctl.text.patterns import search_bytes
 
 if TYPE_CHECKING:
     from storage.model import MessageExt
@@ -27,7 +28,7 @@ FILTERS: Final = (
     Spec(("--id",), "ID", "With this unique or offset id; repeatable", multiple=True),
     Spec(("-H", "--property"), "N[=GLOB]", "With this property; repeatable", multiple=True),
     Spec(("--body",), "TEXT", "With this text in the body"),
-    Spec(("--regex",), "RE", "With a match of this in the body"),
+    Spec(("--regex",), "RE", "With a match of this (RE2) in the body"),
     Spec(("--json-path",), "EXPR", "With this in a JSON body: order.id, items[*].sku=x7"),
     Spec(("--min-size",), "SIZE", "With a body of at least this size"),
     Spec(("--max-size",), "SIZE", "With a body of at most this size"),
@@ -70,8 +71,7 @@ def message_filter(
     last = None if end is None else cli.time("--to", end)
     tests = list(_tests(cli))
     if (regex := given.get("regex")) is not None:
-        pattern = cli.parsed("--regex", _compiled, regex)
-        tests.append(_regex_test(pattern, regex_in))
+        tests.append(_regex_test(cli.parsed("--regex", search_bytes, regex), regex_in))
     text = body_text if body_text is not None else given.get("body")
     if text is not None:
         wanted = text.encode("utf-8", "surrogateescape")
@@ -151,11 +151,11 @@ def _property_test(text: str) -> Predicate:
 
 
 def _regex_test(
-    pattern: re.Pattern[bytes], texts: "Callable[[MessageExt], Iterable[bytes]] | None"
+    found: Callable[[bytes], bool], texts: "Callable[[MessageExt], Iterable[bytes]] | None"
 ) -> Predicate:
     if texts is None:
-        return lambda message: pattern.search(message.body) is not None
-    return lambda message: any(pattern.search(text) for text in texts(message))
+        return lambda message: found(message.body)
+    return lambda message: any(map(found, texts(message)))
 
 
 def _host_test(glob: str) -> Predicate:
@@ -167,13 +167,6 @@ def _host_test(glob: str) -> Predicate:
         return any(fnmatchcase(text, glob) for text in (whole, address, address.strip("[]")))
 
     return test
-
-
-def _compiled(text: str) -> re.Pattern[bytes]:
-    try:
-        return re.compile(text.encode("utf-8", "surrogateescape"))
-    except re.error as error:
-        raise ValueError(f"{text!r} is not a regular expression: {error}") from None
 
 
 def _range(text: str) -> tuple[int, int]:

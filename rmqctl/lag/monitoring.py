@@ -26,6 +26,11 @@ def nagios(result: CheckResult, limits: Limits) -> str:
     return text
 
 
+def unknown(error: BaseException) -> str:
+    """What a check says that could not be made."""
+    return f"LAG {Verdict.UNKNOWN} - {_text(' '.join(str(error).split()))}\n"
+
+
 def _text(text: str) -> str:
     return escape_controls(text).replace("|", "\\x7c")
 

@@ -36,8 +36,18 @@ class LastLine:
                 self._has_bar = False
 
     def print(self, text: str) -> None:
-        """Print a sentence on a line of its own."""
-        self.beside(lambda: self._write(text + "\n"), ends_line=True)
+        """Print a sentence on a line of its own.
+
+        It may hold a name or a value that a user or a store chose, so no control character of it
+        reaches the terminal.
+        """
+        shown = _shown(text)
+        self.beside(lambda: self._write(shown + "\n"), ends_line=True)
+
+    def ask(self, question: str) -> None:
+        """Print a question, behind which the answer is typed."""
+        shown = _shown(question)
+        self.beside(lambda: self._write(shown), ends_line=False)
 
     def beside(self, write: Callable[[], object], *, ends_line: bool) -> None:
         """Have ``write`` put something on the terminal, with no bar in its way.
@@ -54,6 +64,14 @@ class LastLine:
         if out is not None:  # which the caller of this process closed
             out.write(text)
             out.flush()
+
+
+def _shown(text: str) -> str:
+    if text.isprintable():
+        return text
+    from rmqctl.output.values import for_terminal  # which a short command does not need otherwise
+
+    return for_terminal(text)
 
 
 LAST_LINE: Final = LastLine()

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from rmqctl.output.fields import Field, Kind
 from rmqctl.text.durations import parse_duration, parse_size
+from rmqctl.text.patterns import search_text
 from rmqctl.text.times import parse_time
 
 Row = Mapping[str, Any]
@@ -27,6 +28,9 @@ _TOKEN: Final = re.compile(
     r"|'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\""
     r"|(?P<word>[^\s()=!<>~&|'\"]+))"
 )
+_DEEPEST: Final = 100
+_SHOWN: Final = 200
+"""Characters of a long expression that an error shows."""
 _COMPARISONS: Final = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "~", "!~"})
 
 
@@ -48,6 +52,7 @@ class Where:
         self._zone = zone
         self._tokens = self._tokenize()
         self._at = 0
+        self._depth = 0
 
     def parse(self) -> Predicate:
         """The predicate over rows given as mappings; ValueError says what is wrong and where."""
@@ -70,7 +75,8 @@ class Where:
         return tokens
 
     def _problem(self, reason: str) -> ValueError:
-        return ValueError(f"--where {self._text!r}: {reason}")
+        text = self._text if len(self._text) <= _SHOWN else f"{self._text[:_SHOWN]}…"
+        return ValueError(f"--where {text!r}: {reason}")
 
     def _accept(self, *texts: str) -> str | None:
         if self._at < len(self._tokens):
@@ -99,15 +105,21 @@ class Where:
         return parts[0] if len(parts) == 1 else lambda row: all(part(row) for part in parts)
 
     def _one(self) -> Predicate:
-        if self._accept("not", "!"):
-            inner = self._one()
-            return lambda row: not inner(row)
-        if self._accept("("):
-            inner = self._either()
-            if not self._accept(")"):
-                raise self._problem("a ) is missing")
-            return inner
-        return self._comparison()
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self._problem(f"it is nested deeper than {_DEEPEST} levels")
+        try:
+            if self._accept("not", "!"):
+                inner = self._one()
+                return lambda row: not inner(row)
+            if self._accept("("):
+                inner = self._either()
+                if not self._accept(")"):
+                    raise self._problem("a ) is missing")
+                return inner
+            return self._comparison()
+        finally:
+            self._depth -= 1
 
     def _comparison(self) -> Predicate:
         token = self._next("a field")
@@ -173,10 +185,10 @@ class Where:
             return lambda row: (read(row) is None) == (operator != "!=")
         if operator in {"~", "!~"}:
             try:
-                pattern = re.compile(str(right))
-            except re.error as error:
-                raise self._problem(f"{right!r} is not a regular expression: {error}") from None
-            return lambda row: _matches(pattern, read(row)) == (operator == "~")
+                found = search_text(str(right))
+            except ValueError as error:
+                raise self._problem(str(error)) from None
+            return lambda row: _matches(found, read(row)) == (operator == "~")
         test = _TESTS[operator]
 
         def compare(row: Row) -> bool:
@@ -204,9 +216,9 @@ _TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def _matches(pattern: re.Pattern[str], value: Any) -> bool:
+def _matches(found: Callable[[str], bool], value: Any) -> bool:
     if value is None:
         return False
     if isinstance(value, (list, tuple)):
-        return any(pattern.search(str(member)) for member in value)
-    return bool(pattern.search(str(value)))
+        return any(found(str(member)) for member in value)
+    return found(str(value))

@@ -73,7 +73,7 @@ def literal_of(pattern: str) -> bytes | None:
             if escaped and not escaped.isalnum() and escaped.isascii():
                 at = _take(runs, escaped, pattern, at)
                 continue
-            if escaped in _LONG_ESCAPES:
+            if escaped not in _SHORT_ESCAPES:
                 return None
         elif character == "(":
             at = _behind_group(pattern, at)
@@ -91,7 +91,8 @@ def literal_of(pattern: str) -> bytes | None:
     return best.encode("utf-8", "surrogateescape") if len(best) >= _LEAST else None
 
 
-_LONG_ESCAPES: Final = frozenset("xuUN0123456789")
+_SHORT_ESCAPES: Final = frozenset("dDwWsSbBAzntrfva")
+"""Those of two characters. Others are longer (``\\x41``, ``\\pN``) or quote text (``\\Q``)."""
 
 
 def _take(runs: list[str], character: str, pattern: str, at: int) -> int:

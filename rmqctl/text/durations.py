@@ -18,6 +18,7 @@ _ISO: Final = r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+
 _ISO_UNITS: Final = ("w", "d", "h", "m", "s")
 _SIZE: Final = r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?"
 _SIZE_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_TOO_LARGE: Final = float(1 << 63)
 _RATE: Final = r"(\d+(?:\.\d+)?)(?:/(s|m|h))?"
 
 
@@ -26,11 +27,11 @@ def parse_duration(text: str) -> int:
     stripped = text.strip()
     if re.fullmatch(rf"(?:{_PART})+", stripped, re.ASCII):
         parts = [(float(n), unit) for n, unit in re.findall(_PART, stripped, re.ASCII)]
-        return round(sum(number * UNITS_MS[unit] for number, unit in parts))
+        return _whole(text, sum(number * UNITS_MS[unit] for number, unit in parts))
     iso = re.fullmatch(_ISO, stripped.upper(), re.ASCII)
     if iso and any(iso.groups()):
         given = zip(iso.groups(), _ISO_UNITS, strict=True)
-        return round(sum(float(n) * UNITS_MS[unit] for n, unit in given if n))
+        return _whole(text, sum(float(n) * UNITS_MS[unit] for n, unit in given if n))
     if re.fullmatch(r"\d+(\.\d+)?", stripped):
         raise ValueError(f"{text!r} has no unit (write {stripped}s or {stripped}ms)")
     raise ValueError(f"{text!r} is not a duration (such as 500ms, 10s, 15m, 2h, 7d or PT15M)")
@@ -61,7 +62,7 @@ def parse_size(text: str) -> int:
     found = re.fullmatch(_SIZE, text.strip(), re.ASCII | re.IGNORECASE)
     if not found:
         raise ValueError(f"{text!r} is not a size (such as 1000, 64K, 10M or 1G)")
-    return round(float(found[1]) * _SIZE_UNITS[found[2].upper()])
+    return _whole(text, float(found[1]) * _SIZE_UNITS[found[2].upper()])
 
 
 def format_size(size: int) -> str:
@@ -83,4 +84,12 @@ def parse_rate(text: str) -> float:
     found = re.fullmatch(_RATE, text.strip(), re.ASCII)
     if not found or not float(found[1]):
         raise ValueError(f"{text!r} is not a rate (such as 100/s or 30/m)")
+    _whole(text, float(found[1]))
     return float(found[1]) * 1000 / UNITS_MS[found[2] or "s"]
+
+
+def _whole(text: str, number: float) -> int:
+    """The number as the files can hold it: in 63 bits."""
+    if number >= _TOO_LARGE:
+        raise ValueError(f"{text!r} is too large")
+    return round(number)

@@ -68,7 +68,10 @@ parse_properties: Final[Callable[[bytes], dict[str, str]]] = (
 
 def find_property(data: bytes, name: str) -> str | None:
     """Read one property without parsing the others; same answer as ``parse_properties``."""
-    marker = f"\x02{name}\x01".encode()
+    try:
+        marker = f"\x02{name}\x01".encode()
+    except UnicodeEncodeError:  # a name with a lone surrogate: none that is read has one
+        return None
     at = data.rfind(marker)
     while at >= 0:
         start = at + len(marker)

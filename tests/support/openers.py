@@ -1,4 +1,4 @@
-"""Processes that open one store at the same instant. Runs in a slim interpreter (tests.support.slim)."""
+"""Processes that open one store at the same instant, in a slim interpreter (slim.py)."""
 
 from __future__ import annotations
 

@@ -212,3 +212,44 @@ def test_logic_agrees_with_sqlite(expression, properties):
         database.close()
     found = compile_sql92(expression).evaluate(properties)
     assert found == (None if value is None else bool(value))
+
+
+@pytest.mark.parametrize("word", ["OR", "AND"])
+def test_a_chain_of_thousands_of_conditions_is_read_and_evaluated(word):
+    condition = compile_sql92(f" {word} ".join(f"n = {number}" for number in range(5000)))
+    assert matches(condition, {"n": "4999"}) is (word == "OR")
+    assert not matches(condition, {"n": "5000"})
+
+
+@pytest.mark.parametrize(
+    ("expression", "what"),
+    [
+        ("(" * 5000 + "a = 1" + ")" * 5000, "nested too deeply"),
+        ("NOT " * 5000 + "a = 1", "nested too deeply"),
+        ("a" + " = b" * 5000, "nested too deeply"),
+        ("a" + " IS NULL" * 5000, "nested too deeply"),
+        ("a = " + "- " * 5000 + "1", "nested too deeply"),
+        (f"a = {'9' * 5000}", "more than 64 bits"),
+        (f"a = {'9' * 5000}L", "more than 64 bits"),
+        (f"a = {'9' * 5000}.0", "out of range"),
+        ("a = 1 " + "x" * 100_000, "AND, OR or the end"),
+    ],
+)
+def test_expressions_without_measure_are_refused_in_a_short_sentence(expression, what):
+    with pytest.raises(SubscriptionParseError, match=what) as refused:
+        compile_sql92(expression)
+    assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    "value", ["9" * 30_000, "-" + "9" * 5000, "9" * 30_000 + "x", "9" * 30_000 + "."]
+)
+def test_a_property_of_thousands_of_digits_is_out_of_range(value):
+    assert not matches(compile_sql92("a = 1 OR a < 0"), {"a": value})
+    assert not matches(compile_sql92("a = 1.5"), {"a": value})
+
+
+def test_leading_zeros_do_not_count():
+    assert matches(compile_sql92("a = 7"), {"a": "0" * 5000 + "7"})
+    assert matches(compile_sql92("a = -7"), {"a": "-" + "0" * 5000 + "7"})
+    assert matches(compile_sql92("a = 0"), {"a": "0" * 5000})

@@ -1,4 +1,4 @@
-"""A process that waits for the gate gives up where its holder stands still, not where many take turns."""
+"""A process that waits for the gate gives up where its holder stands still, and only there."""
 
 from __future__ import annotations
 
