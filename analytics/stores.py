@@ -77,6 +77,8 @@ def _listed(path: Path) -> Iterator[tuple[str, str]]:
         mark = getattr(error, "problem_mark", None)
         line = 1 if mark is None else mark.line + 1
         raise ManifestError(path, line, getattr(error, "problem", None) or str(error)) from None
+    except RecursionError:
+        raise ManifestError(path, 1, "it is nested too deep") from None
     if not isinstance(node, yaml.MappingNode) or not node.value:
         line = 1 if node is None else _line(node)
         raise ManifestError(path, line, "this is to map names of brokers to folders")
@@ -95,7 +97,12 @@ def _text(path: Path, node: Any, what: str) -> str:
 
     if not isinstance(node, yaml.ScalarNode) or not node.value:
         raise ManifestError(path, _line(node), f"{what} is to be a text")
-    return str(node.value)
+    text = str(node.value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ManifestError(path, _line(node), f"{what} is no Unicode text") from None
+    return text
 
 
 def _line(node: Any) -> int:

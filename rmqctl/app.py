@@ -178,13 +178,15 @@ def _help_of(cli: Cli, error: BaseException) -> str:
 
 _LONGEST_WORD: Final = 500
 """Characters of one word of an error. Paths and ids are shorter; a value of 70,000 is cut."""
+_LONGEST_SENTENCE: Final = 3000
 
 
 def _one_line(sentence: str) -> str:
-    return " ".join(
+    line = " ".join(
         word if len(word) <= _LONGEST_WORD else f"{word[:200]}…{word[-50:]}"
         for word in sentence.split()
     )
+    return line if len(line) <= _LONGEST_SENTENCE else f"{line[:1000]} … {line[-1000:]}"
 
 
 def _flushed(cli: Cli, code: int) -> int:

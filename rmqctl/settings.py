@@ -238,13 +238,18 @@ def parse_settings(text: str, suffix: str) -> dict[str, Any]:
     if suffix == ".toml":
         import tomllib
 
-        return tomllib.loads(text)
+        try:
+            return tomllib.loads(text)
+        except RecursionError:
+            raise ValueError("it is nested too deep") from None
     import yaml
 
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
     if values is None:
         return {}
     if not isinstance(values, dict):

@@ -21,6 +21,8 @@ from storage.configs.sealed_json import unseal
 from storage.format.errors import JsonError
 from storage.format.fastjson import loads
 
+_TOO_LARGE: Final = 1 << 63
+_MOST_DIGITS: Final = 30
 _QUEUE: Final = ("queue_id", "queue", "partition", "queueId")
 _OFFSET: Final = ("offset", "new_offset", "committed_offset")
 
@@ -152,6 +154,8 @@ def _number(value: Any) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return value if value >= 0 else None
+        return value if 0 <= value < _TOO_LARGE else None
     text = str(value).strip()
-    return int(text) if text.isascii() and text.isdigit() else None
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        return None
+    return number if (number := int(text)) < _TOO_LARGE else None

@@ -113,6 +113,8 @@ def _loaded(text: str, suffix: str) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def _of_document(document: Any, file: str) -> Iterator[tuple[str, dict[str, Any]]]:

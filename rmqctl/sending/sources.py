@@ -83,9 +83,9 @@ class Input:
                 for records in _whole_csv_records(read_records(source, b"\n", self._longest)):
                     if parser is None:
                         first = records.pop(0).removeprefix(BOM_UTF8)
-                        header = [cell.strip() for cell in csv_cells(first)]
                         self._line += 1
                         try:
+                            header = [cell.strip() for cell in csv_cells(first)]
                             names = frozenset(MessageRow._fields)
                             parser = CsvParser(header, names, make or from_fields)
                         except ValueError as error:
