@@ -8,6 +8,7 @@ import contextlib
 import gc
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
@@ -47,6 +48,12 @@ def main(args: Sequence[str]) -> int:
         from rmqctl.completion import answer
 
         return answer(list(args), sys.stdout)
+    if not _clock_is_plausible():
+        _tell(
+            "rmqctl: the clock of this machine shows a time before 1970 or after 2262, "
+            "which no store can hold; set the clock"
+        )
+        return exit_codes.FAILURE
     cli = Cli()
     show_warnings(cli)
     try:
@@ -57,6 +64,13 @@ def main(args: Sequence[str]) -> int:
     except BaseException as error:  # noqa: BLE001 - the one place where all of them end
         code = _end(cli, error)
     return code
+
+
+def _clock_is_plausible() -> bool:
+    try:
+        return time.time_ns() >= 0
+    except OverflowError:  # Python's time ends in 2262
+        return False
 
 
 def _invoke(cli: Cli, args: list[str]) -> int:

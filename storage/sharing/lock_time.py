@@ -17,15 +17,23 @@ from typing import Final
 from storage import native
 
 _LOOK_SECONDS: Final = 0.1
+_HALF: Final = 1 << 63
 _PATH_ONLY: Final = getattr(os, "O_PATH", None)
 
 
 def lock_mtime(lock_path: str) -> int:
-    """When Java last started on the store: the ns time of its lock file, 0 if there is none."""
+    """When Java last started on the store: the ns time of its lock file, 0 if there is none.
+
+    As a signed word of 64 bits: a time after the year 2262 wraps round, which compares as well.
+    """
     try:
-        return os.stat(lock_path).st_mtime_ns  # noqa: PTH116 - a reader asks at every read
+        return _as_word(os.stat(lock_path).st_mtime_ns)  # noqa: PTH116 - a reader asks at every read
     except OSError:
         return 0
+
+
+def _as_word(ns: int) -> int:
+    return (ns + _HALF) % (2 * _HALF) - _HALF
 
 
 class LockTime:
@@ -69,8 +77,9 @@ class LockTime:
                     info = os.fstat(fd) if fd >= 0 else info
             except OSError:
                 return 0
-            self._known = (fd, info.st_ctime_ns, info.st_mtime_ns, until)
-            return info.st_mtime_ns
+            modified = _as_word(info.st_mtime_ns)
+            self._known = (fd, info.st_ctime_ns, modified, until)
+            return modified
 
     def _open(self) -> int:
         if _PATH_ONLY is None:

@@ -1,4 +1,4 @@
-"""Whatever a file or standard input holds, the answer is a sentence; nothing ends in a traceback."""
+"""Whatever a file or standard input holds, the answer is a sentence and no traceback."""
 
 from __future__ import annotations
 

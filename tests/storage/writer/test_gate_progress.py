@@ -22,9 +22,9 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_sixty_processes_that_open_at_once_wait_their_turn(root: Path) -> None:
+def test_a_hundred_processes_that_open_at_once_wait_their_turn(root: Path) -> None:
     errors = Slim(
-        "tests.support.openers:open_at_once", root=str(root), processes=60, gate_timeout_ms=400
+        "tests.support.openers:open_at_once", root=str(root), processes=100, gate_timeout_ms=1_200
     ).result()
     assert errors == []
     assert inspect(root, TINY).problems == []
