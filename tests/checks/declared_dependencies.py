@@ -18,6 +18,7 @@ PACKAGES = ("rmqctl", "storage", "broker", "client", "analytics")
 MODULES = {
     "pyyaml": "yaml",
     "persist-queue": "persistqueue",
+    "google-re2": "re2",
 }  # where the module is not named like the distribution
 COMMANDS = {"import-linter": "lint-imports"}  # where the command is not
 OPTIONS = {"pytest-xdist": "-m pytest .*--dist "}  # where a plugin is an option of a command
