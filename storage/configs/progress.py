@@ -179,12 +179,12 @@ class ProgressFile:
     # -- under the lock -----------------------------------------------------------------------
 
     def _changing_files(self) -> FileIO:
-        """Give what is to be held, as ``ProcessLock.held``."""
+        """Give what is to be held, as ``ProcessLock.held``. Raises StoreNotWritableError."""
         try:
             self._fs.make_dirs(self.path.parent)
+            return self._changing.held()
         except OSError as error:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
-        return self._changing.held()
 
     def _load(self) -> ProgressTable:
         """Read the file, and Java's if Java has run since; never from a cache."""

@@ -252,3 +252,14 @@ def test_the_file_is_plain_json(root):
     file.commit({KEY: QueueProgress(0, 5)})
     entry = json.loads(file.path.read_bytes())["entry"]
     assert entry["queues"] == {"T@g": {"0": [0, 5]}}
+
+
+def test_a_lock_that_can_not_be_opened_is_an_error_of_the_store(root):
+    (root / "rmqctl" / "offsets.lock").mkdir(parents=True)
+    file = ProgressFile(root)
+    for change in (
+        lambda: file.commit({KEY: QueueProgress(0, 1)}),
+        lambda: file.move({KEY: 3}),
+    ):
+        with pytest.raises(StoreNotWritableError, match="Is a directory"):
+            change()
