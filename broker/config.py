@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
+from storage.config import recorded
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
 
@@ -81,9 +82,15 @@ class BrokerConfig:
 
     @classmethod
     def from_record(cls, values: Mapping[str, Any]) -> Self:
-        """Make one of recorded values; names that this version does not know are left out."""
-        known = {f.name for f in fields(cls)}
-        return cls(**{name: value for name, value in values.items() if name in known})
+        """Make one of recorded values; names that this version does not know are left out.
+
+        Raises ValueError for a value of another type or out of its bounds.
+        """
+        known = recorded(cls, values)
+        for name in ("store_host", "born_host"):
+            if name in known:
+                pack_host(known[name])
+        return cls(**known)
 
 
 def unique_ids_of(host: str) -> UniqueIds:

@@ -131,7 +131,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
 
             view = StoreView.open(root, store_config)
             try:
-                return cls(None, config or config_of(view.root), view=view)
+                return cls(None, config or config_of(view.root, reading=True), view=view)
             except BaseException:
                 view.close()
                 raise

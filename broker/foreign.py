@@ -9,14 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from storage.configs.store_settings import read_store_settings
+from storage.configs.store_settings import read_store_settings, settings_error
 from storage.configs.topics import (
     REPLY_TOPIC_SUFFIX,
     TopicConfig,
     system_topics,
     topics_file,
 )
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, go_on_without
 from storage.layout import was_created_here
 from storage.model import AUTO_CREATE_TOPIC_KEY_TOPIC, SELF_TEST_TOPIC
 
@@ -25,9 +25,28 @@ from .config import BrokerConfig
 _NO_NAME: Final = "\0"
 
 
-def config_of(root: Path) -> BrokerConfig:
-    """The settings for the broker of a store: what was changed, what the store tells, defaults."""
-    return BrokerConfig.from_record({**told_by_store(root), **read_store_settings(root).broker})
+def config_of(root: Path, *, reading: bool = False) -> BrokerConfig:
+    """The settings for the broker of a store: what was changed, what the store tells, defaults.
+
+    With ``reading`` damaged settings are left out. Raises CorruptFileError and StoreVersionError.
+    """
+    told = told_by_store(root)
+    try:
+        return BrokerConfig.from_record({**told, **_changed(root)})
+    except CorruptFileError as error:
+        if not reading:
+            raise
+        go_on_without(error, "the settings of the broker are taken to be the defaults")
+    return BrokerConfig.from_record(told)
+
+
+def _changed(root: Path) -> dict[str, Any]:
+    settings = read_store_settings(root).broker
+    try:
+        BrokerConfig.from_record(settings)
+    except ValueError as error:
+        raise settings_error(root, error) from error
+    return settings
 
 
 def told_by_store(root: Path) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Self
+
+from .format.delay import parse_delay_levels
 
 CQ_STORE_UNIT_SIZE = 20
 INDEX_HEADER_SIZE = 40
@@ -102,10 +104,13 @@ class StoreConfig:
     def from_record(cls, values: Mapping[str, Any]) -> Self:
         """Make one of recorded values; names that this version does not know are left out.
 
-        Raises ValueError for a value out of its bounds.
+        Raises ValueError for a value of another type or out of its bounds.
         """
-        known = {f.name for f in fields(cls)} - set(FIXED_FIELDS)
-        changes = {name: value for name, value in values.items() if name in known}
+        changes = recorded(cls, values, but=FIXED_FIELDS)
+        if "message_delay_level" in changes:
+            parse_delay_levels(changes["message_delay_level"])
+        if "delete_when" in changes:
+            parse_hours(changes["delete_when"])
         if "flush_disk_type" in changes:
             changes["flush_disk_type"] = FlushDiskType(changes["flush_disk_type"])
         return cls(**changes)
@@ -113,6 +118,39 @@ class StoreConfig:
     def with_(self, **changes: Any) -> Self:
         """Give a copy with some fields replaced."""
         return replace(self, **changes)
+
+
+def parse_hours(text: str) -> list[int]:
+    """Read hours of a day as ``deleteWhen`` has them; ValueError for what is none."""
+    parts = [part.strip() for part in text.split(";") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and int(part[:3]) < 24 for part in parts):
+        raise ValueError(f"{text!r} is not a list of hours, such as 04 or 02;14")
+    return [int(part) for part in parts]
+
+
+def recorded(kind: Any, values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
+    """Take the settings of a class of settings out of a record, and leave out all other names.
+
+    A value must be of the kind that its default has: ValueError names the first that is not.
+    """
+    found = {}
+    for field in fields(kind):
+        name, default = field.name, field.default
+        if name not in values or name in but:
+            continue
+        value = found[name] = values[name]
+        if default is None or isinstance(default, bool):
+            right = isinstance(value, bool)  # what is None by default is a switch
+        elif isinstance(default, int):
+            right = type(value) is int and 0 <= value < 10**18
+        elif isinstance(default, float):
+            right = type(value) in (int, float) and 0 <= value <= 1
+        else:
+            right = isinstance(value, str) and bool(value.strip())
+        if not right:
+            shown = value if isinstance(value, (bool, int, float)) else type(value).__name__
+            raise ValueError(f"{name} is not a value that it can have ({str(shown)[:40]})")
+    return found
 
 
 FIXED_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(StoreConfig))[:5]

@@ -14,8 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from .config import FIXED_FIELDS, StoreConfig
-from .configs.store_settings import read_store_settings
-from .errors import StoreNotFoundError, StoreNotReadableError, UnsupportedStoreError
+from .configs.store_settings import read_store_settings, settings_error
+from .errors import (
+    CorruptFileError,
+    StoreNotFoundError,
+    StoreNotReadableError,
+    UnsupportedStoreError,
+    go_on_without,
+)
 from .files.read_files import leads_to_file, leads_to_folder
 from .format.names import (
     ABORT,
@@ -39,23 +45,52 @@ _FOLDERS: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG})
 _LOG_FILE_SIZES: Final = range(1024, 1 << 31)
 
 
-def detect_config(root: Path, config: StoreConfig | None = None) -> StoreConfig:
+def detect_config(
+    root: Path, config: StoreConfig | None = None, *, reading: bool = False
+) -> StoreConfig:
     """Give the settings of the store in ``root``, with the sizes that its files have.
 
-    ``config`` None takes those that were recorded for the store (configs/store_settings.py).
+    ``config`` None takes those that were recorded for the store (configs/store_settings.py). With
+    ``reading`` a damaged record is left out, with a DamagedFileWarning: the files tell the sizes.
 
     Raises StoreNotFoundError, StoreNotReadableError, UnsupportedStoreError, and CorruptFileError
     or StoreVersionError for rmqctl's own record.
     """
     check_is_store(root)
     try:
-        base = config or StoreConfig.from_record(read_store_settings(root).store)
-        sizes = read_sizes(root)
+        base = config
+        if base is None:
+            try:
+                base = recorded_config(root)
+            except CorruptFileError as error:
+                if not reading:
+                    raise
+                base = StoreConfig()
+                go_on_without(error, "the settings of the store are taken to be the defaults")
+        try:
+            sizes = read_sizes(root)
+        except CorruptFileError as error:
+            if not reading:
+                raise
+            sizes = None
+            go_on_without(error, "the sizes of files are taken from the files")
         if sizes is None or any(name not in sizes for name in FIXED_FIELDS):
             sizes = _sizes_of_files(root, base) | (sizes or {})
     except PermissionError as error:
         raise StoreNotReadableError(Path(error.filename or root)) from error
     return base.with_(**sizes)
+
+
+def recorded_config(root: Path) -> StoreConfig:
+    """Give the settings that were recorded for a store, the defaults for all others.
+
+    Raises CorruptFileError and StoreVersionError.
+    """
+    settings = read_store_settings(root)
+    try:
+        return StoreConfig.from_record(settings.store)
+    except ValueError as error:
+        raise settings_error(root, error) from error
 
 
 def check_is_store(root: Path) -> None:

@@ -19,6 +19,7 @@ RocketMQError                   root of everything that rmqctl raises on purpose
     InvalidMessageError         a message breaks a limit of the format (also a ValueError)
 
 IncompleteStoreWarning          what is read is not all (a warning of Python's, not an error)
+DamagedFileWarning              a file of rmqctl's own is damaged, and was not needed
 
 Each error says in one sentence what happened, to which thing, and what to do.
 """
@@ -182,6 +183,21 @@ class CorruptFileError(StoreError):
 
 class IncompleteStoreWarning(UserWarning):
     """What is read of a store is surely not all that it held. Shown once for each store."""
+
+
+class DamagedFileWarning(UserWarning):
+    """A file of rmqctl's own, or of settings, is damaged; what was asked for goes on without it."""
+
+
+def go_on_without(error: CorruptFileError, instead: str) -> None:
+    """Warn of a damaged file that a reader can do without, and of what it takes ``instead``."""
+    import warnings
+
+    warnings.warn(
+        f"{error.path} is damaged at byte {error.position}: {error.reason}; {instead}",
+        DamagedFileWarning,
+        stacklevel=3,
+    )
 
 
 class DamagedSnapshotError(CorruptFileError):

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .config import FIXED_FIELDS, StoreConfig
 from .errors import CorruptFileError, StoreVersionError
+from .files.bounded import read_bounded
+from .format.errors import JsonError
 from .format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX, LOCK, OURS
+from .format.shapes import MAX_INT, check, flag, members, whole
+from .format.strict_json import loads_strict
 
 if TYPE_CHECKING:
     from .files.fs import FileSystem
@@ -22,6 +26,22 @@ CREATED: Final = "created"
 STORE_FILE: Final = "store.json"
 STORE_FILE_VERSION: Final = 1
 _LOCK_CONTENT: Final = b"lock"
+_MAX_SIZE: Final = 1 << 20
+_REMEDY: Final = (
+    "'rmqctl store repair' makes it anew; or remove it to have the sizes taken from the store's "
+    "own files"
+)
+_VERSIONED: Final = members({"version": whole(1)})
+_SIZES: Final = members(
+    {},
+    {
+        "mapped_file_size_commit_log": whole(1024, MAX_INT),
+        "mapped_file_size_consume_queue": whole(1, MAX_INT),
+        "max_hash_slot_num": whole(1, MAX_INT),
+        "max_index_num": whole(2, MAX_INT),
+        "message_index_enable": flag,
+    },
+)
 
 
 def create_store(fs: FileSystem, root: Path, config: StoreConfig) -> None:
@@ -62,19 +82,23 @@ def read_sizes(root: Path) -> dict[str, Any] | None:
     """
     path = root / OURS / STORE_FILE
     try:
-        text = path.read_bytes()
+        text = read_bounded(path, _MAX_SIZE)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        data = json.loads(text)
-        version = int(data.pop("version"))
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        remedy = "remove it to have the sizes taken from the store's own files"
-        reason = f"it is not the record of sizes ({error}; {remedy})"
-        raise CorruptFileError(path, 0, reason) from error
-    if version > STORE_FILE_VERSION:
-        raise StoreVersionError(path, version, STORE_FILE_VERSION)
-    return {name: data[name] for name in FIXED_FIELDS if name in data}
+        data = loads_strict(text)
+        check(data, _VERSIONED)
+        if data["version"] > STORE_FILE_VERSION:
+            raise StoreVersionError(path, data["version"], STORE_FILE_VERSION)
+        check(data, _SIZES)
+        sizes = {name: data[name] for name in FIXED_FIELDS if name in data}
+        StoreConfig().with_(**sizes)
+    except ValueError as error:
+        position = error.position if isinstance(error, JsonError) else 0
+        reason = error.reason if isinstance(error, JsonError) else str(error)
+        what = f"it is not the record of sizes: {reason} ({_REMEDY})"
+        raise CorruptFileError(path, position, what) from error
+    return sizes
 
 
 def _write(fs: FileSystem, path: Path, content: bytes) -> None:

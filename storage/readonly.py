@@ -89,7 +89,7 @@ class StoreView:
         StoreVersionError (rmqctl's own record of the sizes).
         """
         root = Path(root).absolute()
-        found = detect_config(root, config)
+        found = detect_config(root, config, reading=True)
         page = PageBounds.open(root, log_file_size=found.mapped_file_size_commit_log)
         view = cls(root, found, page)
         view._own_bounds = True

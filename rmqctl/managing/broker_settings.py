@@ -15,7 +15,7 @@ from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED
 from rmqctl.helping.meanings import meanings
 from rmqctl.rows.brokers import BrokerSettingRow
-from storage.config import FIXED_FIELDS, FlushDiskType, StoreConfig
+from storage.config import FIXED_FIELDS, FlushDiskType, StoreConfig, parse_hours
 from storage.configs.journal import Journal
 from storage.configs.store_settings import (
     SETTINGS_FILE,
@@ -163,7 +163,7 @@ class BrokerSettings:
             if name == "message_delay_level":
                 parse_delay_levels(text)
             elif name == "delete_when":
-                _check_hours(text)
+                parse_hours(text)
             elif name in {"store_host", "born_host"}:
                 pack_host(text)
             elif isinstance(default, str) and not text.strip():
@@ -213,9 +213,3 @@ def _as_kind_of(default: Any, text: str) -> Any:
             raise ValueError(f"{text!r} is not a share from 0 to 1")
         return number
     return text
-
-
-def _check_hours(text: str) -> None:
-    for part in text.split(";"):
-        if not (part.strip().isdigit() and int(part) < 24):
-            raise ValueError(f"{text!r} is not a list of hours, such as 04 or 02;14")

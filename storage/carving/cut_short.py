@@ -14,7 +14,7 @@ import numpy as np
 
 from storage.columns.block import read_block
 from storage.columns.names import TopicNames
-from storage.configs.deleted_topics import read_deleted_topics
+from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.format.sys_flag import MessageSysFlag
 from storage.format.unit import CQ_STORE_UNIT_SIZE
 from storage.reading.log_walk import LogWalk, StretchKind
@@ -47,7 +47,7 @@ def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, lis
     if not ends:
         return found
     log, topics = view.files.apart().log, TopicNames()
-    deleted = read_deleted_topics(view.root)
+    deleted = deleted_topics_for_reading(view.root)
     limit = view.log_max_offset()
     start = min(_behind_last(view, key, end) for key, end in ends.items())
     walk = LogWalk(log, start, limit=limit, check_crc=False, search_all=True, has_many=True)

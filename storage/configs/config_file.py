@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from storage.errors import CorruptFileError, StoreNotWritableError
+from storage.files.bounded import read_with_status
 from storage.files.fs import FileSystem
 from storage.format.fastjson import dumps, loads
 
 BAK_SUFFIX: Final = ".bak"
 TMP_SUFFIX: Final = ".tmp"
-MAX_CONFIG_SIZE: Final = 256 << 20
+MAX_CONFIG_SIZE: Final = 64 << 20
 """Bytes; a larger file is taken for damage instead of being read into memory."""
 
 JsonObject = dict[str, Any]
@@ -174,11 +175,7 @@ def write_synced(fs: FileSystem, target: Path, data: bytes) -> Path:
 def _read(path: Path) -> tuple[str, FileIdent | None]:
     """Read a file that may be missing; the identity is that of the bytes that were read."""
     try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if status.st_size > MAX_CONFIG_SIZE:
-                raise CorruptFileError(path, MAX_CONFIG_SIZE, "it is larger than any such file")
-            data = file.read()
+        data, status = read_with_status(path, MAX_CONFIG_SIZE)
     except (FileNotFoundError, NotADirectoryError):
         return "", None
     # A 4.9 broker writes in the platform's charset: bytes that are not UTF-8 must survive.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from storage.files.fs import FileSystem
+from storage.format.java_numbers import java_int
 from storage.sharing.gate_watch import change_unmapped
 from storage.sharing.page import Word
 
@@ -105,14 +106,10 @@ class ConfigTable(ABC, Generic[T]):
 def number(row: JsonObject, member: str, default: int) -> int:
     """Read an integer as fastjson does: missing and null give the default, text is parsed.
 
-    Raises ValueError for anything else.
+    Raises ValueError for anything else, and for what a Java int does not hold.
     """
     value = row.get(member)
-    if value is None:
-        return default
-    if isinstance(value, (int, float, str)):
-        return int(value)
-    raise ValueError(f"{member} is no number")
+    return default if value is None else java_int(value)
 
 
 def flag(row: JsonObject, member: str, *, default: bool) -> bool:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from storage.files.fs import FileSystem
+from storage.format.java_numbers import java_int, java_long
 from storage.format.names import CONFIG
+from storage.format.shapes import MAX_INT, MAX_LONG
 from storage.model import LMQ_PREFIX
 
 from .config_file import ConfigFile, JsonObject, ident_of
@@ -63,9 +65,14 @@ def decode_offsets(document: JsonObject) -> OffsetTable:
     for key, queues in _member(document, "offsetTable").items():
         if not isinstance(queues, dict):
             raise ValueError(f"the offsets of {key!r} are no object")
-        table[str(key)] = {int(queue): int(offset) for queue, offset in queues.items()}
+        table[str(key)] = {
+            queue if type(queue) is int and 0 <= queue <= MAX_INT else java_int(queue): (
+                offset if type(offset) is int and 0 <= offset <= MAX_LONG else java_long(offset)
+            )
+            for queue, offset in queues.items()
+        }
     for key, offset in _member(document, "lmqOffsetTable").items():
-        table.setdefault(str(key), {})[0] = int(offset)
+        table.setdefault(str(key), {})[0] = java_long(offset)
     return table
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Self
 
+from storage.format.java_numbers import java_long
+
 
 class DataVersion(NamedTuple):
     """When a table changed last (ms), and how often since it began."""
@@ -24,7 +26,10 @@ class DataVersion(NamedTuple):
         if not isinstance(value, dict):
             return cls(now_ms)
         timestamp, counter = value.get("timestamp"), value.get("counter")
-        return cls(now_ms if timestamp is None else int(timestamp), int(counter or 0))
+        return cls(
+            now_ms if timestamp is None else java_long(timestamp),
+            0 if counter is None else java_long(counter),
+        )
 
     def into_json(self, value: Any) -> dict[str, Any]:
         """Write it over the old member, keeping what 5.x adds."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from storage.files.fs import FileSystem
+from storage.format.java_numbers import java_int, java_long
 from storage.format.names import CONFIG
 
 from .config_file import ConfigFile, JsonObject
@@ -48,4 +49,4 @@ def decode_delay_offsets(document: JsonObject) -> dict[int, int]:
     table = document.get("offsetTable") or {}
     if not isinstance(table, dict):
         raise ValueError("offsetTable is no object")
-    return {int(level): int(offset) for level, offset in table.items()}
+    return {java_int(level): java_long(offset) for level, offset in table.items()}

@@ -15,14 +15,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from storage.errors import CorruptFileError, go_on_without
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
+from storage.format.shapes import members, table, whole
 
 from .config_file import write_synced
 from .sealed_json import read_sealed, seal
 
 DELETED_FILE: Final = "deleted.json"
 VERSION: Final = 1
+_REMEDY: Final = (
+    "'rmqctl store repair' makes it anew of what is left; topics that come back then are to be "
+    "deleted again"
+)
+
+_SHAPE: Final = members({"topics": table(whole(0))})
 
 DeletedTopics = Mapping[str, int]
 """Topic to the log offset before which its records belong to no queue."""
@@ -33,11 +41,21 @@ def read_deleted_topics(root: Path) -> DeletedTopics:
 
     Raises CorruptFileError and StoreVersionError.
     """
-    remedy = "remove it, and delete again the topics that come back"
-    entry = read_sealed(root / OURS / DELETED_FILE, VERSION, remedy=remedy)
+    entry = read_sealed(root / OURS / DELETED_FILE, VERSION, _SHAPE, remedy=_REMEDY)
     if entry is None:
         return {}
-    return {str(topic): int(offset) for topic, offset in entry["topics"].items()}
+    topics: dict[str, int] = entry["topics"]
+    return topics
+
+
+def deleted_topics_for_reading(root: Path) -> DeletedTopics:
+    """Give the topics as ``read_deleted_topics``; none, with a DamagedFileWarning, of a damaged
+    file: messages of topics that were deleted may be among the others then."""
+    try:
+        return read_deleted_topics(root)
+    except CorruptFileError as error:
+        go_on_without(error, "topics that were deleted may be shown")
+        return {}
 
 
 def note_deleted_topic(

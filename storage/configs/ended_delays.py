@@ -21,6 +21,7 @@ from typing import Final
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
+from storage.format.shapes import items, members, rows, table, whole
 from storage.sharing.locks import ProcessLock
 
 from .config_file import FileIdent, ident_of, write_synced
@@ -30,6 +31,11 @@ from .sealed_json import read_sealed, seal
 ENDED_FILE: Final = "delays-ended.json"
 ENDED_LOCK: Final = "delays-ended.lock"
 VERSION: Final = 1
+_REMEDY: Final = (
+    "'rmqctl store repair' takes it away; what was sent before its time comes once more then"
+)
+
+_SHAPE: Final = members({"queues": table(rows(items(whole(0), whole(0))), ids=True)})
 
 Place = tuple[int, int]
 """Queue offset and commit log offset of a record in the delay topic."""
@@ -100,8 +106,7 @@ class EndedDelays:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
 
     def _load(self) -> dict[int, set[Place]]:
-        remedy = "remove it, and what was sent before its time comes once more"
-        entry = read_sealed(self.path, VERSION, remedy=remedy)
+        entry = read_sealed(self.path, VERSION, _SHAPE, remedy=_REMEDY)
         if entry is None:
             return {}
         return {

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
+from storage.format.shapes import items, maybe, members, rows, table, whole
 from storage.sharing.locks import ProcessLock
 
 from .config_file import write_synced
@@ -32,6 +33,16 @@ if TYPE_CHECKING:
 HANDLED_FILE: Final = "handled.json"
 HANDLED_LOCK: Final = "handled.lock"
 VERSION: Final = 1
+_REMEDY: Final = (
+    "'rmqctl store repair' makes it anew of the journal; or remove it to begin with all dead "
+    "letters unhandled"
+)
+
+_RANGES: Final = rows(items(whole(0), whole(0)))
+_MARKS: Final = members(
+    {"cursor": whole(0), "beyond": _RANGES}, {"witness": maybe(items(whole(0), whole(0)))}
+)
+_SHAPE: Final = members({"topics": table(table(_MARKS, ids=True))})
 
 Range = tuple[int, int]
 """Queue offsets from the first number on, up to but without the second."""
@@ -174,8 +185,7 @@ class HandledFile:
         return marks if unit is None else marks._replace(witness=(last, unit[0]))
 
     def _load(self) -> dict[str, dict[int, HandledOffsets]]:
-        remedy = "remove it to begin with all dead letters unhandled"
-        entry = read_sealed(self.path, VERSION, remedy=remedy)
+        entry = read_sealed(self.path, VERSION, _SHAPE, remedy=_REMEDY)
         if entry is None:
             return {}
         return {

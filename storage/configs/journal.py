@@ -12,8 +12,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from storage.errors import StoreNotWritableError
+from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
+from storage.format.shapes import (
+    MAX_COUNT,
+    MAX_INT,
+    MAX_TIME,
+    Shape,
+    anything,
+    items,
+    maybe,
+    members,
+    rows,
+    table,
+    text,
+    whole,
+)
 from storage.sharing.locks import ProcessLock
 
 from .sealed_json import seal, unseal
@@ -25,6 +40,46 @@ MAX_FILE_SIZE: Final = 4 << 20
 
 CHANGE_ID: Final = "change_id"
 AT_TIMESTAMP: Final = "at_timestamp"
+
+_MOVE: Final = members(
+    {
+        "group": text,
+        "topic": text,
+        "queue_id": whole(0, MAX_INT),
+        "old": maybe(whole()),
+        "new": maybe(whole()),
+    },
+    {"generation": whole(0)},
+)
+_MARKED: Final = maybe(members({"handled": table(rows(items(whole(0), whole(0))), ids=True)}))
+_ACK: Final = members({"old": _MARKED, "new": _MARKED})
+_ENTRY: Final = members(
+    {CHANGE_ID: whole(1, MAX_COUNT), AT_TIMESTAMP: whole(0, MAX_TIME)},
+    {
+        "command": maybe(text),
+        "user": maybe(text),
+        "host": maybe(text),
+        "reason": maybe(text),
+        "group": maybe(text),
+        "topic": maybe(text),
+        "what": maybe(text),
+        "old": anything,
+        "new": anything,
+        "undo_of": maybe(whole(1)),
+        "previous": maybe(whole(1)),
+        "moves": rows(_MOVE),
+    },
+)
+
+
+def _entry_shape(value: Any, place: str) -> None:
+    _ENTRY(value, place)
+    if value.get("what") == "ack":
+        _ACK(value, place)
+
+
+JOURNAL_ENTRY: Final[Shape] = _entry_shape
+"""What every line of the journal is; rmqctl.changing.journal says what the members mean."""
 
 
 class Journal:
@@ -67,11 +122,11 @@ class Journal:
         """Read all entries, oldest first; damaged lines are left out. Nothing if there is none."""
         for path in self.files():
             try:
-                data = path.read_bytes()
+                data = read_bounded(path)
             except FileNotFoundError:
                 continue
             for line in data.split(b"\n"):
-                entry = unseal(line)
+                entry = unseal(line, JOURNAL_ENTRY)
                 if entry is not None:
                     yield entry
 
@@ -98,8 +153,8 @@ class Journal:
     def _last_id(self, files: list[Path]) -> int:
         """Find the newest readable entry; entries are short against a file, so few are read."""
         for path in reversed(files):
-            for line in reversed(path.read_bytes().split(b"\n")):
-                entry = unseal(line)
+            for line in reversed(read_bounded(path).split(b"\n")):
+                entry = unseal(line, JOURNAL_ENTRY)
                 if entry is not None:
                     return int(entry[CHANGE_ID])
         return 0

@@ -21,9 +21,11 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
-from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
+from storage.errors import CorruptFileError, StoreNotWritableError
+from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
 from storage.format.names import LOCK, OURS
+from storage.format.shapes import ShapeError, anything, members, table, text
 from storage.sharing.locks import ProcessLock
 
 from .config_file import (
@@ -42,7 +44,7 @@ from .consumer_offsets import (
     load_consumer_offsets,
 )
 from .progress_table import VERSION, ProgressTable, QueueProgress
-from .sealed_json import seal, unseal
+from .sealed_json import entry_of, seal
 
 OFFSETS_FILE: Final = "offsets.json"
 OFFSETS_LOCK: Final = "offsets.lock"
@@ -50,6 +52,11 @@ OFFSETS_LOCK: Final = "offsets.lock"
 NEXT: Final = "next"
 """Of our file's content: the table that holds if Java's file has the sum NEXT_JAVA (SHA-256)."""
 NEXT_JAVA: Final = "next_java"
+_SHAPE: Final = members({}, {NEXT: table(anything), NEXT_JAVA: text})
+_REMEDY: Final = (
+    "'rmqctl store recover-offsets --execute' puts it together again; or remove it to go on from "
+    "Java's config/consumerOffset.json"
+)
 
 ProgressKey = tuple[str, int]
 """``topic@group`` and queue id."""
@@ -195,7 +202,7 @@ class ProgressFile:
             table = ProgressTable(lock_mtime_ns)
             table.adopt(load_consumer_offsets(self._root))
             return table
-        table = ProgressTable.from_entry(entry)
+        table = self._table_of(entry)
         table.changed = NEXT in entry  # settled by whoever writes next
         if table.lock_mtime_ns != lock_mtime_ns:
             loaded = self._load_java()
@@ -206,10 +213,16 @@ class ProgressFile:
             table.changed = True
         return table
 
+    def _table_of(self, entry: dict[str, Any]) -> ProgressTable:
+        try:
+            return ProgressTable.from_entry(entry)
+        except ShapeError as error:
+            raise CorruptFileError(self.path, 0, f"{error} ({_REMEDY})") from None
+
     def _load_readable(self) -> ProgressTable:
         """Read what can be read as ever, and nothing of files that are damaged."""
         try:
-            self._entry()
+            self._table_of(self._entry())
         except (FileNotFoundError, NotADirectoryError):
             table = ProgressTable(self._lock_mtime_ns())
             loaded = self._load_java()
@@ -223,21 +236,13 @@ class ProgressFile:
     def _entry(self) -> dict[str, Any]:
         """Read the content of our file: the table that holds, if a move is being done."""
         while True:
-            data = self.path.read_bytes()
-            entry = unseal(data)
-            if entry is None:
-                remedy = (
-                    "'rmqctl store recover-offsets --execute' puts it together again; or "
-                    "remove it to go on from Java's config/consumerOffset.json"
-                )
-                raise CorruptFileError(self.path, 0, f"the check sum is wrong ({remedy})")
-            if entry["version"] > VERSION:
-                raise StoreVersionError(self.path, entry["version"], VERSION)
+            data = read_bounded(self.path)
+            entry = entry_of(data, self.path, VERSION, _SHAPE, remedy=_REMEDY)
             if NEXT not in entry:
                 return entry
-            if _sum_of(consumer_offset_file(self._root)) == entry[NEXT_JAVA]:
+            if _sum_of(consumer_offset_file(self._root)) == entry.get(NEXT_JAVA):
                 return {**entry[NEXT], NEXT: None}
-            if self.path.read_bytes() == data:  # else both may have been written meanwhile
+            if read_bounded(self.path) == data:  # else both may have been written meanwhile
                 return entry
 
     def _write_both(self, table: ProgressTable, moved: ProgressTable) -> None:
@@ -298,7 +303,9 @@ class ProgressFile:
 def _sum_of(file: ConfigFile) -> str:
     """SHA-256 of a file's bytes, "" if there is none."""
     try:
-        return _sha256(file.path.read_bytes())
+        return _sha256(read_bounded(file.path))
+    except CorruptFileError:
+        return ""  # no sum that was ever noted
     except (FileNotFoundError, NotADirectoryError):
         return ""
 

@@ -24,6 +24,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
 from storage.sharing.page import boot_id
 
 from .progress_table import QueueProgress
@@ -98,8 +100,8 @@ def read_notes(
     path: Path, key: ProgressKey | None = None
 ) -> list[tuple[ProgressKey, QueueProgress]]:
     """Give what a process shows, of one queue or all; nothing if the file is gone or too old."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        data = path.read_bytes()
+    with suppress(FileNotFoundError, NotADirectoryError, CorruptFileError):
+        data = read_bounded(path)
         if data[: len(_head())] == _head():
             return list(_slots_of(data, key))
     return []
@@ -120,6 +122,8 @@ def _slots_of(data: bytes, key: ProgressKey | None) -> Iterator[tuple[ProgressKe
             continue
         generation, queue_id, length = _REST.unpack_from(data, at + _OFFSET.size)
         text = data[at + _KEY_AT : at + _KEY_AT + length]
+        if generation < 0 or queue_id < 0 or not 0 < length <= _SLOT_SIZE - _KEY_AT:
+            continue
         if text and (wanted is None or key is None or (text, queue_id) == (wanted, key[1])):
             name = text.decode("utf-8", "surrogateescape")
             yield (name, queue_id), QueueProgress(generation, following - 1)

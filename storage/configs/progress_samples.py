@@ -13,8 +13,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
+from storage.format.shapes import MAX_TIME, maybe, members, table, whole
 
 from .sealed_json import seal, unseal
 
@@ -24,6 +27,10 @@ MOST_BYTES: Final = 1 << 20
 """Bytes of all files together, unless three of them need more."""
 FILE_BYTES: Final = 256 << 10
 """Bytes from which on a file is followed by a new one; at least four times its first line."""
+
+_OFFSETS: Final = table(table(maybe(whole()), ids=True))
+SAMPLE: Final = members({"at": whole(0, MAX_TIME), "committed": _OFFSETS, "ends": _OFFSETS})
+"""What every line is."""
 
 Table = Mapping[str, Mapping[int, int]]
 """``topic@group``, or a topic, to queue id to offset."""
@@ -162,8 +169,8 @@ class ProgressSamples:
         files: list[list[dict[str, Any]]] = []
         for path in reversed(self.files()):
             try:
-                data = path.read_bytes()
-            except OSError:
+                data = read_bounded(path)
+            except (OSError, CorruptFileError):
                 continue
             lines = list(_lines(data))
             if lines:
@@ -207,7 +214,7 @@ class ProgressSamples:
 def _lines(data: bytes) -> Iterator[dict[str, Any]]:
     """The lines of a file as far as they are whole: later ones build on them."""
     for line in data.split(b"\n"):
-        entry = unseal(line)
+        entry = unseal(line, SAMPLE)
         if entry is None:
             return
         yield entry

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Self
 
+from storage.format.shapes import MAX_LONG, ShapeError, is_id, shown
+
 from .consumer_offsets import OffsetTable
 
 VERSION = 1
@@ -132,15 +134,67 @@ class ProgressTable:
 
     @classmethod
     def from_entry(cls, entry: dict[str, Any]) -> Self:
-        """Read what ``entry`` wrote, after JSON made text of the queue ids."""
-        table = cls(entry["lock_mtime_ns"])
-        table.change_id = entry.get("change_id")
-        for key, queues in entry["queues"].items():
-            table.queues[key] = {int(q): QueueProgress(*known) for q, known in queues.items()}
-        for key, offsets in entry["exported"].items():
-            table.exported[key] = {int(q): offset for q, offset in offsets.items()}
+        """Read what ``entry`` wrote, after JSON made text of the queue ids.
+
+        Raises ShapeError for what it never writes.
+        """
+        table = cls(_number_or_none(entry, "lock_mtime_ns"))
+        table.change_id = _number_or_none(entry, "change_id")
+        # Not by a shape: a table of 100,000 queues is read with each commit.
+        for key, queues in _member(entry, "queues").items():
+            row = table.queues[key] = {}
+            for queue_id, known in _row(queues, f"queues.{key}"):
+                if not isinstance(known, (list, tuple)) or len(known) != 2:
+                    raise _wrong(f"queues.{key}.{queue_id}", known, "a generation and an offset")
+                generation, offset = known
+                if (
+                    type(generation) is not int
+                    or not 0 <= generation <= MAX_LONG
+                    or (offset is not None and not _is_long(offset))
+                ):
+                    raise _wrong(f"queues.{key}.{queue_id}", known, "a generation and an offset")
+                row[queue_id] = QueueProgress(generation, offset)
+        for key, offsets in _member(entry, "exported").items():
+            given = table.exported[key] = {}
+            for queue_id, offset in _row(offsets, f"exported.{key}"):
+                if not _is_long(offset):
+                    raise _wrong(f"exported.{key}.{queue_id}", offset, "an offset")
+                given[queue_id] = offset
         return table
 
     def _put(self, key: str, queue_id: int, progress: QueueProgress) -> None:
         self.queues.setdefault(key, {})[queue_id] = progress
         self.changed = True
+
+
+def _member(entry: dict[str, Any], name: str) -> dict[str, Any]:
+    found = entry.get(name)
+    if type(found) is not dict:
+        raise _wrong(name, found, "an object")
+    return found
+
+
+def _row(queues: Any, place: str) -> list[tuple[int, Any]]:
+    """Give the members of an object whose names are queue ids."""
+    if type(queues) is not dict:
+        raise _wrong(place, queues, "an object")
+    for name in queues:
+        if type(name) is not int and not is_id(name):  # one of a table that was not written yet
+            raise _wrong(f"{place}: a name", name, "the number of a queue")
+    return [(int(name), value) for name, value in queues.items()]
+
+
+def _number_or_none(entry: dict[str, Any], name: str) -> int | None:
+    value = entry.get(name)
+    if value is not None and not _is_long(value):
+        raise _wrong(name, value, "a whole number")
+    number: int | None = value
+    return number
+
+
+def _is_long(value: Any) -> bool:
+    return type(value) is int and -MAX_LONG <= value <= MAX_LONG
+
+
+def _wrong(place: str, value: Any, wanted: str) -> ShapeError:
+    return ShapeError(place, f"is {shown(value)}, not {wanted}")

@@ -11,14 +11,30 @@ one: what a power loss takes of them is found in the log, as each redriven messa
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from storage.errors import StoreNotWritableError
+from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
+from storage.format.shapes import (
+    MAX_INT,
+    MAX_TIME,
+    Shape,
+    fail,
+    flag,
+    items,
+    maybe,
+    members,
+    rows,
+    table,
+    text,
+    whole,
+)
 from storage.sharing.locks import LockFile
 
 from .sealed_json import seal, unseal
@@ -26,6 +42,64 @@ from .sealed_json import seal, unseal
 REDRIVES_FOLDER: Final = "redrives"
 SETTLED: Final = {"settled": True}
 """The last line of an attempt that was not broken off: all that it sent is marked as handled."""
+
+
+def _base64(value: Any, place: str) -> None:
+    text(value, place)
+    try:
+        b64decode(value)
+    except ValueError:
+        fail(value, place, "a body in base64")
+
+
+_BODY: Final = maybe(_base64)
+_PROPERTIES: Final = table(text)
+_CONTENT: Final = members(
+    {"body": _BODY, "properties": _PROPERTIES, "flag": whole(-MAX_INT - 1, MAX_INT)}
+)
+TASK: Final = members(
+    {
+        "run": text,
+        "group": text,
+        "target": text,
+        "max_redrives": whole(0),
+        "log_offset": whole(0),
+        "places": rows(items(whole(0, MAX_INT), whole(0))),
+        "rewriting": members(
+            {
+                "properties": _PROPERTIES,
+                "body": _BODY,
+                "pipe": maybe(text),
+                "edited": maybe(_CONTENT),
+            }
+        ),
+    }
+)
+"""The first line of a run: rmqctl.deadletters.run.Task."""
+_SENT: Final = members(
+    {
+        "queue_id": whole(0, MAX_INT),
+        "queue_offset": whole(0),
+        "msg_id": text,
+        "target": maybe(text),
+        "new_msg_id": maybe(text),
+        "new_queue_id": maybe(whole(0, MAX_INT)),
+        "new_queue_offset": maybe(whole(0)),
+        "redriven_timestamp": maybe(whole(0, MAX_TIME)),
+        "applied": flag,
+    }
+)
+
+
+def _receipt_shape(value: Any, place: str) -> None:
+    if "settled" in value:
+        flag(value["settled"], "settled")
+    else:
+        _SENT(value, place)
+
+
+RECEIPT: Final[Shape] = _receipt_shape
+"""Each further line: what was sent, or that an attempt began or ended."""
 _SUFFIX: Final = ".jsonl"
 _SETTLED_LINE: Final = b"\n" + seal(SETTLED) + b"\n"
 
@@ -45,11 +119,14 @@ class RedriveRuns:
         """Give what a run was to do, and its receipts; None if there is none of that name."""
         if run not in self.names():
             return None
-        lines = self._file(run).read_bytes().split(b"\n")
-        task = unseal(lines[0])
+        try:
+            lines = read_bounded(self._file(run)).split(b"\n")
+        except FileNotFoundError:
+            return None
+        task = unseal(lines[0], TASK)
         if task is None:
             return None
-        return task, [entry for line in lines[1:] if (entry := unseal(line)) is not None]
+        return task, [entry for line in lines[1:] if (entry := unseal(line, RECEIPT)) is not None]
 
     def is_settled(self, run: str) -> bool:
         """Tell whether the last attempt at a run ended by itself; reads no more than its end."""

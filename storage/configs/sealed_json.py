@@ -3,6 +3,10 @@
     {"crc":"9ae0daaf","entry":{...}}
 
 The CRC-32 (zlib, 8 hex digits) covers the bytes of the entry. Plain JSON for every other tool.
+
+A check sum tells that a line is as it was written, not that its writer was right: what is read is
+held against a shape (storage.format.shapes) as well, so that no reader meets a value of another
+type or out of its range. All that rmqctl keeps in files of its own is read by the functions here.
 """
 
 from __future__ import annotations
@@ -13,10 +17,29 @@ from typing import Any, Final
 from zlib import crc32
 
 from storage.errors import CorruptFileError, StoreVersionError
+from storage.files.bounded import read_bounded
+from storage.format.errors import FormatError, JsonError
+from storage.format.shapes import Shape, check, members, whole
+from storage.format.strict_json import loads_strict
 
 _HEAD: Final = b'{"crc":"'
 _MIDDLE: Final = b'","entry":'
 _ENTRY_START: Final = len(_HEAD) + 8 + len(_MIDDLE)
+_VERSIONED: Final = members({"version": whole(1)})
+
+
+class SealError(FormatError):
+    """A line is not one that ``seal`` wrote, or says what its writer never says.
+
+    ``position`` counts bytes from the start of the line. ``torn`` if the line ends too early, as a
+    death or a full disk leaves it.
+    """
+
+    def __init__(self, reason: str, position: int = 0, *, torn: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.position = position
+        self.torn = torn
 
 
 def seal(entry: dict[str, Any]) -> bytes:
@@ -25,32 +48,69 @@ def seal(entry: dict[str, Any]) -> bytes:
     return b"%s%08x%s%s}" % (_HEAD, crc32(body), _MIDDLE, body)
 
 
-def unseal(line: bytes) -> dict[str, Any] | None:
-    """Read one line; None if it is not whole or its check sum is wrong."""
+def unseal(line: bytes, shape: Shape | None = None) -> dict[str, Any] | None:
+    """Read one line; None if ``examine`` would raise."""
+    try:
+        return examine(line, shape)
+    except SealError:
+        return None
+
+
+def examine(line: bytes, shape: Shape | None = None) -> dict[str, Any]:
+    """Read one line; SealError says what is wrong with it and where."""
     line = line.strip()
     body = line[_ENTRY_START:-1]
     if not body or line != b"%s%08x%s%s}" % (_HEAD, crc32(body), _MIDDLE, body):
-        return None
+        raise SealError("the check sum is wrong", torn=_is_torn(line))
     try:
-        entry = json.loads(body)
-    except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
+        entry = loads_strict(body)
+    except JsonError as error:
+        raise SealError(f"not JSON: {error.reason}", _ENTRY_START + error.position) from None
+    if not isinstance(entry, dict):
+        raise SealError("its entry is no object", _ENTRY_START)
+    if shape is not None:
+        try:
+            check(entry, shape)
+        except FormatError as error:
+            raise SealError(str(error), _ENTRY_START) from None
+    return entry
 
 
-def read_sealed(path: Path, version: int, *, remedy: str) -> dict[str, Any] | None:
-    """Read a file of one sealed entry; None if it is not there.
+def read_sealed(
+    path: Path, version: int, shape: Shape | None = None, *, remedy: str
+) -> dict[str, Any] | None:
+    """Read a file of one sealed entry of a shape; None if it is not there.
 
     Raises CorruptFileError, which tells the ``remedy``, and StoreVersionError for an entry of a
     later version than ``version``, the last one that the caller knows. OSError as it comes.
     """
     try:
-        data = path.read_bytes()
+        data = read_bounded(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    entry = unseal(data)
-    if entry is None:
-        raise CorruptFileError(path, 0, f"the check sum is wrong ({remedy})")
-    if entry["version"] > version:
-        raise StoreVersionError(path, entry["version"], version)
+    return entry_of(data, path, version, shape, remedy=remedy)
+
+
+def entry_of(
+    data: bytes, path: Path, version: int, shape: Shape | None = None, *, remedy: str
+) -> dict[str, Any]:
+    """Read the content of such a file, as ``read_sealed`` does; ``path`` is for the sentence."""
+    try:
+        entry = examine(data, _VERSIONED)
+        if entry["version"] > version:  # its shape is another one
+            raise StoreVersionError(path, entry["version"], version)
+        if shape is not None:
+            check(entry, shape)
+    except SealError as error:
+        raise CorruptFileError(path, error.position, f"{error.reason} ({remedy})") from None
+    except FormatError as error:
+        raise CorruptFileError(path, _ENTRY_START, f"{error} ({remedy})") from None
     return entry
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether a line may be the first part of one."""
+    head, middle = line[: len(_HEAD)], line[len(_HEAD) + 8 : _ENTRY_START]
+    return (
+        _HEAD.startswith(head) and _MIDDLE.startswith(middle) and not line.endswith(b"}}")
+    ) or not line.strip(b"\0")

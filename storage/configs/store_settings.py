@@ -12,15 +12,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from storage.errors import StoreNotWritableError
+from storage.errors import CorruptFileError, StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
+from storage.format.shapes import anything, members, table
 
 from .config_file import write_synced
 from .sealed_json import read_sealed, seal
 
 SETTINGS_FILE: Final = "settings.json"
 VERSION: Final = 1
+_REMEDY: Final = "'rmqctl store repair' makes it anew of the journal; or remove it for the defaults"
+
+
+_SHAPE: Final = members({"store": table(anything), "broker": table(anything)})
 
 
 class StoreSettings(NamedTuple):
@@ -35,11 +40,15 @@ def read_store_settings(root: Path) -> StoreSettings:
 
     Raises CorruptFileError and StoreVersionError.
     """
-    remedy = "remove it for the defaults"
-    entry = read_sealed(root / OURS / SETTINGS_FILE, VERSION, remedy=remedy)
+    entry = read_sealed(root / OURS / SETTINGS_FILE, VERSION, _SHAPE, remedy=_REMEDY)
     if entry is None:
         return StoreSettings({}, {})
     return StoreSettings(dict(entry["store"]), dict(entry["broker"]))
+
+
+def settings_error(root: Path, error: ValueError) -> CorruptFileError:
+    """Make the error for a setting that is recorded with a value that it can not have."""
+    return CorruptFileError(root / OURS / SETTINGS_FILE, 0, f"{error} ({_REMEDY})")
 
 
 def write_store_settings(root: Path, settings: StoreSettings, fs: FileSystem | None = None) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from storage.config import FIXED_FIELDS
-from storage.configs.deleted_topics import read_deleted_topics
+from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.errors import StoreNotReadableError, StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT, SNAPSHOT_MANIFEST
@@ -126,11 +126,11 @@ def stage_store(
     If a topic was deleted meanwhile, which takes its files away one by one, it begins anew.
     """
     for attempt in count():
-        deleted = read_deleted_topics(root)
+        deleted = deleted_topics_for_reading(root)
         here = stage.with_name(f"{stage.name}-{attempt}")
         here.mkdir(0o700, parents=True)
         staged = _stage(root, here, fs, Placer(fs, copies_only=copies_only), phase)
-        if read_deleted_topics(root) == deleted or attempt == _TRIES:
+        if deleted_topics_for_reading(root) == deleted or attempt == _TRIES:
             here.rename(stage)
             return staged
         phase("a topic was deleted meanwhile: once more", None)

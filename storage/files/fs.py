@@ -26,6 +26,7 @@ class FileSystem:
         flags = os.O_RDWR if writable else os.O_RDONLY
         if create:
             flags |= os.O_CREAT
+        flags |= os.O_NONBLOCK  # a pipe in the place of a file has nobody wait; files do not care
         return os.open(path, flags | os.O_CLOEXEC, 0o644)
 
     def open_nameless(self, folder: Path) -> int:

@@ -11,6 +11,7 @@ UNKNOWN_LEVEL_DELAY_MS: Final = 1000
 CLOCK_STEP_MS: Final = 1_000
 """Store times never go back when the clock does; a message so little ahead of it is not early."""
 
+_MOST_DIGITS: Final = 5
 _UNIT_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -19,7 +20,8 @@ def parse_delay_levels(text: str = DEFAULT_DELAY_LEVELS) -> tuple[int, ...]:
     delays = []
     for item in text.split(" "):
         number, unit = item[:-1], item[-1:]
-        if not (number.isascii() and number.isdigit()) or unit not in _UNIT_MS:
+        is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
+        if not is_number or unit not in _UNIT_MS:
             raise ValueError(
                 f"messageDelayLevel: {item!r} is no number with s, m, h or d behind it"
             )

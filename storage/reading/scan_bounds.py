@@ -18,7 +18,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.configs.deleted_topics import read_deleted_topics
+from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.errors import IncompleteStoreWarning
 from storage.format.checkpoint import CheckpointData
 from storage.format.delay import parse_delay_levels
@@ -242,7 +242,7 @@ class ScanBounds:
     def _rebuild(self, start: int, end: int, tails: dict[tuple[str, int], QueueTail]) -> None:
         """Give the records in [start, end) their units, unless the queues' files have them."""
         walk = LogWalk(self._log, start, limit=end, check_crc=False, max_record=self._max_record)
-        deleted = read_deleted_topics(self._files.root)
+        deleted = deleted_topics_for_reading(self._files.root)
         while (stretch := walk.next()) is not None:
             if stretch.kind not in (StretchKind.RECORDS, StretchKind.DAMAGED):
                 continue

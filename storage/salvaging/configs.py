@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from storage.configs.config_file import BAK_SUFFIX, MAX_CONFIG_SIZE, JsonObject, ident_of
 from storage.configs.config_table import ConfigTable
 from storage.configs.consumer_offsets import split_topic_at_group
-from storage.configs.deleted_topics import read_deleted_topics
+from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.configs.subscription_groups import (
     SUBSCRIPTION_GROUP_FILE,
     SYSTEM_GROUP_PREFIX,
@@ -200,7 +200,7 @@ def _topics(view: StoreView) -> Iterator[tuple[str, TopicConfig, From, str]]:
     in_folders = set(queues)
     for topic, _, queue_ids in _progress(view.root):
         queues.setdefault(topic, set()).update(queue_ids)
-    gone = read_deleted_topics(view.root)
+    gone = deleted_topics_for_reading(view.root)
     for topic, queue_ids in sorted(queues.items()):
         if topic in _SYSTEM_TOPICS or topic.startswith(LMQ_PREFIX):
             continue

@@ -2,8 +2,8 @@
 
 ``<store>/rmqctl/shared`` is never replaced and never truncated; it grows when a store has more
 queues than fit. All words are 8 bytes, native order, aligned, so each is read and written whole.
-Beside it lies ``<store>/rmqctl/queues``, an append-only list of names: line k (``topic TAB queue``)
-names the queue of slot k.
+Beside it lies ``<store>/rmqctl/queues``, an append-only list of names: line k names the queue of
+slot k, with a check sum (slot_names.py).
 
     byte 0                      words below, by :class:`Word`
     byte 4096                   256 waiter flags, one byte each (see bells.py)
@@ -23,18 +23,19 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from storage.errors import StoreVersionError
+from storage.errors import CorruptFileError, StoreVersionError, go_on_without
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT, LOCK, OURS
 
 from .lock_time import LockTime, lock_mtime
+from .slot_names import SlotNamesError, name_line, read_name_lines
 
 if TYPE_CHECKING:
     from mmap import mmap
 
 PAGE_NAME: Final = "shared"
 QUEUES_NAME: Final = "queues"
-PAGE_VERSION: Final = 2
+PAGE_VERSION: Final = 3
 PAGE_MAGIC: Final = 0x726D7163_00000000 | PAGE_VERSION
 WAITER_FLAGS: Final = 4096
 WAITER_TOPICS: Final = 8192
@@ -85,6 +86,11 @@ class Word:
     INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
     GATE_WANTED = 32  # changes when somebody asks for the gate: the only word written without it
     CONFIGS = 33  # changes when topics.json or subscriptionGroup.json was replaced
+
+
+_REMEDY: Final = (
+    "the next process that opens the store for writing, when no other has it open, makes it anew"
+)
 
 
 # Names of this module are found faster than attributes of a class.
@@ -172,6 +178,11 @@ class SharedPage:
             return "a sync failed"
         if (self._root / ABORT).exists() != (words[Word.STATE] == STATE_OPEN):
             return "the abort file disagrees"
+        try:
+            self.queues()
+        except CorruptFileError as error:
+            go_on_without(error, "it is made anew from the store's own files")
+            return "the names of queues are damaged"
         return None
 
     def stale(self, *, log_file_size: int) -> str | None:
@@ -246,7 +257,7 @@ class SharedPage:
             if number >= self._capacity:
                 self._grow(2 * self._capacity)
             words = self.words
-            line = f"{topic}\t{queue_id}\n".encode()
+            line = name_line(number, topic, queue_id)
             self._fs.write(self._open_names(), line, words[Word.NAMES_BYTES])
             base = (SLOTS + number * SLOT_SIZE) // 8
             words[base] = 0
@@ -339,17 +350,31 @@ class SharedPage:
             read, count = self._names_read
             if end == read:
                 return
-            fd = self._fs.open(self._names_path, writable=False)
-            try:
-                text = self._fs.read(fd, end - read, read)
-            finally:
-                self._fs.close(fd)
+            names = self._names_between(read, end, count)
             del self._names[count:]  # of a reading that a signal broke off: they come again
-            for line in text.decode().splitlines():
-                topic, _, queue_id = line.rpartition("\t")
-                self._slots[topic, int(queue_id)] = len(self._names)
-                self._names.append((topic, int(queue_id)))
+            for name in names:
+                self._slots[name] = len(self._names)
+                self._names.append(name)
             self._names_read = end, len(self._names)
+
+    def _names_between(self, read: int, end: int, count: int) -> list[tuple[str, int]]:
+        """Read the names in a part of their file, of which the first is that of slot ``count``."""
+        try:
+            fd = self._fs.open(self._names_path, writable=False)
+        except FileNotFoundError:
+            raise CorruptFileError(self._names_path, 0, f"it is missing ({_REMEDY})") from None
+        try:
+            size = self._fs.size(fd)
+            if size < end:
+                what = f"it has {size} bytes of {end} ({_REMEDY})"
+                raise CorruptFileError(self._names_path, size, what)
+            return read_name_lines(self._fs.read(fd, end - read, read), count)
+        except SlotNamesError as error:
+            raise CorruptFileError(
+                self._names_path, read + error.position, f"{error.reason} ({_REMEDY})"
+            ) from None
+        finally:
+            self._fs.close(fd)
 
 
 class PageBounds:
@@ -374,6 +399,12 @@ class PageBounds:
             return None
         if page.stale(log_file_size=log_file_size) is not None:
             page.close()
+            return None
+        try:
+            page.queues()
+        except CorruptFileError as error:
+            page.close()
+            go_on_without(error, "the queues are read from their own files")
             return None
         return cls(page)
 

@@ -87,6 +87,8 @@ class Session:
             rivals = self.rivals = Rivals(fs, root, page)
             if not first and page.words[Word.MAGIC] != PAGE_MAGIC:
                 raise StoreBrokenError(f"{root} is open in another version of rmqctl; end that")
+            if not first:
+                page.queues()  # damaged names end this here, before anything is held or written
             trusted = not first or not page.distrust(
                 log_file_size=config.mapped_file_size_commit_log
             )

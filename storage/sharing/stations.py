@@ -27,8 +27,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from storage.errors import StoreNotWritableError
+from storage.errors import CorruptFileError, StoreNotWritableError
+from storage.files.bounded import read_bounded
 from storage.format.names import MEMBERS_FOLDER, OURS
+from storage.format.shapes import (
+    MAX_LONG,
+    MAX_TIME,
+    anything,
+    check,
+    members,
+    number,
+    rows,
+    table,
+    text,
+    whole,
+)
+from storage.format.strict_json import loads_strict
 
 from .locks import ForkAware, LockFile, at_fork
 
@@ -45,6 +59,21 @@ _ONCE: Final = "!"  # sorts before digits
 _RING: Final = b"!"
 _TRIES: Final = 5
 _UNFINISHED_S: Final = 60.0
+
+_TIME: Final = whole(0, MAX_TIME)
+_CLIENT: Final = members(
+    {},
+    {
+        "id": text,
+        "since": _TIME,
+        "last_heartbeat": _TIME,
+        "beat": number(0, MAX_LONG),
+        "producers": rows(text),
+        "consumers": table(table(anything)),
+    },
+)
+_SAID: Final = members({}, {"pid": whole(0), "host": text, "clients": rows(_CLIENT)})
+_LETTER: Final = members({"kind": text})
 
 Letter = dict[str, Any]
 
@@ -197,10 +226,11 @@ class Stations:
 
     def _read(self, name: str) -> Said | None:
         try:
-            content = json.loads(self.path(name, _SAYS).read_bytes())
-        except (FileNotFoundError, ValueError):  # a power loss empties what was never synced
-            return None
-        return Said(name, content) if isinstance(content, dict) else None
+            content = loads_strict(read_bounded(self.path(name, _SAYS)))
+            check(content, _SAID)
+        except (FileNotFoundError, ValueError, CorruptFileError):
+            return None  # a power loss empties what was never synced
+        return Said(name, content)
 
 
 class Station(ForkAware):
@@ -266,7 +296,7 @@ class Station(ForkAware):
         folder = self.stations.path(self.name, _LETTERS)
         try:
             paths = sorted(path for path in folder.iterdir() if not path.name.startswith(_STAGED))
-            found = [json.loads(path.read_bytes()) for path in paths]
+            found = [letter for path in paths if (letter := _letter(path)) is not None]
         except FileNotFoundError:  # somebody has removed the store's folder
             return []
         # An equal letter that comes between the two goes as well. What it tells of has happened
@@ -289,6 +319,17 @@ class Station(ForkAware):
         """Leave the inherited station to the parent."""
         self._inherited = True
         self._socket.close()
+
+
+def _letter(path: Path) -> Letter | None:
+    """Read a letter; None for what no station sends."""
+    try:
+        letter = loads_strict(read_bounded(path))
+        check(letter, _LETTER)
+    except (ValueError, CorruptFileError):
+        return None
+    found: Letter = letter
+    return found
 
 
 def _address(folder_fd: int, name: str) -> str:

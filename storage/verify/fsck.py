@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from storage.columns.names import TopicNames
-from storage.configs.deleted_topics import read_deleted_topics
+from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.format.names import ABORT
 from storage.reading.log_presence import missing_log
 from storage.reading.queue_ext import ConsumeQueueExt
@@ -281,7 +281,7 @@ class _Run:
         progress: Callable[[int, int], None] | None,
     ) -> None:
         """Read the log with what is held against it, alone or with others, and tell of it."""
-        ext, deleted = ConsumeQueueExt(self._files), read_deleted_topics(self._view.root)
+        ext, deleted = ConsumeQueueExt(self._files), deleted_topics_for_reading(self._view.root)
         with_queues = Part.QUEUE in self._parts
         if Part.INDEX in self._parts and self._view.config.message_index_enable:
             self._index = IndexCheck(

@@ -1,0 +1,56 @@
+"""Reading a whole file into memory: only a file, and only up to a size.
+
+What is no file (a folder, a pipe that nobody writes to, a device without an end) and what is larger
+than any such file can be is damage, said at once; nothing waits and no memory is taken for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from storage.errors import CorruptFileError
+
+MAX_OWN_SIZE: Final = 128 << 20
+"""Bytes; a larger file of rmqctl's own, or of settings, is taken for damage."""
+_PIECE: Final = 1 << 20
+
+
+def read_bounded(path: Path, max_size: int = MAX_OWN_SIZE) -> bytes:
+    """Read all of a file.
+
+    Raises CorruptFileError for what is no file or larger than ``max_size`` bytes; FileNotFoundError
+    and every other OSError as they come.
+    """
+    return read_with_status(path, max_size)[0]
+
+
+def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, os.stat_result]:
+    """Read all of a file as ``read_bounded``, with the status of the very file that was read."""
+    # A pipe would have the opening wait for a writer.
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # links in a circle; a socket
+            raise CorruptFileError(path, 0, "it is no file") from error
+        raise
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise CorruptFileError(path, 0, "it is no file")
+        if status.st_size > max_size:
+            what = f"it has {status.st_size} bytes, more than any such file"
+            raise CorruptFileError(path, max_size, what)
+        pieces: list[bytes] = []
+        left = max_size + 1  # it may grow while it is read
+        while left > 0 and (piece := os.read(fd, min(left, max(_PIECE, status.st_size + 1)))):
+            pieces.append(piece)
+            left -= len(piece)
+        if left <= 0:
+            raise CorruptFileError(path, max_size, "it is larger than any such file")
+    finally:
+        os.close(fd)
+    return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), status

@@ -1,0 +1,32 @@
+"""Numbers in JSON as fastjson gives them to Java's fields: an int has 32 bits, a long 64."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from .shapes import MAX_INT, MAX_LONG, shown
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+def java_int(value: Any) -> int:
+    """Take a value for an int; ValueError for what an int does not hold."""
+    return _within(value, MAX_INT, "an int")
+
+
+def java_long(value: Any) -> int:
+    """Take a value for a long; ValueError for what a long does not hold."""
+    return _within(value, MAX_LONG, "a long")
+
+
+def _within(value: Any, most: int, kind: str) -> int:
+    """Numbers in quotes count, fractions are cut, true is 1 (TypeUtils.castToInt)."""
+    number: int | None = None
+    if isinstance(value, (int, float)):
+        number = int(value)  # OverflowError for an infinity, which no reader lets through
+    elif isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        number = int(value)
+    if number is None or not -most - 1 <= number <= most:
+        raise ValueError(f"{shown(value)} is no number that {kind} holds")
+    return number

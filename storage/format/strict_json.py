@@ -1,0 +1,71 @@
+"""Reading JSON that rmqctl wrote itself, or that a user gave it: RFC 8259 and nothing more.
+
+Python's own reader takes ``NaN``, makes an infinity of ``1e400``, and ends in a RecursionError
+where values are nested deep. Here all of that is a JsonError. ``fastjson.py`` reads what a Java
+broker writes.
+"""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any, Final, NoReturn
+
+from .errors import JsonError
+
+MAX_DEPTH: Final = 64
+"""Deepest nesting that is read; rmqctl's own files need eight levels."""
+
+
+def loads_strict(data: bytes | str, *, max_depth: int = MAX_DEPTH) -> Any:
+    """Read one value. JsonError for whatever is no JSON, is nested too deep, has a number that a
+    float can not hold, or more digits than Python converts."""
+    try:
+        text = data if isinstance(data, str) else data.decode()
+    except UnicodeDecodeError as error:
+        raise JsonError("these bytes are no UTF-8", "", error.start) from None
+    try:
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise JsonError(error.msg, text, error.pos) from None
+    except RecursionError:
+        raise JsonError("it is nested too deep", text, 0) from None
+    except ValueError as error:
+        raise JsonError(str(error), text, 0) from None
+    if text.count("[") + text.count("{") > max_depth and is_deeper(value, max_depth):
+        raise JsonError(f"it is nested deeper than {max_depth} levels", text, 0)
+    return value
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Tell whether lists and objects are nested deeper than so many levels."""
+    level = [value]
+    for _ in range(levels + 1):
+        below: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is dict:
+                below += [each for each in item.values() if type(each) in _NESTING]
+            elif kind is list:
+                below += [each for each in item if type(each) in _NESTING]
+        if not below:
+            return False
+        level = below
+    return True
+
+
+_NESTING: Final = frozenset({dict, list})
+
+
+def _finite(token: str) -> float:
+    number = float(token)
+    if not isfinite(number):
+        raise ValueError(f"the number {token[:20]} is too large")
+    return number
+
+
+def _no_constant(token: str) -> NoReturn:
+    raise ValueError(f"{token} is no JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
