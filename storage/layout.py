@@ -10,6 +10,7 @@ import errno
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 from .config import FIXED_FIELDS, StoreConfig
 from .errors import CorruptFileError, StoreVersionError
@@ -26,6 +27,7 @@ CREATED: Final = "created"
 STORE_FILE: Final = "store.json"
 STORE_FILE_VERSION: Final = 1
 _LOCK_CONTENT: Final = b"lock"
+_SEAL: Final = "crc"
 _MAX_SIZE: Final = 1 << 20
 _REMEDY: Final = (
     "'rmqctl store repair' makes it anew; or remove it to have the sizes taken from the store's "
@@ -70,9 +72,18 @@ def was_created_here(root: Path) -> bool:
 
 def write_sizes(fs: FileSystem, root: Path, config: StoreConfig) -> None:
     """Record the lengths of the store's files."""
+    _write(fs, root / OURS / STORE_FILE, sizes_record(config))
+
+
+def sizes_record(config: StoreConfig) -> bytes:
+    """Give the content of the record. Its last member is the CRC-32 of the others."""
     data: dict[str, Any] = {"version": STORE_FILE_VERSION}
     data |= {name: getattr(config, name) for name in FIXED_FIELDS}
-    _write(fs, root / OURS / STORE_FILE, json.dumps(data, indent=1).encode() + b"\n")
+    return json.dumps({**data, _SEAL: _sum_of(data)}, indent=1).encode() + b"\n"
+
+
+def _sum_of(data: dict[str, Any]) -> str:
+    return f"{crc32(json.dumps(data).encode()):08x}"
 
 
 def read_sizes(root: Path) -> dict[str, Any] | None:
@@ -90,6 +101,9 @@ def read_sizes(root: Path) -> dict[str, Any] | None:
         check(data, _VERSIONED)
         if data["version"] > STORE_FILE_VERSION:
             raise StoreVersionError(path, data["version"], STORE_FILE_VERSION)
+        seal = data.pop(_SEAL, None)  # records of earlier versions have none
+        if seal is not None and seal != _sum_of(data):
+            raise ValueError("the check sum is wrong")
         check(data, _SIZES)
         sizes = {name: data[name] for name in FIXED_FIELDS if name in data}
         StoreConfig().with_(**sizes)

@@ -30,6 +30,7 @@ from storage.configs.progress_notes import (
     read_notes,
 )
 from storage.configs.progress_table import ProgressTable, QueueProgress
+from storage.errors import CorruptFileError, go_on_without
 
 from .moving import move_progress
 
@@ -232,7 +233,13 @@ class ConsumerOffsetManager:
                 for key, progress in noted.items():
                     if self._noted.get(key) == progress:
                         del self._noted[key]
-        self._file.export()
+        try:
+            self._file.export()
+        except CorruptFileError as error:
+            if noted:
+                raise
+            # Nothing of this process is lost: a producer does not end as if it had not sent.
+            go_on_without(error, "config/consumerOffset.json stays as it is")
 
     def _checked(self, group: str, commit: OffsetCommit) -> tuple[ProgressKey, QueueProgress]:
         key = self._keys.get((commit.topic, group))

@@ -29,6 +29,8 @@ def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> Report:
 
     When it is interrupted, the place is kept for ``--resume``.
     """
+    from broker.config import BrokerConfig
+
     view = broker.view
     for topic in plan.topics or ():
         if broker.topic(topic) is None:
@@ -55,6 +57,7 @@ def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> Report:
                 fast=plan.fast,
                 jobs=plan.jobs,
                 progress=note,
+                check_broker=BrokerConfig.from_record,
             )
         except Exception:
             raise

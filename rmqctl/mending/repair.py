@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker.config import BrokerConfig
 from rmqctl.changing.journal import change_note
 from rmqctl.changing.steps import carry_out, will_execute
 from rmqctl.changing.strangers import refuse_beside_java
@@ -22,6 +23,7 @@ from storage.sharing.holders import find_holders
 from storage.verify import Part, Report, fsck
 
 from .repair_plan_files import compare_with, write_plan
+from .repair_progress import ProgressRepair
 
 if TYPE_CHECKING:
     from rmqctl.context import Cli
@@ -47,7 +49,9 @@ def repair(
         _refuse_writers(root)
     parts = None if only is None else [Part(name) for name in only]
     report = _fsck(cli, view, jobs)
-    plan = make_plan(view, report, cli.now_ms, parts)
+    plan = make_plan(view, report, cli.now_ms, parts, BrokerConfig.from_record)
+    progress = ProgressRepair(view, parts)
+    plan = progress.added_to(plan)
     rows = [repair_row(number, step) for number, step in enumerate(plan.steps, 1)]
     if export is not None:
         write_plan(export, rows)
@@ -58,7 +62,7 @@ def repair(
         cli,
         RepairRow,
         rows,
-        lambda: _apply(cli, view, plan, check, jobs),
+        lambda: _apply(cli, view, plan, progress, check, jobs),
         question=f"Repair {root} in {len(plan.executable)} steps?",
         foot=_foot(plan),
         refusal=CliError(_HOPELESS, DAMAGED) if nothing and execute else None,
@@ -83,7 +87,13 @@ def _fsck(cli: "Cli", view: StoreView, jobs: int) -> Report:
             progress.total = total
             progress.advance(done - progress.count, done - progress.count)
 
-        return fsck(view, jobs=jobs, progress=note, max_findings=_MAX_FINDINGS)
+        return fsck(
+            view,
+            jobs=jobs,
+            progress=note,
+            max_findings=_MAX_FINDINGS,
+            check_broker=BrokerConfig.from_record,
+        )
 
 
 def _foot(plan: Plan) -> list[str]:
@@ -99,7 +109,12 @@ def _foot(plan: Plan) -> list[str]:
 
 
 def _apply(
-    cli: "Cli", view: StoreView, plan: Plan, check: Callable[[], None], jobs: int
+    cli: "Cli",
+    view: StoreView,
+    plan: Plan,
+    progress: ProgressRepair,
+    check: Callable[[], None],
+    jobs: int,
 ) -> Iterator[RepairRow]:
     root, config = view.root, view.config
     numbers = {id(step): number for number, step in enumerate(plan.steps, 1)}
@@ -112,7 +127,10 @@ def _apply(
         entry["old"] = None
         entry["new"] = _counts(plan)
         Journal(root).append(entry, cli.now_ms)
-        for step in carry_out_plan(root, config, plan, cli.now_ms):
+        of_files = plan._replace(steps=[s for s in plan.steps if s.action is not Action.RECOVER])
+        for step in carry_out_plan(root, config, of_files, cli.now_ms):
+            yield repair_row(numbers[id(step)], step, applied=True)
+        for step in progress.carry_out(cli):
             yield repair_row(numbers[id(step)], step, applied=True)
     for step in plan.steps:
         if step.action is Action.NONE:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from storage.errors import CorruptFileError, go_on_without
 from storage.files.fs import FileSystem
@@ -58,6 +58,11 @@ def deleted_topics_for_reading(root: Path) -> DeletedTopics:
         return {}
 
 
+def deleted_entry(topics: DeletedTopics) -> dict[str, Any]:
+    """Give the content of the file."""
+    return {"version": VERSION, "topics": dict(topics)}
+
+
 def note_deleted_topic(
     root: Path, topic: str, log_end: int, log_min: int, fs: FileSystem | None = None
 ) -> None:
@@ -71,6 +76,6 @@ def note_deleted_topic(
     topics = {name: end for name, end in known.items() if end > log_min}
     path = root / OURS / DELETED_FILE
     fs.make_dirs(path.parent)
-    entry = {"version": VERSION, "topics": {**topics, topic: log_end}}
+    entry = deleted_entry({**topics, topic: log_end})
     fs.rename(write_synced(fs, path, seal(entry)), path)
     fs.sync_dir(path.parent)

@@ -48,6 +48,8 @@ Range = tuple[int, int]
 """Queue offsets from the first number on, up to but without the second."""
 Marks = dict[int, list[Range]]
 """Ranges by queue id."""
+Change = tuple[bool, int, int]
+"""Whether a range was marked (or its mark taken back), and the range."""
 
 
 class HandledOffsets(NamedTuple):
@@ -107,6 +109,10 @@ class HandledFile:
     def read(self, topic: str) -> dict[int, HandledOffsets]:
         """Give the marks of a topic's queues. Raises CorruptFileError and StoreVersionError."""
         return self._of_this_queue(topic, self._load().get(topic, {}))
+
+    def all(self) -> dict[str, dict[int, HandledOffsets]]:
+        """Give the marks of all topics, those of queues that are gone too. Raises as ``read``."""
+        return self._load()
 
     def mark(
         self,
@@ -194,13 +200,31 @@ class HandledFile:
         }
 
     def _save(self, table: dict[str, dict[int, HandledOffsets]]) -> None:
-        topics = {
-            topic: {queue_id: marks._asdict() for queue_id, marks in queues.items()}
-            for topic, queues in table.items()
-        }
-        staged = write_synced(self._fs, self.path, seal({"version": VERSION, "topics": topics}))
+        staged = write_synced(self._fs, self.path, seal(_entry_of(table)))
         self._fs.rename(staged, self.path)
         self._fs.sync_dir(self.path.parent)
+
+
+def handled_entry(changes: Mapping[str, Mapping[int, Iterable[Change]]]) -> dict[str, Any]:
+    """Give the content of the file after changes that were made one after the other."""
+    table: dict[str, dict[int, HandledOffsets]] = {}
+    for topic, queues in changes.items():
+        row = table[topic] = {}
+        for queue_id, done in queues.items():
+            marks = NOTHING_HANDLED
+            for handled, low, high in done:
+                take = marks.with_marks if handled else marks.without_marks
+                marks = take([(low, high)])
+            row[queue_id] = marks
+    return _entry_of(table)
+
+
+def _entry_of(table: Mapping[str, Mapping[int, HandledOffsets]]) -> dict[str, Any]:
+    topics = {
+        topic: {queue_id: marks._asdict() for queue_id, marks in queues.items()}
+        for topic, queues in table.items()
+    }
+    return {"version": VERSION, "topics": topics}
 
 
 def _decoded(marks: dict[str, Any]) -> HandledOffsets:

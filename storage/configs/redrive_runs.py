@@ -174,6 +174,10 @@ class RedriveRuns:
         finally:
             lock.close()
 
+    def path_of(self, run: str) -> Path:
+        """Name the file of a run."""
+        return self._file(run)
+
     def _file(self, run: str) -> Path:
         return self.path / f"{run}{_SUFFIX}"
 

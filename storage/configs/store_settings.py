@@ -51,6 +51,11 @@ def settings_error(root: Path, error: ValueError) -> CorruptFileError:
     return CorruptFileError(root / OURS / SETTINGS_FILE, 0, f"{error} ({_REMEDY})")
 
 
+def settings_entry(settings: StoreSettings) -> dict[str, Any]:
+    """Give the content of the file."""
+    return {"version": VERSION, "store": settings.store, "broker": settings.broker}
+
+
 def write_store_settings(root: Path, settings: StoreSettings, fs: FileSystem | None = None) -> None:
     """Replace the changed settings; needs the gate. On the device when this returns.
 
@@ -58,7 +63,7 @@ def write_store_settings(root: Path, settings: StoreSettings, fs: FileSystem | N
     """
     fs = fs or FileSystem()
     path = root / OURS / SETTINGS_FILE
-    entry = {"version": VERSION, "store": settings.store, "broker": settings.broker}
+    entry = settings_entry(settings)
     try:
         fs.make_dirs(path.parent)
         fs.rename(write_synced(fs, path, seal(entry)), path)

@@ -28,6 +28,7 @@ from storage.format.names import (
 from storage.format.record import decode_record
 from storage.salvaging.configs import SalvagedFile, salvage_groups, salvage_topics
 from storage.salvaging.delays import salvage_delays
+from storage.salvaging.own_files import BrokerCheck, damaged_own_files
 from storage.verify import Code, Finding, Part, Severity
 from storage.verify.in_the_way import BY_HAND
 
@@ -58,20 +59,31 @@ _UNTOUCHED: Final = frozenset({"PROPERTIES_DAMAGED", "STORE_TIME_BACK"})
 
 
 def make_plan(
-    view: StoreView, report: Report, now_ms: int, only: Iterable[Part] | None = None
+    view: StoreView,
+    report: Report,
+    now_ms: int,
+    only: Iterable[Part] | None = None,
+    check_broker: BrokerCheck | None = None,
 ) -> Plan:
     """Plan what mends the findings of ``report``, a check of the whole store.
 
-    ``only`` limits it to some parts. Reads only. Raises OSError.
+    ``only`` limits it to some parts; ``check_broker`` is that of the check. Reads only. Raises
+    OSError.
     """
     parts = frozenset(Part) if only is None else frozenset(only)
-    return _Planning(view, report, now_ms, parts).plan()
+    return _Planning(view, report, now_ms, parts, check_broker).plan()
 
 
 class _Planning:
     def __init__(
-        self, view: StoreView, report: Report, now_ms: int, parts: frozenset[Part]
+        self,
+        view: StoreView,
+        report: Report,
+        now_ms: int,
+        parts: frozenset[Part],
+        check_broker: BrokerCheck | None,
     ) -> None:
+        self._check_broker = check_broker
         self._view = view
         self._root = view.root
         self._report = report
@@ -91,6 +103,7 @@ class _Planning:
             steps += self._index_steps(steps)
         if Part.CONFIG in self._parts:
             steps += self._config_steps()
+            steps += self._own_steps()
         if Part.LOG in self._parts:
             steps += self._checkpoint_steps()
         return Plan(steps, self._report.log_end)
@@ -299,6 +312,27 @@ class _Planning:
                     str(finding.code),
                     _what_else_mends(finding),
                 )
+
+    def _own_steps(self) -> Iterator[Step]:
+        """Files of rmqctl's own are made again of what else tells the same."""
+        if not any(finding.code is Code.OWN_FILE_DAMAGED for finding in self._findings):
+            return
+        for damage in damaged_own_files(self._view, self._check_broker):
+            if damage.torn:
+                continue
+            path = self._root / damage.file
+            content = damage.content() if path.is_file() or not path.exists() else None
+            yield Step(
+                Action.QUARANTINE if content is None else Action.RESTORE,
+                damage.file,
+                None,
+                len(content or b""),
+                str(Code.OWN_FILE_DAMAGED),
+                f"it is made again of {damage.made_of}",
+                damage.cost,
+                old_crc=crc_of(path),
+                data=content or b"",
+            )
 
     def _salvaged(self) -> dict[str, SalvagedFile]:
         """What can be put together again of files of settings, by path in the store."""

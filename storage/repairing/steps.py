@@ -41,6 +41,8 @@ class Action(StrEnum):
     """The key index is made anew from the log."""
     RESTORE = "RESTORE"
     """A file of settings gets the content of its .bak."""
+    RECOVER = "RECOVER"
+    """Progress of groups is put together again of all that tells of it (store recover-offsets)."""
     CHECKPOINT = "CHECKPOINT"
     """The checkpoint is written anew."""
     NONE = "NONE"

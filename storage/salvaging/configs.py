@@ -26,6 +26,8 @@ from storage.configs.subscription_groups import (
     system_groups,
 )
 from storage.configs.topics import TOPICS_FILE, TopicConfig, TopicTable, system_topics
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
 from storage.format.names import CONFIG
 from storage.format.torn_json import loads_torn
 from storage.model import (
@@ -95,10 +97,11 @@ class Remains(NamedTuple):
 def remains_of(path: Path) -> Remains:
     """Read what is whole of a file; a row of a table that was cut in the middle is left out."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_CONFIG_SIZE)
+        data = read_bounded(path, MAX_CONFIG_SIZE)
     except (FileNotFoundError, NotADirectoryError):
         return Remains(FileState.MISSING, {})
+    except CorruptFileError:
+        return Remains(FileState.CUT, {}, 0)
     if not data.strip(b"\0 \t\r\n"):
         return Remains(FileState.EMPTY, {})
     torn = loads_torn(data.decode("utf-8", "surrogateescape"))

@@ -9,15 +9,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from storage.configs.config_file import MAX_CONFIG_SIZE
 from storage.configs.consumer_offsets import (
     OffsetTable,
     consumer_offset_file,
     decode_offsets,
 )
 from storage.configs.progress import OFFSETS_FILE
+from storage.configs.progress_table import ProgressTable
 from storage.configs.sealed_json import unseal
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_with_status
 from storage.format.names import OURS
+from storage.format.shapes import ShapeError
 from storage.format.torn_json import loads_torn
 
 
@@ -72,24 +75,34 @@ def read_progress_files(root: Path) -> ProgressFiles:
 
 def _read(path: Path, *, sealed: bool = False) -> SavedOffsets:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_CONFIG_SIZE)
-        written = path.stat().st_mtime_ns // 1_000_000
+        data, status = read_with_status(path)
     except (FileNotFoundError, NotADirectoryError):
         return SavedOffsets(path, FileState.MISSING, {}, None, None)
+    except CorruptFileError:
+        return SavedOffsets(path, FileState.CUT, {}, 0, None)
+    written = status.st_mtime_ns // 1_000_000
     if not data.strip(b"\0 \t\r\n"):
         return SavedOffsets(path, FileState.EMPTY, {}, None, written)
     torn = loads_torn(data.decode("utf-8", "surrogateescape"))
     cut_at = torn.cut_at
     document: dict[Any, Any] = torn.document
     if sealed:
-        if cut_at is None and unseal(data) is None:  # something in it was changed
+        if cut_at is None and not _is_whole(data):  # something in it was changed
             return SavedOffsets(path, FileState.CUT, {}, 0, written)
         offsets = _of_sealed(document)
     else:
         offsets = _of_java(document)
     state = FileState.WHOLE if cut_at is None else FileState.CUT
     return SavedOffsets(path, state, offsets, cut_at, written)
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether rmqctl's own file is as it was written, and says what a table can be."""
+    entry = unseal(data)
+    try:
+        return entry is not None and bool(ProgressTable.from_entry(entry))
+    except ShapeError:
+        return False
 
 
 def _of_java(document: dict[Any, Any]) -> OffsetTable:

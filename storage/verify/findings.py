@@ -202,6 +202,15 @@ class Code(StrEnum):
     """Warning. The store has groups or a history of topics, and topics have queues, but topics.json
     and its .bak are missing: the next message to a topic makes it anew, maybe with fewer queues.
     """
+    OWN_FILE_DAMAGED = "OWN_FILE_DAMAGED"
+    """Error. A file of rmqctl's own (below rmqctl/) can not be read: its check sum is wrong, or it
+    says what no rmqctl writes. Readers go on without it where they can; 'store repair' makes it
+    again of what else tells the same.
+    """
+    OWN_FILE_TORN = "OWN_FILE_TORN"
+    """Info. A line in a file of rmqctl's own is not whole: its writer was killed while it wrote, or
+    the disk was full. Readers pass over it.
+    """
     TOPIC_UNKNOWN = "TOPIC_UNKNOWN"
     """Info. A topic has queues but does not stand in topics.json: clients of a Java broker can not
     read it. Creating the topic makes it known.

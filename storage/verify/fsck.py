@@ -29,6 +29,7 @@ from .log import LogCheck
 from .log_end import LogEndCheck
 from .log_part import split_log
 from .offsets import check_configs, check_offsets
+from .own_files import check_own_files
 from .queue_compare import QueueComparison
 from .queues import QueueCheck
 from .samples import check_index_heads, check_samples, newest_record_time, units_behind
@@ -39,6 +40,7 @@ from .walk import Walk, look_at
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
+    from storage.salvaging.own_files import BrokerCheck
 
 MAX_FINDINGS = 10_000
 
@@ -65,6 +67,7 @@ def fsck(
     progress: Callable[[int, int], None] | None = None,
     on_finding: Callable[[Finding], None] | None = None,
     max_findings: int = MAX_FINDINGS,
+    check_broker: BrokerCheck | None = None,
 ) -> Report:
     """Check the store that ``view`` reads.
 
@@ -75,7 +78,8 @@ def fsck(
     counts processes that share the log (a program that runs threads does it alone). The report is
     the same for any number of them.
     ``progress`` is called with bytes done and bytes in all, ``on_finding`` with each finding, as
-    it comes on a store of rmqctl's writers, else at the end. Raises OSError if the device fails.
+    it comes on a store of rmqctl's writers, else at the end. ``check_broker`` raises ValueError for
+    settings of a broker that none can have. Raises OSError if the device fails.
     """
     parts = frozenset(Part) if only is None else frozenset(only)
     wanted = None if topics is None else frozenset(topics)
@@ -87,6 +91,7 @@ def fsck(
         told: list[Finding] = []
         tell = on_finding if on_finding is None or has_page else told.append
         run = _Run(view, parts, wanted, max_findings, tell)
+        run.check_broker = check_broker
         try:
             run.check(start, check_crc, jobs, progress, fast=fast)
         finally:
@@ -114,6 +119,7 @@ class _Run:
         self._max_findings = max_findings
         self._on_finding = on_finding
         self.report = Report()
+        self.check_broker: BrokerCheck | None = None
         self._topics = TopicNames()
         self._if_quiet: list[Finding] = []  # findings that hold only if nobody wrote meanwhile
         self._queues: QueueCheck | None = None
@@ -196,6 +202,7 @@ class _Run:
         self._emit_files()
         if Part.CONFIG in self._parts:
             check_configs(view, self.emit, self.report.checked)
+            check_own_files(view, self.emit, self.report.checked, self.check_broker)
         if Part.OFFSET in self._parts:
             check_offsets(view, self.emit, self.report.checked)
         if self._if_quiet and bounds.log_end() == whole_end and not any(find_holders(view.root)):

@@ -6,13 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.configs.config_file import ConfigFile, ConfigSource
+from storage.configs.config_file import ConfigFile, ConfigSource, JsonObject
 from storage.configs.consumer_offsets import (
     consumer_offset_file,
+    decode_offsets,
     load_consumer_offsets,
     split_topic_at_group,
 )
-from storage.configs.delay_offsets import DELAY_OFFSET_FILE, load_delay_offsets
+from storage.configs.delay_offsets import (
+    DELAY_OFFSET_FILE,
+    decode_delay_offsets,
+    load_delay_offsets,
+)
+from storage.configs.subscription_groups import SubscriptionGroupTable
+from storage.configs.topics import TopicTable
 from storage.errors import CorruptFileError, StoreVersionError
 from storage.format.names import CONFIG
 from storage.model import SCHEDULE_TOPIC
@@ -34,6 +41,13 @@ _CONFIG_FILES: Final = (
     "delayOffset.json",
     "consumerFilter.json",
 )
+_CHECKS: Final[dict[str, Callable[[JsonObject], object]]] = {
+    "topics.json": lambda document: TopicTable(document, 0),
+    "subscriptionGroup.json": lambda document: SubscriptionGroupTable(document, 0),
+    "consumerOffset.json": decode_offsets,
+    "lmqConsumerOffset.json": decode_offsets,
+    "delayOffset.json": decode_delay_offsets,
+}
 _PROGRESS: Final = f"{CONFIG}/consumerOffset.json"
 
 
@@ -50,7 +64,7 @@ def check_configs(view: StoreView, emit: Emit, checked: Checked) -> None:
 def _check_config(path: Path, emit: Emit) -> None:
     name = f"{CONFIG}/{path.name}"
     try:
-        loaded = ConfigFile(path).load()
+        loaded = ConfigFile(path, check=_CHECKS.get(path.name)).load()
     except CorruptFileError as error:
         emit(
             Finding(

@@ -299,7 +299,7 @@ class Found:
             self.bad(f"page: keys from {words[KEYS_FROM]}, the log ends at {self.log_end}")
         named = {}
         for slot, line in enumerate(lines.splitlines()):
-            topic, _, queue_id = line.rpartition("\t")
+            topic, queue_id, _ = line.rsplit("\t", 2)
             if (topic, int(queue_id)) in named:
                 self.bad(f"page: two slots for {line!r}")
             named[topic, int(queue_id)] = struct.unpack_from("<q", data, SLOTS + 16 * slot)[0]

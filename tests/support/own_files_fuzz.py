@@ -1,8 +1,9 @@
 """Damaged files of rmqctl's own and of settings, and every command on them.
 
 A store with all such files is made once. Each round damages one file, runs some commands in this
-process, and puts everything back. ``python -m tests.support.own_files_fuzz FOLDER FIRST COUNT`` runs
-rounds FIRST, FIRST + 1, ... and prints what went wrong as JSON, with the most memory that was used.
+process, and puts everything back. ``python -m tests.support.own_files_fuzz FOLDER FIRST COUNT
+COMMANDS`` runs rounds FIRST, FIRST + 1, ... and prints what went wrong as JSON, with the most
+memory that was used.
 """
 
 import json
@@ -20,7 +21,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rmqctl import app
 from storage.configs.progress_notes import ProgressNotes
 from storage.configs.progress_table import QueueProgress
 from storage.configs.sealed_json import seal, unseal
@@ -118,7 +118,7 @@ class Fuzz:
             yield from self._round(number, commands)
 
     def _round(self, number: int, commands: int) -> Iterator[Lost]:
-        chance = random.Random(number)  # noqa: S311 - to be repeated
+        chance = random.Random(number)
         name = self.names[number % len(self.names)]
         how = damage(self.root / name, chance)
         lines = list(_ALWAYS)
@@ -173,7 +173,7 @@ class Fuzz:
                 continue
             if not path.is_file() or path.is_symlink():
                 path.unlink(missing_ok=True)
-            with open(path, "r+b" if path.exists() else "xb") as file:
+            with path.open("r+b" if path.exists() else "xb") as file:
                 file.write(kept.data)
                 file.truncate()
             os.utime(path, ns=(kept.mtime_ns, kept.mtime_ns))
@@ -193,7 +193,7 @@ def called(root: Path, line: str) -> Result | str:
     watch.start()
     try:
         return run(*line.split(), "-S", root, "--no-input", stdin=b"a line\n")
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - whatever gets out is what is looked for
         return traceback.format_exc()[-600:]
     finally:
         watch.cancel()
@@ -320,7 +320,9 @@ def _make_store(folder: Path) -> dict[str, str]:
     made = make_rich_store(folder / "s", now - 600_000)
     root, words = made.root, made.words
     words |= {"snapshot": "-", "other": "-"}
-    (folder / "exported.jsonl").write_bytes(run("consume", TOPIC, "-e", "-o", "jsonl", "-S", root).raw)
+    (folder / "exported.jsonl").write_bytes(
+        run("consume", TOPIC, "-e", "-o", "jsonl", "-S", root).raw
+    )
     for line in (
         "broker config set fileReservedTime 24 --yes",
         "broker config set brokerName broker-b --yes",
@@ -339,15 +341,16 @@ def _make_store(folder: Path) -> dict[str, str]:
     note.path.parent.mkdir(parents=True, exist_ok=True)
     note.write((f"{TOPIC}@{GROUP}", 0), QueueProgress(9, 4))
     note.close()
-    said = {"pid": 1, "host": "h", "clients": [
-        {"id": "c", "since": now, "last_heartbeat": now, "beat": 1.0, "producers": [], "consumers": {}}
-    ]}  # fmt: skip
+    client = {"id": "c", "since": now, "last_heartbeat": now, "beat": 1.0}
+    client |= {"producers": [], "consumers": {}}
+    said = {"pid": 1, "host": "h", "clients": [client]}
     (root / "rmqctl" / "members" / "1-0123456789ab.json").write_text(json.dumps(said))
     (root / "rmqctl" / "members" / "1-0123456789ab.life").touch()
     samples = root / "rmqctl" / "samples"
     samples.mkdir(exist_ok=True)
-    first = {"at": now - 60_000, "committed": {f"{TOPIC}@{GROUP}": {"0": 1}}, "ends": {TOPIC: {"0": 9}}}
-    later = {"at": now - 30_000, "committed": {f"{TOPIC}@{GROUP}": {"0": 2}}, "ends": {}}
+    key = f"{TOPIC}@{GROUP}"
+    first = {"at": now - 60_000, "committed": {key: {"0": 1}}, "ends": {TOPIC: {"0": 9}}}
+    later = {"at": now - 30_000, "committed": {key: {"0": 2}}, "ends": {}}
     (samples / "00000001.jsonl").write_bytes(seal(first) + b"\n" + seal(later) + b"\n")
     ended = {"version": 1, "queues": {"17": [[0, 0]]}}
     path = root / "rmqctl" / "delays-ended.json"
@@ -392,7 +395,7 @@ def main() -> None:
     fuzz = Fuzz(folder)
     found = [lost._asdict() for lost in fuzz.rounds(first, count, commands)]
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    print(json.dumps({"lost": found, "memory": most, "files": fuzz.names}))
+    sys.stdout.write(json.dumps({"lost": found, "memory": most, "files": fuzz.names}) + "\n")
 
 
 if __name__ == "__main__":
