@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.clock import now_ms
+from storage.config import changed_settings
+from storage.configs.store_settings import read_store_settings, write_store_settings
 from storage.configs.topics import system_topics, topics_file
 from storage.store import MessageStore
 
@@ -27,12 +29,17 @@ def create_store(
 ) -> None:
     """Make an empty store with the topics that every broker has (TopicConfigManager).
 
-    The folder is missing or empty. On the device when this returns. Raises StoreNotWritableError,
+    The folder is missing or empty. Settings that are no defaults are recorded: the next opener has
+    them. On the device when this returns. Raises StoreNotWritableError,
     also when the folder holds something.
     """
     root = Path(root).absolute()
     config = config or BrokerConfig()
     MessageStore.create(root, store_config, fs=fs)
+    changed = changed_settings(config)
+    if changed:
+        recorded = read_store_settings(root)
+        write_store_settings(root, recorded._replace(broker=changed), fs)
     topics = topics_file(root, fs)
     table = topics.read_for_change(clock())
     table.add_missing(

@@ -153,6 +153,16 @@ def recorded(kind: Any, values: Mapping[str, Any], but: Collection[str] = ()) ->
     return found
 
 
+def changed_settings(config: Any, but: Collection[str] = ()) -> dict[str, Any]:
+    """Give the settings of an object that are not the defaults of its class, by name."""
+    found = {}
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.name not in but and value != field.default:
+            found[field.name] = value
+    return found
+
+
 FIXED_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(StoreConfig))[:5]
 """Settings that hold for the life of a store, in the order of the class."""
 

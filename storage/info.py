@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .format.checkpoint import CheckpointData
+from .files.bounded import read_first
+from .format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from .format.names import ABORT, CHECKPOINT, COMMITLOG, INDEX, is_index_file_name
 from .sharing.holders import find_holders
 
@@ -99,7 +100,7 @@ def store_info(view: StoreView) -> StoreInfo:
 
 def _checkpoint(path: Path) -> CheckpointInfo | None:
     try:
-        data = CheckpointData.unpack(path.read_bytes())
+        data = CheckpointData.unpack(read_first(path, CHECKPOINT_SIZE))
     except OSError:
         return None
     return CheckpointInfo(

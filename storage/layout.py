@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
-from .config import FIXED_FIELDS, StoreConfig
+from .config import FIXED_FIELDS, StoreConfig, changed_settings
+from .configs.store_settings import StoreSettings, write_store_settings
 from .errors import CorruptFileError, StoreVersionError
 from .files.bounded import read_bounded
 from .format.errors import JsonError
@@ -28,12 +29,13 @@ STORE_FILE: Final = "store.json"
 STORE_FILE_VERSION: Final = 1
 _LOCK_CONTENT: Final = b"lock"
 _SEAL: Final = "crc"
+MAX_VERSION: Final = 1_000
 _MAX_SIZE: Final = 1 << 20
 _REMEDY: Final = (
     "'rmqctl store repair' makes it anew; or remove it to have the sizes taken from the store's "
     "own files"
 )
-_VERSIONED: Final = members({"version": whole(1)})
+_VERSIONED: Final = members({"version": whole(1, MAX_VERSION)})
 _SIZES: Final = members(
     {},
     {
@@ -47,7 +49,8 @@ _SIZES: Final = members(
 
 
 def create_store(fs: FileSystem, root: Path, config: StoreConfig) -> None:
-    """Make an empty store in ``root``: folders, Java's lock file, and our record of the sizes.
+    """Make an empty store in ``root``: folders, Java's lock file, and our record of the sizes, and
+    of the other settings that ``config`` changes: they hold for the next opener too.
 
     Files are made with the first message. Everything is on the device when this returns. Raises
     OSError, FileExistsError too for a folder that is not empty.
@@ -58,6 +61,9 @@ def create_store(fs: FileSystem, root: Path, config: StoreConfig) -> None:
     for name in (COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS):
         fs.make_dirs(root / name)
     write_sizes(fs, root, config)
+    changed = changed_settings(config, but=FIXED_FIELDS)
+    if changed:
+        write_store_settings(root, StoreSettings(changed, {}), fs)
     _write(fs, root / LOCK, _LOCK_CONTENT)
     _write(fs, root / OURS / CREATED, b"")
     fs.sync_dir(root / OURS)

@@ -179,6 +179,9 @@ class MessageStore(ForkAware):
     ) -> None:
         """Make an empty store in a folder that is missing or empty.
 
+        The settings of ``config`` that are no defaults are recorded: who opens the store without a
+        ``config`` has them, ``flush_disk_type`` too.
+
         Raises StoreNotWritableError, also when the folder holds something.
         """
         root = Path(root).absolute()

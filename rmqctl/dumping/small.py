@@ -1,5 +1,6 @@
 """Checkpoint, settings, journal and the shared page."""
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from rmqctl.exit_codes import DAMAGED
 from rmqctl.rows.dumps import CheckpointDump, PageDump, PageQueueDump
 from storage.configs.sealed_json import unseal
 from storage.errors import StoreError
+from storage.files.bounded import read_bounded, read_first
 from storage.files.fs import FileSystem
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.errors import JsonError
@@ -26,7 +28,7 @@ from storage.sharing.page import (
 
 def checkpoint(path: Path) -> CheckpointDump:
     """The checkpoint file."""
-    data = path.read_bytes()
+    data = read_first(path, CHECKPOINT_SIZE)
     problem = None
     if len(data) < CHECKPOINT_SIZE:
         problem = (
@@ -48,7 +50,7 @@ def document(path: Path) -> Any:
 
     CliError (4) if it is neither.
     """
-    data = path.read_bytes()
+    data = read_bounded(path)
     if data.startswith(b'{"crc":'):
         entry = unseal(data)
         if entry is None:
@@ -62,7 +64,7 @@ def document(path: Path) -> Any:
 
 def journal_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The entries of a journal; a damaged line is an entry that says so."""
-    with path.open("rb") as file:
+    with io.BytesIO(read_bounded(path)) as file:
         for number, line in enumerate(file, 1):
             entry = unseal(line)
             if entry is not None:

@@ -5,6 +5,14 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
+
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
+from storage.format.shapes import check, members, whole
+from storage.format.strict_json import loads_strict
+
+_PLACE: Final = members({"log_offset": whole(0)})
 
 
 class FsckPlace:
@@ -19,9 +27,12 @@ class FsckPlace:
     def read(self) -> int | None:
         """The commit log offset that was reached; None if nothing was kept."""
         try:
-            return int(json.loads(self._path.read_bytes())["log_offset"])
-        except (OSError, ValueError, KeyError, TypeError):
+            place = loads_strict(read_bounded(self._path))
+            check(place, _PLACE)
+        except (OSError, ValueError, CorruptFileError):
             return None
+        offset: int = place["log_offset"]
+        return offset
 
     def keep(self, log_offset: int) -> bool:
         """Keep an offset; False where the user's folder can not be written."""

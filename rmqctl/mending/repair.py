@@ -11,8 +11,9 @@ from rmqctl.changing.strangers import refuse_beside_java
 from rmqctl.errors import CliError, Refused
 from rmqctl.exit_codes import DAMAGED
 from rmqctl.rows.repairs import RepairRow, repair_row
-from storage.configs.journal import Journal
+from storage.configs.journal import JOURNAL_FOLDER, Journal
 from storage.errors import StoreChangedError
+from storage.format.names import OURS
 from storage.readonly import StoreView
 from storage.repairing.executing import carry_out_plan
 from storage.repairing.planning import make_plan
@@ -28,6 +29,7 @@ from .repair_progress import ProgressRepair
 if TYPE_CHECKING:
     from rmqctl.context import Cli
 
+_OF_JOURNAL = f"{OURS}/{JOURNAL_FOLDER}/"
 _MAX_FINDINGS = 1_000_000
 _HOPELESS = "repair can not mend this; the rows say what can"
 
@@ -126,8 +128,14 @@ def _apply(
         entry = change_note(cli, what="repair")
         entry["old"] = None
         entry["new"] = _counts(plan)
+        of_journal = [s for s in plan.executable if s.file.startswith(_OF_JOURNAL)]
+        for step in carry_out_plan(
+            root, config, plan._replace(steps=of_journal), cli.now_ms
+        ):  # first, so that the entry of this repair is not among what is put in its place
+            yield repair_row(numbers[id(step)], step, applied=True)
         Journal(root).append(entry, cli.now_ms)
-        of_files = plan._replace(steps=[s for s in plan.steps if s.action is not Action.RECOVER])
+        late = (*of_journal, *(s for s in plan.steps if s.action is Action.RECOVER))
+        of_files = plan._replace(steps=[s for s in plan.steps if s not in late])
         for step in carry_out_plan(root, config, of_files, cli.now_ms):
             yield repair_row(numbers[id(step)], step, applied=True)
         for step in progress.carry_out(cli):

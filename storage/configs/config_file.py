@@ -7,6 +7,7 @@ and on the device when ``save`` returns. The result is the same set of files wit
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -153,6 +154,10 @@ def ident_of(path: Path | str) -> FileIdent | None:
         status = os.stat(path)  # noqa: PTH116 - a third of the time, once a message
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # links in a circle: whoever reads it says so
+            return None
+        raise
     return FileIdent(status.st_mtime_ns, status.st_size, status.st_ino)
 
 

@@ -22,10 +22,12 @@ from storage.format.errors import FormatError, JsonError
 from storage.format.shapes import Shape, check, members, whole
 from storage.format.strict_json import loads_strict
 
+MAX_VERSION: Final = 1_000
+"""A larger version is no version of a later rmqctl, but damage."""
 _HEAD: Final = b'{"crc":"'
 _MIDDLE: Final = b'","entry":'
 _ENTRY_START: Final = len(_HEAD) + 8 + len(_MIDDLE)
-_VERSIONED: Final = members({"version": whole(1)})
+_VERSIONED: Final = members({"version": whole(1, MAX_VERSION)})
 
 
 class SealError(FormatError):

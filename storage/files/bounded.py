@@ -54,3 +54,15 @@ def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, o
     finally:
         os.close(fd)
     return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), status
+
+
+def read_first(path: Path, size: int) -> bytes:
+    """Read the first bytes of a file of which no more count. Raises OSError, FileNotFoundError too
+    for what is no file."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise FileNotFoundError(errno.ENOENT, "it is no file", str(path))
+        return os.pread(fd, size, 0)
+    finally:
+        os.close(fd)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.errors import IncompleteStoreWarning
-from storage.format.checkpoint import CheckpointData
+from storage.files.bounded import read_first
+from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.delay import parse_delay_levels
 from storage.format.names import ABORT, CHECKPOINT, OURS
 from storage.format.record import CheckKind, RecordError, check_record, read_head
@@ -226,7 +227,9 @@ class ScanBounds:
         (CommitLog.recoverAbnormally, isMappedFileMatchedRecover).
         """
         try:
-            checkpoint = CheckpointData.unpack((self._files.root / CHECKPOINT).read_bytes())
+            checkpoint = CheckpointData.unpack(
+                read_first(self._files.root / CHECKPOINT, CHECKPOINT_SIZE)
+            )
         except OSError:
             checkpoint = CheckpointData()
         for first in reversed(files):

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from storage.configs.config_file import encoded
+from storage.configs.config_file import BAK_SUFFIX, encoded
 from storage.configs.consumer_offsets import CONSUMER_OFFSET_FILE
+from storage.files.bounded import read_bounded
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.names import (
     ABORT,
@@ -273,7 +274,7 @@ class _Planning:
         for finding in {(f.file, f.code): f for f in self._findings}.values():
             if finding.code == Code.CONFIG_FROM_BAK:
                 path = self._root / finding.file
-                bak = path.with_name(path.name + ".bak").read_bytes()
+                bak = read_bounded(path.with_name(path.name + BAK_SUFFIX))
                 yield Step(
                     Action.RESTORE,
                     finding.file,
@@ -321,7 +322,7 @@ class _Planning:
             if damage.torn:
                 continue
             path = self._root / damage.file
-            content = damage.content() if path.is_file() or not path.exists() else None
+            content = damage.content()
             yield Step(
                 Action.QUARANTINE if content is None else Action.RESTORE,
                 damage.file,

@@ -25,11 +25,19 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
+from storage.format.shapes import check, maybe, members, text, whole
+from storage.format.strict_json import loads_strict
 
 QUARANTINE: Final = "quarantine"
 MANIFEST: Final = "manifest.jsonl"
+_PIECE: Final = members(
+    {"kept": text, "why": text, "kind": text},
+    {"path": text, "position": maybe(whole(0)), "length": whole(0), "crc32": text},
+)
 _STEP: Final = 1 << 20
 
 
@@ -177,14 +185,14 @@ def read_manifest(folder: Path) -> list[dict[str, object]]:
     """What a run's folder holds; a line that was not written to its end is left out."""
     pieces = []
     try:
-        lines = (folder / MANIFEST).read_bytes().splitlines()
-    except (FileNotFoundError, NotADirectoryError):
+        lines = read_bounded(folder / MANIFEST).splitlines()
+    except (FileNotFoundError, NotADirectoryError, CorruptFileError):
         return []
     for line in lines:
         try:
-            piece = json.loads(line)
+            piece = loads_strict(line)
+            check(piece, _PIECE)
         except ValueError:
             continue
-        if isinstance(piece, dict) and {"kept", "why", "kind"} <= piece.keys():
-            pieces.append(piece)
+        pieces.append(piece)
     return pieces

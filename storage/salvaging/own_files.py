@@ -152,16 +152,13 @@ def _settings(
 
 def salvaged_settings(root: Path, check_broker: BrokerCheck | None = None) -> StoreSettings:
     """Put the changed settings together again: the journal's word counts before the file's."""
-    left = _left_of(root / OURS / SETTINGS_FILE)
-    found: dict[str, dict[str, Any]] = {}
-    for part in ("store", "broker"):
-        values = left.get(part)
-        found[part] = {
-            name: value
-            for name, value in (values.items() if isinstance(values, dict) else ())
-            if isinstance(name, str) and isinstance(value, (bool, int, float, str))
-        }
+    left = _left_of(root / OURS / SETTINGS_FILE).get("store")
+    of_file = left.items() if isinstance(left, dict) else ()
     of_store = set(StoreConfig.__slots__)
+    found: dict[str, dict[str, Any]] = {
+        "store": {name: value for name, value in of_file if name in of_store},
+        "broker": {},  # which has no other source than changes
+    }
     for entry in Journal(root).entries():
         name, new = entry.get("what"), entry.get("new")
         if not str(entry.get("command")).startswith("broker config") or not isinstance(name, str):
@@ -188,7 +185,7 @@ def _possible(values: dict[str, Any], check: BrokerCheck | None) -> dict[str, An
 
 def _deleted(view: StoreView, error: CorruptFileError) -> OwnDamage:
     def content() -> bytes:
-        return seal(deleted_entry(_deleted_topics(view)))
+        return seal(deleted_entry(salvaged_deleted_topics(view)))
 
     return _damage(
         error,
@@ -198,8 +195,8 @@ def _deleted(view: StoreView, error: CorruptFileError) -> OwnDamage:
     )
 
 
-def _deleted_topics(view: StoreView) -> dict[str, int]:
-    """Give the topics, and where the log begins to count for each.
+def salvaged_deleted_topics(view: StoreView) -> dict[str, int]:
+    """Give the deleted topics of a damaged file, and where the log begins to count for each.
 
     Records before the first one that a queue has belong to the topic that was deleted. A topic
     without a queue is deleted as far as the log goes.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from storage.configs.consumer_offsets import (
     OffsetTable,
@@ -20,8 +20,10 @@ from storage.configs.sealed_json import unseal
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_with_status
 from storage.format.names import OURS
-from storage.format.shapes import ShapeError
+from storage.format.shapes import MAX_INT, MAX_LONG, ShapeError
 from storage.format.torn_json import loads_torn
+
+_DIGITS: Final = len(str(MAX_LONG))
 
 
 class FileState(StrEnum):
@@ -120,14 +122,17 @@ def _of_java(document: dict[Any, Any]) -> OffsetTable:
 
 def _is_row(queues: object) -> bool:
     if isinstance(queues, dict):
-        return all(_is_number(queue_id) and _is_number(o) for queue_id, o in queues.items())
+        return all(
+            _is_number(queue_id) and 0 <= int(queue_id) <= MAX_INT and _is_number(offset)
+            for queue_id, offset in queues.items()
+        )
     return _is_number(queues)
 
 
 def _is_number(value: object) -> bool:
     if isinstance(value, str):
-        return value.isascii() and value.isdigit()
-    return isinstance(value, int) and not isinstance(value, bool)
+        return value.isascii() and value.isdigit() and len(value) < _DIGITS
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_LONG
 
 
 def _of_sealed(document: dict[Any, Any]) -> OffsetTable:

@@ -12,12 +12,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from storage.columns.names import TopicNames
-from storage.configs.deleted_topics import deleted_topics_for_reading
+from storage.configs.deleted_topics import DeletedTopics, read_deleted_topics
+from storage.errors import CorruptFileError
 from storage.format.names import ABORT
 from storage.reading.log_presence import missing_log
 from storage.reading.queue_ext import ConsumeQueueExt
 from storage.reading.queue_tail import tails_of
 from storage.reading.scan_bounds import ScanBounds
+from storage.salvaging.own_files import salvaged_deleted_topics
 from storage.sharing.holders import find_holders
 
 from .findings import Code, Finding, Report, Severity
@@ -288,7 +290,7 @@ class _Run:
         progress: Callable[[int, int], None] | None,
     ) -> None:
         """Read the log with what is held against it, alone or with others, and tell of it."""
-        ext, deleted = ConsumeQueueExt(self._files), deleted_topics_for_reading(self._view.root)
+        ext, deleted = ConsumeQueueExt(self._files), self._deleted()
         with_queues = Part.QUEUE in self._parts
         if Part.INDEX in self._parts and self._view.config.message_index_enable:
             self._index = IndexCheck(
@@ -369,6 +371,13 @@ class _Run:
             self._queues.finish()
         if self._index is not None and walk.index is not None:
             self._index.finish(walk.index)
+
+    def _deleted(self) -> DeletedTopics:
+        """Deleted topics; of a damaged list, which is named, what else tells of them."""
+        try:
+            return read_deleted_topics(self._view.root)
+        except CorruptFileError:
+            return salvaged_deleted_topics(self._view)
 
     def _written_units(self) -> dict[tuple[str, int], int]:
         """Queue ends by the files, with units behind the log's end."""

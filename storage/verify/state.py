@@ -11,6 +11,7 @@ from typing import Final
 
 from storage.config import StoreConfig
 from storage.detect import not_covered
+from storage.files.bounded import read_first
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.names import (
     ABORT,
@@ -197,7 +198,7 @@ def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit, *, close
     if is_blocked(path):
         return  # told with what stands in the way; to open a pipe would be to wait
     try:
-        data = path.read_bytes()
+        data = read_first(path, CHECKPOINT_SIZE)
     except FileNotFoundError:
         if last_store_timestamp:
             emit(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.files.bounded import read_first
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.names import CHECKPOINT
 
@@ -25,7 +26,7 @@ class StoreCheckpoint:
     def read(self) -> CheckpointData:
         """What the file says; zeros if it is missing or short, as in RocketMQ."""
         try:
-            data = self._path.read_bytes()
+            data = read_first(self._path, CHECKPOINT_SIZE)
         except FileNotFoundError:
             data = b""
         return CheckpointData.unpack(data.ljust(CHECKPOINT_SIZE, b"\0"))

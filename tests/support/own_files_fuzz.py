@@ -103,6 +103,7 @@ class Fuzz:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "s"
+        self.most = 0
         self.words = _make_store(folder)
         self.words["new"] = str(folder / "new")
         self._kept = {path: _keep(path) for path in _files_of(self.root)}
@@ -131,6 +132,10 @@ class Fuzz:
                 begun = time.monotonic()
                 what = self._wrong(line)
                 took = time.monotonic() - begun
+                most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+                if what is None and most > max(self.most, MOST_MEMORY):
+                    what = f"it took {most >> 20} MiB"
+                self.most = max(self.most, most)
                 if what is None and took > MOST_SECONDS:
                     what = f"it took {took:.1f} s"
                 if what is not None:
@@ -147,6 +152,8 @@ class Fuzz:
             return result.err[-300:]
         if line == _ALWAYS[0] and result.code == 0 and result.raw != self._whole.raw:
             return f"not all messages, and exit code 0: {result.err[-200:]}"
+        if "use a newer rmqctl" in result.err:
+            return None
         if result.code not in _CODES and not line.startswith("lag check"):
             return f"exit code {result.code}: {result.err[-300:]}"
         return None
