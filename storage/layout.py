@@ -29,6 +29,7 @@ STORE_FILE: Final = "store.json"
 STORE_FILE_VERSION: Final = 1
 _LOCK_CONTENT: Final = b"lock"
 _SEAL: Final = "crc"
+_GIVEN: Final = "given"
 MAX_VERSION: Final = 1_000
 _MAX_SIZE: Final = 1 << 20
 _REMEDY: Final = (
@@ -82,10 +83,28 @@ def write_sizes(fs: FileSystem, root: Path, config: StoreConfig) -> None:
 
 
 def sizes_record(config: StoreConfig) -> bytes:
-    """Give the content of the record. Its last member is the CRC-32 of the others."""
+    """Give the content of the record. Its last member is the CRC-32 of the others.
+
+    Other settings that are no defaults stand in it as a second copy, for repair: settings.json is
+    what counts.
+    """
     data: dict[str, Any] = {"version": STORE_FILE_VERSION}
     data |= {name: getattr(config, name) for name in FIXED_FIELDS}
+    given = changed_settings(config, but=FIXED_FIELDS)
+    if given:
+        data[_GIVEN] = given
     return json.dumps({**data, _SEAL: _sum_of(data)}, indent=1).encode() + b"\n"
+
+
+def given_settings(root: Path) -> dict[str, Any]:
+    """Give the settings that the store was made with, as the record has them; nothing of one that
+    can not be read."""
+    try:
+        read_sizes(root)
+        given = loads_strict(read_bounded(root / OURS / STORE_FILE, _MAX_SIZE)).get(_GIVEN)
+    except (OSError, ValueError, CorruptFileError, StoreVersionError):
+        return {}
+    return given if isinstance(given, dict) else {}
 
 
 def _sum_of(data: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
     queues              the page's names: the next process that writes makes them of the queues
     store.json          the lengths of the store's files
-    settings.json       the journal, which has every change, and what is whole of the file
+    settings.json       the journal, which has every change, store.json, what is whole of the file
     deleted.json        the names in the file and in the journal, and where their queues begin
     handled.json        the journal, which has every mark, and the receipts of redrives
     delays-ended.json   nothing: what was sent before its time comes once more
@@ -41,7 +41,7 @@ from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.torn_json import loads_torn
-from storage.layout import read_sizes, sizes_record
+from storage.layout import given_settings, read_sizes, sizes_record
 from storage.model import dlq_topic
 from storage.sharing.page import PAGE_MAGIC, SharedPage, Word
 
@@ -146,7 +146,7 @@ def _settings(
         error,
         content,
         "the journal, and what is whole of the file",
-        "settings that were given when the store was made and never changed may be the defaults",
+        "settings of the broker that were given when the store was made may be the defaults",
     )
 
 
@@ -156,7 +156,10 @@ def salvaged_settings(root: Path, check_broker: BrokerCheck | None = None) -> St
     of_file = left.items() if isinstance(left, dict) else ()
     of_store = set(StoreConfig.__slots__)
     found: dict[str, dict[str, Any]] = {
-        "store": {name: value for name, value in of_file if name in of_store},
+        "store": {
+            **given_settings(root),
+            **{name: value for name, value in of_file if name in of_store},
+        },
         "broker": {},  # which has no other source than changes
     }
     for entry in Journal(root).entries():

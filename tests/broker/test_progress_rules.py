@@ -19,7 +19,7 @@ from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
 from storage.configs.topics import TopicConfig
-from storage.errors import StoreNotWritableError
+from storage.errors import CorruptFileError, StoreNotWritableError
 from storage.model import Message
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
@@ -166,7 +166,7 @@ def test_what_could_not_be_written_is_not_forgotten(open_broker, root):
     broker.progress.note("g", OffsetCommit("T", 0, 4))
     blocked = root / "rmqctl" / "offsets.json"
     blocked.mkdir()
-    with pytest.raises((StoreNotWritableError, OSError)):
+    with pytest.raises((CorruptFileError, OSError)):
         broker.progress.persist()
     blocked.rmdir()
     broker.progress.note("g", OffsetCommit("T", 0, 3))

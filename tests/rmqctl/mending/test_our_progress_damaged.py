@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from storage.store import MessageStore
@@ -42,16 +44,29 @@ def test_without_either_file_the_progress_is_unknown(root):
     assert row["effect"] == "the progress of all groups is unknown"
 
 
-@pytest.mark.parametrize("option", [(), ("--dry-run",), ("--execute", "--yes")])
-def test_repair_names_what_mends_it_and_that_is_so(root, option):
-    result = run("store", "repair", "-S", root, "-o", "json", *option)
-    assert result.code == (4 if "--execute" in option else 0)
-    if result.code == 0:
-        (row,) = result.json()
-        assert row["action"] == "NONE"
-        assert "rmqctl store recover-offsets" in row["what"]
-        assert "neither" not in row["what"]
-    assert "repair can not mend this; the rows say what can" in result.err
-    assert "--execute" not in result.err
-    assert run("store", "recover-offsets", "-S", root, "--execute", "--yes").code == 0
+@pytest.mark.parametrize("option", [(), ("--dry-run",)])
+def test_repair_plans_to_put_it_together_again(root, option):
+    before = (root / OURS).read_bytes()
+    (row,) = run("store", "repair", "-S", root, "-o", "json", *option).json()
+    assert (row["action"], row["file"]) == ("RECOVER", OURS)
+    assert "the progress of 1 group in " in row["what"]
+    assert (root / OURS).read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [("repair",), ("recover-offsets",)])
+def test_repair_and_recovery_put_it_together_again(root, words):
+    assert run("store", *words, "-S", root, "--execute", "--yes").code == 0
     assert run("store", "fsck", "-S", root, "--fail-on", "warning").code == 0
+    rows = run("offset", "list", "-g", "g", "-S", root, "-o", "json").json()
+    assert sum(row["committed_offset"] or 0 for row in rows if row["topic"] == "t") == 2
+    assert list((root / "rmqctl/quarantine").glob("*/rmqctl/offsets.json"))
+
+
+def test_where_nothing_tells_of_progress_repair_says_what_that_means(root):
+    for path in (root / "config").glob("consumerOffset.json*"):
+        path.unlink()
+    shutil.rmtree(root / "rmqctl" / "samples", ignore_errors=True)
+    (row,) = run("store", "repair", "-S", root, "-o", "json", "--only", "offset").json()
+    assert "begins as a new one" in row["cost"]
+    assert run("store", "repair", "-S", root, "--execute", "--yes").code == 0
+    assert run("store", "fsck", "-S", root).code == 0

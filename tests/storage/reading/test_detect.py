@@ -12,11 +12,13 @@ from storage.config import FIXED_FIELDS, StoreConfig
 from storage.detect import detect_config, not_covered, version_hint
 from storage.errors import (
     CorruptFileError,
+    DamagedFileWarning,
     StoreNotFoundError,
     StoreVersionError,
     UnsupportedStoreError,
 )
 from storage.readonly import StoreView
+from storage.store import MessageStore
 from storage.verify import Code, fsck
 from tests.support import golden
 from tests.support.hand_made import TINY, HandMade
@@ -78,7 +80,7 @@ def test_a_store_of_our_own_says_its_lengths_itself(tmp_path: Path) -> None:
     assert version_hint(tmp_path) == "rmqctl"
 
 
-def test_a_record_of_lengths_that_is_newer_or_damaged_is_refused(tmp_path: Path) -> None:
+def test_a_record_of_lengths_that_is_newer_or_damaged_is_refused_by_writers(tmp_path: Path) -> None:
     (tmp_path / "commitlog").mkdir()
     (tmp_path / "rmqctl").mkdir()
     path = tmp_path / "rmqctl" / "store.json"
@@ -86,8 +88,10 @@ def test_a_record_of_lengths_that_is_newer_or_damaged_is_refused(tmp_path: Path)
     with pytest.raises(StoreVersionError, match="version 99"):
         StoreView.open(tmp_path)
     path.write_text("{oops")
-    with pytest.raises(CorruptFileError):
+    with pytest.warns(DamagedFileWarning, match="sizes of files are taken from the files"):
         StoreView.open(tmp_path)
+    with pytest.raises(CorruptFileError):
+        MessageStore.open(tmp_path)
 
 
 def test_what_is_no_store_is_named(tmp_path: Path) -> None:
