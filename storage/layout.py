@@ -18,7 +18,7 @@ from .errors import CorruptFileError, StoreVersionError
 from .files.bounded import read_bounded
 from .format.errors import JsonError
 from .format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX, LOCK, OURS
-from .format.shapes import MAX_INT, check, flag, members, whole
+from .format.shapes import MAX_INT, ShapeError, check, flag, members, whole
 from .format.strict_json import loads_strict
 
 if TYPE_CHECKING:
@@ -107,6 +107,13 @@ def given_settings(root: Path) -> dict[str, Any]:
     return given if isinstance(given, dict) else {}
 
 
+def _take_seal(data: dict[str, Any]) -> None:
+    """Take the check sum out of a record and see that it is right; early records have none."""
+    seal = data.pop(_SEAL, None)
+    if seal is not None and seal != _sum_of(data):
+        raise ShapeError(_SEAL, "is not the check sum of the rest")
+
+
 def _sum_of(data: dict[str, Any]) -> str:
     return f"{crc32(json.dumps(data).encode()):08x}"
 
@@ -126,9 +133,7 @@ def read_sizes(root: Path) -> dict[str, Any] | None:
         check(data, _VERSIONED)
         if data["version"] > STORE_FILE_VERSION:
             raise StoreVersionError(path, data["version"], STORE_FILE_VERSION)
-        seal = data.pop(_SEAL, None)  # records of earlier versions have none
-        if seal is not None and seal != _sum_of(data):
-            raise ValueError("the check sum is wrong")
+        _take_seal(data)
         check(data, _SIZES)
         sizes = {name: data[name] for name in FIXED_FIELDS if name in data}
         StoreConfig().with_(**sizes)

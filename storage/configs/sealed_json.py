@@ -96,7 +96,10 @@ def read_sealed(
 def entry_of(
     data: bytes, path: Path, version: int, shape: Shape | None = None, *, remedy: str
 ) -> dict[str, Any]:
-    """Read the content of such a file, as ``read_sealed`` does; ``path`` is for the sentence."""
+    """Read the content of such a file; ``path`` is for the sentence.
+
+    Raises CorruptFileError and StoreVersionError as ``read_sealed`` does.
+    """
     try:
         entry = examine(data, _VERSIONED)
         if entry["version"] > version:  # its shape is another one

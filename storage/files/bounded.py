@@ -29,7 +29,10 @@ def read_bounded(path: Path, max_size: int = MAX_OWN_SIZE) -> bytes:
 
 
 def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, os.stat_result]:
-    """Read all of a file as ``read_bounded``, with the status of the very file that was read."""
+    """Read all of a file, with the status of the very file that was read.
+
+    Raises CorruptFileError and OSError as ``read_bounded`` does.
+    """
     # A pipe would have the opening wait for a writer.
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
