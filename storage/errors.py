@@ -181,6 +181,21 @@ class CorruptFileError(StoreError):
         self.reason = reason
 
 
+class RecoveryNeededError(CorruptFileError):
+    """A store was not closed cleanly, and so much has to be made up for that only recovery can."""
+
+    def __init__(self, path: Path, messages: int) -> None:
+        StoreError.__init__(
+            self,
+            f"{path} was not closed cleanly and needs recovery: more than {messages} messages have "
+            "lost their places in the queues; open the store for writing, or run "
+            "'rmqctl store repair', then read it",
+        )
+        self.path = path
+        self.position = 0
+        self.reason = "it needs recovery"
+
+
 class IncompleteStoreWarning(UserWarning):
     """What is read of a store is surely not all that it held. Shown once for each store."""
 

@@ -170,8 +170,8 @@ class QueueReader:
         """First and end offset of the units below ``max_offset`` that the time search looks at:
         those of one file (see FileTimes.segment), None if there are none.
 
-        Rebuilt units count as one more file, just written. Where all units lie in one file,
-        nobody needs to know when it was written.
+        Rebuilt units count as part of the file that lacks them, just written. Where all units lie
+        in one file, nobody needs to know when it was written.
         """
         scan, key = self._scan, self.key
         known = self._row.offsets()
@@ -182,7 +182,11 @@ class QueueReader:
         rebuilt = None if scan is None else scan.rebuilt.first_offset(key.topic, key.queue_id)
         if rebuilt is None:
             return self._file_times.segment(timestamp, max_offset, is_told=scan is None)
-        files = [*self._file_times.now(), (rebuilt, _JUST_NOW)]
+        # Files that begin behind the first rebuilt unit hold none that count; the one in which it
+        # would stand is searched with it: when that was written says nothing of it.
+        files = [file for file in self._file_times.now() if file[0] < rebuilt]
+        shared = bool(files) and rebuilt < files[-1][0] + self._units_per_file
+        files.append((files.pop()[0] if shared else rebuilt, _JUST_NOW))
         begun = [(first, modified) for first, modified in files if first < max_offset]
         for (first, modified), (following, _) in pairwise(begun):
             if modified >= timestamp:

@@ -18,12 +18,20 @@ _LOOK_AHEAD: Final = 200 * CQ_STORE_UNIT_SIZE
 class QueueTail:
     """The end of one queue's files. ``next_offset`` counts units that are part of the store."""
 
-    __slots__ = ("key", "next_offset", "row")
+    __slots__ = ("hole", "key", "next_offset", "row")
 
     def __init__(self, row: FileRow, key: QueueKey, next_offset: int) -> None:
         self.row = row
         self.key = key
         self.next_offset = next_offset
+        self.hole: int | None = None
+        """The queue offset of the first hole, if that is why no unit from there on is counted."""
+
+    def cut_to(self, units: int, hole: int) -> None:
+        """Count the first ``units``; ``hole`` is where the first unit is missing."""
+        if units < self.next_offset:
+            self.next_offset = units
+            self.hole = hole
 
     def unit(self, queue_offset: int) -> tuple[int, int, int]:
         """One unit of the files, zeros where there is none."""

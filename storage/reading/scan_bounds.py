@@ -3,9 +3,11 @@
 The end of the log is looked for from the newest unit whose record is whole, so a healthy store of
 any size is opened by reading the last unit of every queue and a few records. Where a store was not
 closed cleanly (``abort`` is there: its broker runs, or died), the units from the checkpoint on are
-compared with the log: they must tile it without gaps. Records in a gap get their units back in
-memory (``rebuilt``). What the queues hold beyond the log's end is not shown; where it tells of log
-files that are not there, an IncompleteStoreWarning says so.
+compared with the log: they must tile it without gaps, and a queue counts up to its first hole, as a
+power loss leaves them (``unit_holes``). Records in a gap get their units back in memory
+(``rebuilt``); where these are too many, RecoveryNeededError says so. What the queues hold beyond
+the log's end is not shown; where it tells of log files that are not there, an
+IncompleteStoreWarning says so.
 
 Later calls look only at what has been added since.
 """
@@ -19,13 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.configs.deleted_topics import deleted_topics_for_reading
-from storage.errors import IncompleteStoreWarning
+from storage.errors import IncompleteStoreWarning, RecoveryNeededError
 from storage.files.bounded import read_first
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.delay import parse_delay_levels
 from storage.format.names import ABORT, CHECKPOINT, OURS
 from storage.format.record import CheckKind, RecordError, check_record, read_head
 from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.model import LMQ_PREFIX
+from storage.sharing.holders import is_java_running
 from storage.sharing.page import PAGE_NAME
 from storage.writing.dispatch import read_request
 
@@ -35,9 +39,12 @@ from .log_walk import LogWalk, StretchKind
 from .queue_tail import QueueTail, tails_of
 from .rebuilt_units import RebuiltUnits
 from .record_reader import QueueKey, names_queue
+from .unit_holes import cut_at_hole
 from .unit_tiles import gaps_between_units
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from storage.config import StoreConfig
     from storage.files.read_files import StoreFiles
 
@@ -45,6 +52,8 @@ _MAX_DISTRUSTED: Final = 10_000
 """Units that may point at nothing whole before the log is read from its start instead."""
 _MOST_PENDING: Final = 1 << 13
 """Records without keys that a reader looks into: what eight writers leave that die together."""
+MOST_REBUILT: Final = 2_000_000
+"""Records that a reader of a store with holes looks into: half a minute, and 40 MB of units."""
 _NO_UNIT: Final = bytes(CQ_STORE_UNIT_SIZE)
 
 
@@ -67,6 +76,8 @@ class ScanBounds:
         self._keys_end = -1
         self._few_pending = False
         self._generation = 0
+        self._may_have_holes = False
+        self._looked_at = 0
         self.rebuilt = RebuiltUnits()
         """Units that the files lack; complete after the first call of any method."""
 
@@ -175,13 +186,23 @@ class ScanBounds:
             _cut(tail, log_end)
         start = trusted
         if (self._files.root / ABORT).exists():
-            start = min(trusted, self._recovery_start(files))
-        for gap_start, gap_end in gaps_between_units(
-            list(tails.values()), start, log_end, self._log.file_size
-        ):
+            vouched = self._recovery_start(files)
+            start = min(trusted, vouched)
+            # A broker that runs has recovered the store: what its memory holds has no holes.
+            if not is_java_running(self._files.root):
+                self._may_have_holes = True
+                for tail in tails.values():
+                    cut_at_hole(tail, vouched)
+        for gap_start, gap_end in self._gaps(list(tails.values()), start, log_end):
             self._rebuild(gap_start, gap_end, tails)
         self.rebuilt.finish()
         return tails
+
+    def _gaps(self, tails: list[QueueTail], start: int, log_end: int) -> Iterable[tuple[int, int]]:
+        """Parts of the log whose records may lack units."""
+        if self._may_have_holes and any(tail.key.topic.startswith(LMQ_PREFIX) for tail in tails):
+            return [(start, log_end)] if start < log_end else []  # a record has several units
+        return gaps_between_units(tails, start, log_end, self._log.file_size)
 
     def _trusted_end(self, tails: list[QueueTail], log_min: int) -> tuple[int, int | None]:
         """End of the newest record that a unit points to and that is whole, and its begin."""
@@ -263,6 +284,9 @@ class ScanBounds:
                     known = 0 if tail is None else tail.next_offset
                     self.rebuilt.add(topic, queue_id, queue_offset, unit, known)
                 position += size
+            self._looked_at += len(stretch.sizes)
+            if self._may_have_holes and self._looked_at > MOST_REBUILT:
+                raise RecoveryNeededError(self._files.root, MOST_REBUILT)
 
     # -- later looks --------------------------------------------------------------------------
 
@@ -285,6 +309,8 @@ class ScanBounds:
 
     def _follow_queue(self, tail: QueueTail) -> None:
         """Take in units that were added since, as far as their records are whole and theirs."""
+        if tail.hole is not None and tail.unit(tail.hole)[1] <= 0:
+            return  # what stands behind a hole counts once somebody has filled it
         following = tail.next_offset
         while True:
             offset, size, _ = tail.unit(following)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from storage.files.read_files import is_queue_number
 from storage.format.names import CONSUMEQUEUE, OURS, file_name, parse_file_name
 from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.reading.unit_holes import may_be_torn
 from storage.writing.dispatch import is_possible_topic
 
 if TYPE_CHECKING:
@@ -110,10 +111,15 @@ class QueueRecovery:
             units = self._read(folder, first)
             offsets, sizes = units["offset"], units["size"]
             present = (offsets >= 0) & (sizes > 0)
+            surely = 0
             if vouched is not None:
                 old = present & (offsets + sizes <= vouched)
-                present[: len(old) - int(old[::-1].argmax()) if old.any() else 0] = True
+                surely = len(old) - int(old[::-1].argmax()) if old.any() else 0
+                present[:surely] = True
             count = len(units) if present.all() else int(present.argmin())
+            if vouched is not None and surely < count < len(units):
+                # The sector that is lost may hold the last unit's tags code, or a part of it.
+                count -= may_be_torn((count - 1) * CQ_STORE_UNIT_SIZE)
             if count == 0:
                 break  # an all-zero file: Java would count one phantom unit here
             following = first // CQ_STORE_UNIT_SIZE + count

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from storage.format.names import LOCK
 
-from .locks import LockFile
+from .locks import Holder, LockFile
 
 _JAVA_BYTE: Final = 0
 
@@ -33,22 +33,31 @@ def find_holders(root: Path) -> Holders:
     The kernel gives the pid of a POSIX lock (Java's) and none for rmqctl's locks, whose owners are
     found by looking through ``/proc``.
     """
-    path = root / LOCK
-    try:
-        file = LockFile(path, create=False, writable=False)
-    except OSError:
-        return Holders((), java_locked=False)
-    try:
-        holder = file.holder(_JAVA_BYTE)
-    except OSError:  # a system without these locks
-        return Holders((), java_locked=False)
-    finally:
-        file.close()
+    holder = _holder(root)
     if holder is None:
         return Holders((), java_locked=False)
     if holder.pid is not None:
         return Holders((), java_locked=True)
-    return Holders(tuple(_processes_with_lock(path)), java_locked=False)
+    return Holders(tuple(_processes_with_lock(root / LOCK)), java_locked=False)
+
+
+def is_java_running(root: Path) -> bool:
+    """Whether a Java broker has the store: one system call, and no lock is taken."""
+    holder = _holder(root)
+    return holder is not None and holder.pid is not None
+
+
+def _holder(root: Path) -> Holder | None:
+    try:
+        file = LockFile(root / LOCK, create=False, writable=False)
+    except OSError:
+        return None
+    try:
+        return file.holder(_JAVA_BYTE)
+    except OSError:  # a system without these locks
+        return None
+    finally:
+        file.close()
 
 
 def _processes_with_lock(path: Path) -> list[int]:

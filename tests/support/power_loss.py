@@ -15,11 +15,15 @@ from threading import Event, Thread, current_thread
 from traceback import format_exc
 
 from storage.config import FlushDiskType, StoreConfig
+from storage.errors import CorruptFileError
+from storage.reading.tag_filter import TagFilter
+from storage.readonly import StoreView
 from storage.results import PutMessageResult
 from tests.support.crash import Acknowledged, Put, inspect, missing
 from tests.support.durable_fs import DurableFileSystem
 from tests.support.every_instant import LATER, PROBES, lose_page
 from tests.support.samples import (
+    SMALL,
     TINY,
     Sample,
     Ticking,
@@ -39,6 +43,13 @@ PUTS = [
     Put(batch("many", 30, "D", (0, 1), size=90)),
     Put([Sample("end", "B", 3)]),
 ]
+
+
+OF_SECTORS = sync_flush(SMALL)
+LONG_QUEUES = [
+    Put([Sample(f"long-{i}", "A", i % 2, size=30 + i % 50, tags="xyz"[i % 3], keys=("k",))])
+    for i in range(330)
+] + [Put(batch(f"some-{i}", 20, "B", (0,), size=60)) for i in range(20)]
 
 
 def cut_at_every_sync(folder: str, shard: int, shards: int, seed: int) -> dict[str, object]:
@@ -120,6 +131,45 @@ def cut_twice(folder: str, shard: int, shards: int, seed: int) -> dict[str, obje
     run_puts(root, fs, CONFIG, PUTS, acknowledge, reopen_before=5)
     fs.forget()
     return {"cuts": cuts, "second_cuts": seconds, "failures": failures}
+
+
+def read_first(folder: str, shard: int, shards: int, seed: int) -> dict[str, object]:
+    """SYNC_FLUSH: a reader comes first after the cut. Queues span many sectors here, each of which
+    the device may have or not."""
+    chance = random.Random(seed)
+    root = new_store(Path(folder) / f"read-{shard}", OF_SECTORS)
+    acknowledged: list[Acknowledged] = []
+    failures: list[str] = []
+    cuts = losses = refused = 0
+
+    def cut(what: str) -> None:
+        nonlocal cuts, losses, refused
+        cuts += 1
+        if cuts % shards != shard or len(failures) > 20:
+            return
+        losses += 1
+        image = Path(folder) / f"image-{shard}"
+        fs.image(image, chance, chance.choice((0.3, 0.5, 0.8, 0.95)))
+        lose_page(image)
+        try:
+            problems = unread_before_recovery(image, OF_SECTORS, acknowledged)
+            problems += judge(image, OF_SECTORS, acknowledged, torn=True)
+        except CorruptFileError as error:
+            # The name of a new log file was lost, and units of its records were not.
+            refused += 1
+            problems = [] if "the queues know of messages up to" in str(error) else [str(error)]
+        except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
+            problems = [format_exc(limit=-4)]
+        failures.extend(f"cut {cuts}, {what}: {bad}" for bad in problems)
+        shutil.rmtree(image)
+
+    def acknowledge(number: int, result: PutMessageResult) -> None:
+        _note(acknowledged, LONG_QUEUES[number], result)
+
+    fs = DurableFileSystem(root, cut)
+    run_puts(root, fs, OF_SECTORS, LONG_QUEUES, acknowledge, reopen_before=90)
+    fs.forget()
+    return {"cuts": cuts, "losses": losses, "refused": refused, "failures": failures}
 
 
 def cut_at_any_instant(folder: str, shard: int, shards: int, seed: int) -> dict[str, object]:
@@ -264,8 +314,9 @@ def _note(acknowledged: list[Acknowledged], put: Put, result: PutMessageResult) 
 def judge(
     image: Path, config: StoreConfig, acknowledged: list[Acknowledged], *, torn: bool
 ) -> list[str]:
-    """After the reboot: recovery runs, all is there, and the store goes on."""
+    """After the reboot: a reader has all, recovery runs, all is there, and the store goes on."""
     lose_page(image)
+    unread = unread_before_recovery(image, config, acknowledged)
     store = open_store(image, config, clock=Ticking(LATER))
     problems = [] if store.recovery is not None else ["no recovery after a power loss"]
     more = []
@@ -274,4 +325,47 @@ def judge(
         more.append(Acknowledged(probe, result.commitlog_offsets[0], result.queue_offsets[0]))
     store.close()
     found = inspect(image, config, torn=torn, with_fsck=not len(acknowledged) % 4)
-    return problems + found.problems + missing(found, acknowledged + more)
+    return unread + problems + found.problems + missing(found, acknowledged + more)
+
+
+def unread_before_recovery(
+    image: Path, config: StoreConfig, acknowledged: list[Acknowledged]
+) -> list[str]:
+    """What was acknowledged and is not shown to a reader that comes before any writer: each message
+    of its queue one after the other, and those of one tag."""
+    with StoreView.open(image, config) as view:
+        whole = {queue: _drain(view, *queue, None) for queue in view.queues()}
+        by_tag = {
+            (sample.topic, sample.queue_id, sample.tags): _drain(
+                view, sample.topic, sample.queue_id, _by_tag(sample.tags)
+            )
+            for sample, *_ in acknowledged
+            if sample.tags is not None
+        }
+        problems = []
+        for sample, place, offset in acknowledged:
+            queue = sample.topic, sample.queue_id
+            there = [whole.get(queue, {}), by_tag.get((*queue, sample.tags or ""))]
+            for name, messages in zip(("consume", "consume by tag"), there, strict=True):
+                if messages is not None and messages.get(offset) != (place, sample.body()):
+                    problems.append(f"{sample.id} at {place}: not read by {name}")
+    return problems
+
+
+def _by_tag(tag: str) -> TagFilter | None:
+    return TagFilter.parse(tag)
+
+
+def _drain(
+    view: StoreView, topic: str, queue_id: int, tags: TagFilter | None
+) -> dict[int, tuple[int, bytes]]:
+    """The messages of a queue as a consumer gets them: place in the log and body by offset."""
+    at, end = view.queue_bounds(topic, queue_id)
+    messages: dict[int, tuple[int, bytes]] = {}
+    while at < end:
+        got = view.get_message(topic, queue_id, at, 32, tags=tags)
+        for message in got.messages:
+            if (message.topic, message.queue_id) == (topic, queue_id):  # else it is a light queue
+                messages[message.queue_offset] = (message.commitlog_offset, message.body)
+        at = got.next_begin_offset
+    return messages

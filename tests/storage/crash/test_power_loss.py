@@ -65,3 +65,12 @@ def run(function: str, every: int, **arguments: Any) -> list[dict[str, Any]]:
 
 def failures(found: list[dict[str, Any]]) -> list[str]:
     return [failure for one in found for failure in one["failures"]]
+
+
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
+def test_a_reader_that_comes_before_any_writer_has_every_acknowledged_message(every):
+    found = run("read_first", every, seed=every)
+    assert failures(found) == []
+    losses = sum(one["losses"] for one in found)
+    assert losses >= 100
+    assert sum(one["refused"] for one in found) < losses / 50
