@@ -151,6 +151,18 @@ class Cli:
 
         return self.parsed(option, lambda value: parse_time(value, self.now_ms, self.zone), text)
 
+    def warn_of_future(self, option: str, timestamp: int, effect: str) -> None:
+        """Warn of an option's time that has not come yet; ``effect`` says what follows."""
+        if timestamp <= self.now_ms:
+            return
+        from rmqctl.text.durations import format_duration
+        from rmqctl.text.times import format_time
+
+        self.warn(
+            f"{option}: {format_time(timestamp, self.zone, iso=True)} lies in the future "
+            f"(in {format_duration(timestamp - self.now_ms)}): {effect}"
+        )
+
     # The store
 
     @cached_property

@@ -23,6 +23,8 @@ def list_changes(
     """
     cli = context_of(ctx)
     start = None if since is None else cli.time("--since", since)
+    if start is not None:
+        cli.warn_of_future("--since", start, "no change is as new as that")
     with open_for_reading(cli) as broker:
         from rmqctl.looking.changes import Changes
         from rmqctl.looking.history import audit_rows

@@ -338,6 +338,9 @@ def _join(
         )
         joining.check_group(cli, broker, consumer, topic, chosen.tags)
         if not options.broadcast:
+            if position is not None:
+                for sentence in selection.words_about(broker, topic, position, ()):
+                    cli.warn(sentence)
             joining.place(broker, topic, group, queues, position.begin if position else None)
         ends = None
         if reading.ends:
@@ -390,6 +393,8 @@ def _run(
     topic = reading.topic
     queues = selection.queues_of(broker, topic, chosen.queues)
     spans = _spans(broker, reading, queues, group)
+    for sentence in selection.words_about(broker, topic, reading.position, spans):
+        cli.warn(sentence)
     there = selection.backlog(broker, topic, spans)
     few = min(there, there if reading.most is None else reading.most) <= _FEW
     fetch: Fetcher

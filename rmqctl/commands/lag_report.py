@@ -159,6 +159,8 @@ def report(
     if form is ReportFormat.PARQUET:
         _check_date(moment)
     begin = None if since is None else cli.time("--since", since)
+    if begin is not None:
+        cli.warn_of_future("--since", begin, "no message is as new as that")
     if window is not None:
         begin = max(begin or 0, moment - cli.parsed("--window", parse_duration, window))
     previous = None if compare is None else reporting.read_previous(compare)

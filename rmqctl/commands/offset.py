@@ -155,6 +155,8 @@ def history(
     """
     cli = context_of(ctx)
     start = None if since is None else cli.time("--since", since)
+    if start is not None:
+        cli.warn_of_future("--since", start, "no change is as new as that")
     with open_for_reading(cli) as broker:
         from rmqctl.looking.changes import Changes
         from rmqctl.looking.history import history_rows

@@ -119,10 +119,13 @@ def fsck(
         raise UsageProblem(f"--fail-on: {fail_on!r} is neither error nor warning")
     if resume and start is not None:
         raise UsageProblem("--from and --resume both say where to begin")
+    begin = None if start is None else cli.time("--from", start)
+    if begin is not None:
+        cli.warn_of_future("--from", begin, "no message is as new as that, and none is checked")
     plan = FsckPlan(
         None if only is None else cli.parsed("--only", parse_parts, only),
         topic,
-        None if start is None else cli.time("--from", start),
+        begin,
         jobs,
         fast,
         resume,

@@ -1,7 +1,7 @@
 """Which queues are read, and from where to where: the options' positions become offsets."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.port.progress import ConsumeFromWhere
 from broker.pulling.start_position import compute_pull_from_where
@@ -11,6 +11,10 @@ from rmqctl.text.positions import END, Bound, Point, Position
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
+
+
+_TOLD: Final = 3
+"""Of so many queues it is told what they have not."""
 
 
 class Group(NamedTuple):
@@ -93,6 +97,42 @@ def offset_of(broker: "EmbeddedBroker", topic: str, queue_id: int, point: Point)
             return broker.search_offset(topic, queue_id, point.value, Boundary.LOWER)
         case _:
             return min(max(point.value, least), most)
+
+
+def words_about(
+    broker: "EmbeddedBroker", topic: str, position: Position | None, spans: Sequence[Span]
+) -> Iterator[str]:
+    """What of the range that was asked for is not there: offsets that are deleted or have not come
+    yet, queue by queue, and that nothing is left of it."""
+    if position is None:
+        return
+    missing = [
+        sentence
+        for span in spans
+        if (sentence := _missing(broker, topic, span.queue_id, position)) is not None
+    ]
+    yield from missing[:_TOLD]
+    if len(missing) > _TOLD:
+        yield f"{len(missing) - _TOLD} more queues of {topic} have not all of the range"
+    if position.end is not None and total(spans) == 0:
+        yield f"no message of {topic} lies in the range"
+
+
+def _missing(broker: "EmbeddedBroker", topic: str, queue_id: int, position: Position) -> str | None:
+    least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
+    begin, end = (
+        point.value if point is not None and point.bound is Bound.OFFSET else None
+        for point in position
+    )
+    where = f"queue {queue_id} of {topic}"
+    if begin is not None and begin < least:
+        last = least if end is None else min(end, least)
+        if last > begin:
+            gone = f"{begin} to {last - 1}" if last - 1 > begin else str(begin)
+            return f"{where} begins at {least}: offset {gone} is deleted"
+    if begin is not None and begin > most:
+        return f"{where} ends at {most}: offset {begin} has not come yet"
+    return None
 
 
 def last_spans(

@@ -69,6 +69,7 @@ def message_filter(
     start, end, queues = given.get("from"), given.get("to"), given.get("queue")
     first = None if start is None else cli.time("--from", start)
     last = None if end is None else cli.time("--to", end)
+    check_time_range(cli, first, last)
     tests = list(_tests(cli))
     if (regex := given.get("regex")) is not None:
         tests.append(_regex_test(cli.parsed("--regex", search_bytes, regex), regex_in))
@@ -83,6 +84,17 @@ def message_filter(
         given.get("tag"),
         _all_of(tests),
     )
+
+
+def check_time_range(cli: Cli, first: int | None, last: int | None) -> None:
+    """Refuse --from after --to, and say where --from has not come yet: both find nothing."""
+    if first is None:
+        return
+    if last is not None:
+        from rmqctl.text.times import check_order
+
+        cli.parsed("--from", lambda _: check_order(first, last, ("it", "--to")), "")
+    cli.warn_of_future("--from", first, "no message is as new as that")
 
 
 def _all_of(tests: list[Predicate]) -> Predicate | None:

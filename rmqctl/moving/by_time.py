@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from broker.validation import check_group
-from rmqctl.moving.boundaries import parse_boundary
+from rmqctl.moving.boundaries import parse_boundary, warn_of_future
 from rmqctl.moving.carrying import Carrier, Form
 from rmqctl.moving.plan import Describer, Step
 from rmqctl.moving.queues import TopicChoice, chosen_places, stands
@@ -43,7 +43,10 @@ class ResetByTime(NamedTuple):
         check_group(group)
         queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
         rule = cli.parsed("--boundary", parse_boundary, boundary)
-        return cls(group, TopicChoice(topic, queues), _time(cli, timestamp), rule, force)
+        moment = _time(cli, timestamp)
+        if moment is not None:
+            warn_of_future(cli, "--timestamp", moment, rule)
+        return cls(group, TopicChoice(topic, queues), moment, rule, force)
 
     def carry_out(self, cli: "Cli", broker: "EmbeddedBroker") -> None:
         """Plan it, show it, ask, do it."""
@@ -69,19 +72,21 @@ class ResetByTime(NamedTuple):
         def done(_: Step, row: Any, old: int | None, applied: bool | None) -> Any:
             return row._replace(old_offset=old, note="not done" if applied is False else row.note)
 
-        steps = self.steps(broker, carrier.progress)
+        steps = self.steps(broker, carrier.progress, cli.now_ms)
         carrier.carry_out(steps, Form(ResetByTimeRow, planned, ResetByTimeRow, done))
 
-    def steps(self, broker: "EmbeddedBroker", progress: "ProgressTable") -> list[Step]:
+    def steps(
+        self, broker: "EmbeddedBroker", progress: "ProgressTable", now_ms: int | None = None
+    ) -> list[Step]:
         """Where each queue goes. NotFound for an unknown topic or queue."""
         places = chosen_places(broker, progress, [self.group], [self.choice])
-        scope = self._scope(broker)
+        scope = self._scope(broker, now_ms)
         return [self._kept(Step(stand, scope(stand))) for stand in stands(broker, progress, places)]
 
-    def _scope(self, broker: "EmbeddedBroker") -> Scope:
+    def _scope(self, broker: "EmbeddedBroker", now_ms: int | None) -> Scope:
         if self.timestamp is None:
             return to_latest
-        return to_time(broker.view, self.timestamp, self.boundary)
+        return to_time(broker.view, self.timestamp, self.boundary, now_ms)
 
     def _kept(self, step: Step) -> Step:
         """Without force progress goes back or stays (ConsumerManageProcessor's rule)."""
@@ -93,10 +98,7 @@ class ResetByTime(NamedTuple):
 
 
 def _time(cli: "Cli", text: str) -> int | None:
-    """Epoch ms; None for mqadmin's ``now`` and ``-1``. It takes any number for milliseconds."""
-    stripped = text.strip()
-    if stripped in {"now", "-1"}:
+    """Epoch ms; None for mqadmin's ``now`` and ``-1``."""
+    if text.strip() in {"now", "-1"}:
         return None
-    if stripped.isascii() and stripped.isdigit() and len(stripped) not in {10, 13}:
-        return int(stripped)
     return cli.time("--timestamp", text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker.validation import check_group
 from rmqctl.errors import CliError, NotFound, Refused, UsageProblem
 from rmqctl.moving import scopes
-from rmqctl.moving.boundaries import parse_boundary
+from rmqctl.moving.boundaries import parse_boundary, warn_of_future
 from rmqctl.moving.carrying import Carrier, Form
 from rmqctl.moving.plan import Describer, Step, steps_of
 from rmqctl.moving.plan_files import (
@@ -190,7 +190,9 @@ def _planned(
     places = chosen_places(broker, progress, whose.groups, whose.topics)
     match name:
         case "--to-datetime":
-            scope = scopes.to_time(view, cli.time(name, value or ""), boundary)
+            moment = cli.time(name, value or "")
+            warn_of_future(cli, name, moment, boundary)
+            scope = scopes.to_time(view, moment, boundary, cli.now_ms)
         case "--by-duration":
             back = cli.parsed(name, parse_duration, value or "")
             scope = scopes.to_time(view, cli.now_ms - back, boundary)

@@ -24,16 +24,22 @@ class Wish(NamedTuple):
     """The time (ms) that was asked for, if the offset was found by one."""
 
 
+FUTURE = "the time lies in the future"
+"""The note where a queue goes to a time that has not come yet."""
 Scope = Callable[[Stand], Wish]
 
 
-def to_time(view: "StoreView", timestamp: int, boundary: Boundary) -> Scope:
-    """To what was stored at a time (ms); see storage.reading.timesearch."""
+def to_time(
+    view: "StoreView", timestamp: int, boundary: Boundary, now_ms: int | None = None
+) -> Scope:
+    """To what was stored at a time (ms); see storage.reading.timesearch. A note says where it
+    lies after ``now_ms``."""
+    note = FUTURE if now_ms is not None and timestamp > now_ms else None
 
     def wish(stand: Stand) -> Wish:
         _, topic, queue_id = stand.place
         offset = view.offset_in_queue_by_time(topic, queue_id, timestamp, boundary)
-        return Wish(offset, timestamp=timestamp)
+        return Wish(offset, note, timestamp=timestamp)
 
     return wish
 

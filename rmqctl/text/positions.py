@@ -100,8 +100,9 @@ def _times(text: str, now_ms: int, zone: tzinfo | None) -> Position:
         raise ValueError("'@' needs a time, such as @-1h or @2026-01-31T10:00")
     try:
         return Position(_time(text, now_ms, zone), None)
-    except ValueError:
-        pass
+    except ValueError as error:
+        if ":" not in text:
+            raise ValueError(f"'@{text}': {error}") from None
     readings: list[Position] = []
     for at, letter in enumerate(text):
         if letter != ":":

@@ -32,6 +32,12 @@ BERLIN = ZoneInfo("Europe/Berlin")
         ("-PT15M", NOW - 900_000),
         ("P1D", NOW - 86_400_000),
         (" now ", NOW),
+        ("0", 0),
+        ("1970-01-01T00:00:00Z", 0),
+        ("631152000", 631_152_000_000),
+        ("1767225600123456", NOW + 123),
+        ("1767225600123456789", NOW + 123),
+        ("20260101100000", NOW + 36_000_000),
     ],
 )
 def test_every_form_of_a_time_is_read(text, expected):
@@ -75,7 +81,33 @@ def test_a_timestamp_outside_of_the_calendar_is_printed_as_a_number():
     assert format_time(10**17, UTC) == str(10**17)
 
 
-@given(st.integers(0, 253_402_300_799_000))
+@pytest.mark.parametrize(
+    ("text", "would_be"),
+    [
+        ("123", "1970-01-01T00:02:03.000+00:00 in seconds"),
+        ("17672256000", "2530-01-05T00:00:00.000+00:00 in seconds or 1970-07-24"),
+        ("176722560000000", "in milliseconds or 1975-08-08"),
+        ("1" * 23, "after the year 9999 in nanoseconds"),
+        ("1985-01-01", "1985-01-01T00:00:00.000"),
+        ("2999-01-01T00:00Z", "2999-01-01T00:00:00.000"),
+        ("0001-01-01", "0001-01-01"),
+        ("-99999d", "1752"),
+        ("+999999999d", "after the year 9999"),
+        ("-9999999999d", "before the year 1"),
+    ],
+)
+def test_a_time_before_1990_or_after_2200_is_refused_with_what_it_would_be(text, would_be):
+    with pytest.raises(ValueError, match="between 1990 and 2200") as refused:
+        parse_time(text, NOW, UTC)
+    assert would_be in str(refused.value)
+
+
+@given(st.integers(631_152_000, 7_289_654_399), st.sampled_from([1, 10**3, 10**6, 10**9]))
+def test_a_number_means_the_same_in_every_unit(seconds, in_second):
+    assert parse_time(str(seconds * in_second), NOW) == seconds * 1000
+
+
+@given(st.integers(631_152_000_000, 7_289_654_399_999))
 def test_what_is_printed_is_read_back(timestamp):
     assert parse_time(format_time(timestamp, UTC, iso=True), 0) == timestamp
 

@@ -52,6 +52,11 @@ def test_every_queue_goes_where_rocketmq_finds_the_time(name):
             assert {place.queue_id: offset for place, offset in found.items()} == expected
 
 
+def is_told_by_people(timestamp):
+    """Whether the command line takes it: the others are refused as slips of the hand."""
+    return 631_152_000_000 <= timestamp < 7_289_654_400_000
+
+
 def spread(questions, count):
     """Some of many, evenly, with the first and the last."""
     step = max(1, len(questions) // count)
@@ -64,7 +69,8 @@ def spread(questions, count):
 @pytest.mark.parametrize("name", BY_TIME)
 def test_it_writes_the_offsets_that_rocketmq_finds(name, tmp_path):
     root = golden.extract(name, tmp_path)
-    for (topic, timestamp), expected in spread(asked(name), 6):
+    told = [question for question in asked(name) if is_told_by_people(question[0][1])]
+    for (topic, timestamp), expected in spread(told, 6):
         moment = (EPOCH + timedelta(milliseconds=timestamp)).isoformat(timespec="milliseconds")
         queues = ",".join(map(str, sorted(expected)))
         given = ["-S", root, "-g", "operators", "-t", topic, "-s", moment, "--queue", queues]
