@@ -52,6 +52,8 @@ class StoreLook(NamedTuple):
 
     as_of: int
     standings: Sequence[Standing]
+    doubt: str | None = None
+    """Why progress may not be what groups did last; None if nothing says so."""
 
 
 class _Queue(NamedTuple):
@@ -121,7 +123,7 @@ def look_at(
         ]
         depth = depths.retry(group), depths.dead(group)
         standings.append(Standing(group, topic, rows, *depth, members))
-    return StoreLook(as_of, standings)
+    return StoreLook(as_of, standings, view.progress_doubt())
 
 
 def _read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Sequence[int]:

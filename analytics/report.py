@@ -16,7 +16,7 @@ import numpy as np
 from .amounts import Amounts, Row, Rows, added_up
 from .health import worst
 from .kernels.partials import MINUTE_MS, UNKNOWN_MINUTE
-from .totals import QueueLag, Totals, add_up, sum_of_all
+from .totals import QueueLag, Totals, add_up, sum_of_all, sum_or_unknown
 
 if TYPE_CHECKING:
     from .looking import Standing
@@ -266,8 +266,8 @@ def _totals(groups: Sequence[Row], shares: Sequence[Share], as_of: int, warnings
         "groups": len({row["group"] for row in groups}),
         "topics": len({row["topic"] for row in groups}),
         "queues": sum(row["queues"] for row in groups),
-        "lag": sum(known("lag")) if known("lag") else None,
-        "lag_bytes": sum(known("lag_bytes")) if known("lag_bytes") else None,
+        "lag": sum_or_unknown(row["lag"] for row in groups),
+        "lag_bytes": sum_or_unknown(row["lag_bytes"] for row in groups),
         "oldest_unread_timestamp": oldest,
         "oldest_unread_age_ms": _age(oldest, as_of),
         "lost": sum(known("lost")) if known("lost") else None,

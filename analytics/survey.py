@@ -111,7 +111,7 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
         queues = tuple(_counted(seen))
         minutes, unreadable = _minutes(view, queues)
         damaged = tuple(_damaged(view, seen))
-        warnings = [*_unread_parts(view), *damaged, *_odd(seen)]
+        warnings = [*_unread_parts(view), *_doubts(seen), *damaged, *_odd(seen)]
         agenda = tuple(_agenda(view, warnings))
         log = view.log_min_offset(), view.log_max_offset()
         marks = frozenset(_marks(view, *log))
@@ -220,6 +220,11 @@ def _marks(view: StoreView, begin: int, end: int) -> Iterator[str]:
 
 def _unread_parts(view: StoreView) -> list[str]:
     return [f"not read: {sentence}" for sentence in view.not_covered()]
+
+
+def _doubts(seen: StoreLook) -> Iterator[str]:
+    if seen.doubt is not None:
+        yield seen.doubt
 
 
 def _damaged(view: StoreView, seen: StoreLook) -> Iterator[str]:

@@ -50,6 +50,13 @@ class Totals(NamedTuple):
     unknown_queues: int
 
 
+def is_unknown(unread: Unread) -> bool:
+    """Whether it is not known how much of a queue is unread; of an empty queue it is."""
+    return unread.lag is None and not (
+        unread.committed_offset is None and unread.min_offset == unread.max_offset
+    )
+
+
 def drain_ms(lag: int | None, rate_in: float | None, rate_out: float | None) -> int | None:
     """Say how long it takes, at these rates, until nothing is unread: 0 if nothing is.
 
@@ -107,6 +114,9 @@ def add_up(queues: Sequence[QueueLag]) -> Totals:
         if risk is not None:
             risks.append(risk)
     all_lag = sum(lags.values()) if lags else None
+    if not all_lag and any(is_unknown(queue.unread) for queue in queues):
+        all_lag = None  # nothing of what is known is unread, and the rest is not known: not 0
+        bytes_known = bytes_known and total_bytes > 0
     rate_in = None if rate_in is None else round(rate_in, 3)
     rate_out = None if rate_out is None or not lags else round(rate_out, 3)
     return Totals(
@@ -140,8 +150,8 @@ def over_groups(groups: Collection[Sequence[QueueLag]]) -> Totals:
     drains = [part.drain_ms for part in parts if part.lag is not None]
     return Totals(
         max((part.queues for part in parts), default=0),
-        _sum_of_known(part.lag for part in parts),
-        _sum_of_known(part.lag_bytes for part in parts),
+        sum_or_unknown(part.lag for part in parts),
+        sum_or_unknown(part.lag_bytes for part in parts),
         _least(part.oldest_unread_timestamp for part in parts),
         max((part.rate_in for part in parts if part.rate_in is not None), default=None),
         _sum_of_all(part.rate_out for part in parts if part.lag is not None),
@@ -164,6 +174,12 @@ def _worst_queue(lags: Mapping[int, int]) -> int | None:
 def _sum_of_known(values: Iterable[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
+
+
+def sum_or_unknown(values: Iterable[int | None]) -> int | None:
+    """Sum up what is known; 0 only if all is known."""
+    all_values = list(values)
+    return _sum_of_known(all_values) or (0 if all_values and None not in all_values else None)
 
 
 def _sum_of_all(values: Iterable[float | None]) -> float | None:

@@ -26,6 +26,20 @@ def open_for_reading(cli: "Cli") -> "EmbeddedBroker":
     return EmbeddedBroker.open(cli.store.path, read_only=True)
 
 
+def open_for_progress(cli: "Cli") -> "EmbeddedBroker":
+    """As open_for_reading, for commands that tell of groups: warns where their progress may not be
+    what they did last. Raises CorruptFileError where it can not be read."""
+    broker = open_for_reading(cli)
+    try:
+        doubt = broker.view.progress_doubt()
+    except BaseException:
+        broker.close()
+        raise
+    if doubt is not None:
+        cli.warn(doubt)
+    return broker
+
+
 def open_for_writing(
     cli: "Cli", changes: Mapping[str, Any] | None = None, *, create: bool = False
 ) -> "EmbeddedBroker":

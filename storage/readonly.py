@@ -383,6 +383,15 @@ class StoreView:
 
         return ProgressFile(self.root).read().known_offsets()
 
+    def progress_doubt(self) -> str | None:
+        """Why committed offsets may not be what groups did last; None if nothing says so.
+
+        Raises CorruptFileError and StoreVersionError.
+        """
+        from .configs.progress import ProgressFile
+
+        return ProgressFile(self.root).read().doubt
+
     @property
     def version_hint(self) -> str:
         """Who wrote the store, as far as can be told: ``rmqctl``, ``4.9`` or ``5.x``."""

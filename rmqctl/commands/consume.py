@@ -270,7 +270,7 @@ def _group(
     time = 0
     if consume_timestamp is not None:
         time = cli.time("--consume-timestamp", consume_timestamp)
-    return Group(name, FROM_WHERE[from_where or "last"], time)
+    return Group(name, FROM_WHERE[from_where or "last"], time, from_where is not None)
 
 
 def _rows_asked(cli: Cli) -> bool:
@@ -338,6 +338,8 @@ def _join(
         )
         joining.check_group(cli, broker, consumer, topic, chosen.tags)
         if not options.broadcast:
+            begins = position is not None or group.asked
+            joining.check_progress(cli, broker, topic, group.name, told_where=begins)
             if position is not None:
                 for sentence in selection.words_about(broker, topic, position, ()):
                     cli.warn(sentence)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from rmqctl.context import context_of, prints
-from rmqctl.opening import open_for_reading
+from rmqctl.opening import open_for_progress
 from rmqctl.rows.groups import GroupClientRow, GroupDescription, GroupRow
 
 _Names = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
@@ -23,7 +23,7 @@ def list_groups(ctx: typer.Context) -> None:
     Who has dead letters:      rmqctl group list --where 'dlq > 0' --sort -dlq
     """
     cli = context_of(ctx)
-    with open_for_reading(cli) as broker:
+    with open_for_progress(cli) as broker:
         from rmqctl.looking.groups import group_rows
 
         cli.rows(GroupRow, group_rows(broker))
@@ -37,7 +37,7 @@ def describe(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None
     """
     cli = context_of(ctx)
     names = [*(groups or ()), *(group or ())]
-    with open_for_reading(cli) as broker:
+    with open_for_progress(cli) as broker:
         from rmqctl.looking.groups import group_descriptions
 
         rows = list(group_descriptions(broker, names or None))
@@ -58,7 +58,7 @@ def clients(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None)
     """
     cli = context_of(ctx)
     names = [*(groups or ()), *(group or ())]
-    with open_for_reading(cli) as broker:
+    with open_for_progress(cli) as broker:
         from rmqctl.logs import show_logs
         from rmqctl.looking.groups import client_rows
 

@@ -57,9 +57,12 @@ def show(
         from analytics.choosing import Choice
         from rmqctl.lag import tables
         from rmqctl.lag.looking import look
+        from rmqctl.lag.unknown import tell_unknown
 
         choice = Choice(chosen, topic, include_retry)
         seen = look(broker, moment, choice, now=as_of is None)
+        if as_of is None:
+            tell_unknown(cli, seen)
         match by:
             case By.GROUP:
                 cli.rows(LagRow, tables.group_rows(seen))

@@ -62,6 +62,7 @@ def histogram(
         from analytics.histogram import Ages, by_size
         from rmqctl.lag import backlog
         from rmqctl.lag.looking import look
+        from rmqctl.lag.unknown import tell_unknown
 
         seen = look(broker, cli.now_ms, Choice([group], topic, include_retry))
         parts = backlog.parts_of(seen.standings)
@@ -86,9 +87,7 @@ def histogram(
                         edges[0],
                         lambda count: progress.advance(count, count),
                     )
-        unknown = sum(part.unread.lag is None for part in parts)
-        if unknown:
-            cli.say(f"{unknown} queues are not counted: the group has no progress there")
+        tell_unknown(cli, seen)
         cli.rows(HistogramRow, rows)
     unread = sum(part.messages for part in parts)
     if read < unread:
@@ -187,10 +186,12 @@ def risk(
         from analytics.retention import rules_of
         from rmqctl.lag.backlog import risk_rows
         from rmqctl.lag.looking import look
+        from rmqctl.lag.unknown import tell_unknown
 
         rules = rules_of(broker.view, reserved_ms)
         choice = Choice(named(groups, group), topic, include_retry)
         seen = look(broker, cli.now_ms, choice, rules=rules)
+        tell_unknown(cli, seen)
         count = cli.rows(RiskRow, risk_rows(broker.view, seen, rules, within_ms))
         ahead = format_duration(within_ms)
         if not count:

@@ -69,7 +69,9 @@ def check(
 
     The exit code is 0 ok, 1 warning, 2 critical, 3 unknown, which is whatever goes wrong, too.
     Limits judge what they name. Without any, the status of lag show does: STALL and STOP are
-    critical, WARN and REWIND a warning.
+    critical, WARN and REWIND a warning. Where a limit is about what is not known (a queue without
+    progress or with progress beyond its end, offsets read from a .bak), the verdict is UNKNOWN
+    unless what is known is critical; gauges that are not known are left out.
 
     As a plug-in:              rmqctl lag check readers --warn-lag 1000 --crit-age 10m
     For a textfile collector:  rmqctl lag check -o prometheus > rmqctl.prom
@@ -123,9 +125,11 @@ def _check(
         from rmqctl.lag import tables
         from rmqctl.lag.checking import check as check_rows
         from rmqctl.lag.looking import look
+        from rmqctl.lag.unknown import unknown_of
 
         seen = look(broker, cli.now_ms, Choice(groups, topic, include_retry))
-        return check_rows(tables.group_rows(seen), limits, seen.as_of)
+        rows = tables.group_rows(seen)
+        return check_rows(rows, limits, seen.as_of, unknown_of(seen), seen.doubt)
 
 
 def _limit(

@@ -67,7 +67,7 @@ def watch(
 
         choice = Choice(named(groups, group), topic, include_retry)
         watch_lag(
-            Watcher(broker, choice, now_ms()),
+            Watcher(broker, choice, now_ms(), cli.warn),
             Screen(cli, WatchedRateRow if rate else WatchedRow),
             now_ms,
             _pauses(pause_ms / 1000),

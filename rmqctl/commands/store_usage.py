@@ -6,7 +6,7 @@ import typer
 
 from rmqctl.context import context_of, prints
 from rmqctl.errors import UsageProblem
-from rmqctl.opening import open_for_reading
+from rmqctl.opening import open_for_progress
 from rmqctl.rows.disk import CleanedFileDone, DiskUseRow
 
 _BY = ("topic", "group", "day")
@@ -32,7 +32,7 @@ def du(
     cli = context_of(ctx)
     if by not in _BY:
         raise UsageProblem(f"--by: {by!r} is not one of {', '.join(_BY)}")
-    with open_for_reading(cli) as broker:
+    with open_for_progress(cli) as broker:
         from rmqctl.disk.usage import DiskUse
         from rmqctl.looking.offset_source import offsets_in_force
 
@@ -60,7 +60,7 @@ def clean(ctx: typer.Context) -> None:
     Do it:     rmqctl store clean --execute
     """
     cli = context_of(ctx)
-    with open_for_reading(cli) as broker:
+    with open_for_progress(cli) as broker:
         from rmqctl.disk.cleaning import carry_out_clean
         from rmqctl.looking.offset_source import offsets_in_force
 

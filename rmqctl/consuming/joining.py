@@ -170,6 +170,21 @@ def check_group(
             )
 
 
+def check_progress(
+    cli: "Cli", broker: "EmbeddedBroker", topic: str, group: str, *, told_where: bool
+) -> None:
+    """Warn of progress that may not be what groups did last; where it is lost, and nothing says
+    where the group begins, ask first (7 without a terminal and --yes)."""
+    doubt = broker.view.progress_doubt()
+    if doubt is None:
+        return
+    cli.warn(doubt)
+    known = any(broker.consumer_offsets(group).values())
+    if not known and not told_where:
+        cli.warn(f"group {group} would begin anew; --from-where or --offset says where")
+        cli.confirm(f"Begin group {group} anew in {topic}?")
+
+
 def place(
     broker: "EmbeddedBroker",
     topic: str,

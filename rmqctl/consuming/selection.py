@@ -23,6 +23,8 @@ class Group(NamedTuple):
     name: str
     from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     consume_timestamp: int = 0
+    asked: bool = False
+    """Whether an option says where it begins, and not the default."""
 
 
 class Span(NamedTuple):

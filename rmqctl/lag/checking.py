@@ -1,6 +1,6 @@
 """Is it fine? Limits or health words, in the language of monitoring plug-ins. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from analytics.health import Health
@@ -64,11 +64,52 @@ class Limits(NamedTuple):
         return any(limit.given for limit in self)
 
 
-def check(rows: Iterable[LagRow], limits: Limits, as_of: int) -> CheckResult:
-    """Judge all groups; no group at all is UNKNOWN."""
-    groups = [_checked(row, limits, as_of) for row in rows]
+class Unknown(NamedTuple):
+    """Why something about a group in a topic is not known: of all, and of ages alone."""
+
+    lag: Sequence[str] = ()
+    age: Sequence[str] = ()
+
+
+UnknownParts = Mapping[tuple[str, str], Unknown]
+"""By group and topic."""
+
+
+def check(
+    rows: Iterable[LagRow],
+    limits: Limits,
+    as_of: int,
+    unknown: UnknownParts | None = None,
+    doubt: str | None = None,
+) -> CheckResult:
+    """Judge all groups; no group at all is UNKNOWN.
+
+    ``unknown`` says why what a row leaves out is not known; None: a row's own count of queues does.
+    ``doubt`` says why no row's progress can be relied on. What is not known is UNKNOWN unless what
+    is known is critical.
+    """
+    groups = []
+    for row in rows:
+        if unknown is None:
+            parts = Unknown([_left_out(row)] if row.unknown_queues else ())
+        else:
+            parts = unknown.get((row.group, row.topic), Unknown())
+        if doubt is not None:
+            parts = parts._replace(lag=[*parts.lag, doubt])
+        groups.append(_checked(row, limits, as_of, parts))
     verdict = worst(group.verdict for group in groups) if groups else Verdict.UNKNOWN
-    return CheckResult(as_of, verdict, verdict.code, _summary(groups), groups)
+    if verdict is Verdict.WARNING and any(_hides(group, limits) for group in groups):
+        verdict = Verdict.UNKNOWN
+    return CheckResult(as_of, verdict, verdict.code, _summary(groups, doubt), groups)
+
+
+def _left_out(row: LagRow) -> str:
+    return f"{row.unknown_queues} of {row.queues} queues are in no sum"
+
+
+def _hides(group: CheckedGroup, limits: Limits) -> bool:
+    """Whether a limit is about what is not known of the group."""
+    return limits.given and group.verdict is Verdict.UNKNOWN
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -76,17 +117,26 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=_WORSE.index, default=Verdict.OK)
 
 
-def _checked(row: LagRow, limits: Limits, as_of: int) -> CheckedGroup:
+def _checked(row: LagRow, limits: Limits, as_of: int, unknown: Unknown) -> CheckedGroup:
     if limits.given:
         found = list(_against_limits(row, limits, as_of))
+        reasons = list(unknown.lag) if limits.lag.given or limits.risk.given else []
+        if limits.age.given:
+            reasons = [*unknown.lag, *unknown.age]
+        found += [(Verdict.UNKNOWN, reason) for reason in reasons]
+        verdict = worst(verdict for verdict, _ in found)
+        if reasons and verdict is not Verdict.CRITICAL:
+            verdict = Verdict.UNKNOWN
     else:
-        verdict = _BY_WORD[Health(row.status)]
-        found = [(verdict, f"status {row.status}")]
+        word = _BY_WORD[Health(row.status)]
+        found = [(word, f"status {row.status}")]
+        found += [(Verdict.UNKNOWN, reason) for reason in unknown.lag]
+        verdict = worst(verdict for verdict, _ in found)
     return CheckedGroup(
         row.group,
         row.topic,
-        worst(verdict for verdict, _ in found),
-        [reason for verdict, reason in found if verdict is not Verdict.OK],
+        verdict,
+        [reason for judged, reason in found if judged is not Verdict.OK],
         row.lag,
         row.lag_bytes,
         row.oldest_unread_age_ms,
@@ -98,6 +148,7 @@ def _checked(row: LagRow, limits: Limits, as_of: int) -> CheckedGroup:
         row.lost,
         row.risk_timestamp,
         row.unknown_queues,
+        [*unknown.lag, *unknown.age],
     )
 
 
@@ -129,13 +180,18 @@ def _judged(
     return verdict, text if passed is None else f"{text} (limit {show(passed)})"
 
 
-def _summary(groups: Sequence[CheckedGroup]) -> str:
+def _summary(groups: Sequence[CheckedGroup], doubt: str | None) -> str:
     if not groups:
-        return "no group has any progress"
+        return "no group has any progress" + (f": {doubt}" if doubt else "")
     bad = [group for group in groups if group.verdict is not Verdict.OK]
     if not bad:
         lag = sum(group.lag or 0 for group in groups)
-        return f"{_count(len(groups), 'group')} in their topics, {_count(lag, 'message')} unread"
+        unread = f"{_count(lag, 'message')} unread"
+        partly = [group for group in groups if group.unknown]
+        if partly:
+            names = ", ".join(escape_controls(g.group) for g in partly[:_NAMED_IN_SUMMARY])
+            unread = f"at least {unread} (not all is known of {names})"
+        return f"{_count(len(groups), 'group')} in their topics, {unread}"
     bad.sort(key=lambda group: -_WORSE.index(group.verdict))
     named = [
         f"{escape_controls(group.group)} in {escape_controls(group.topic)}: "

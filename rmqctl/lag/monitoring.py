@@ -4,7 +4,7 @@ Names may hold whatever somebody put into a file: what means something to the re
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from analytics.health import Health
 from rmqctl.lag.checking import Limit, Limits
@@ -38,9 +38,9 @@ def _text(text: str) -> str:
 def _performance(groups: Sequence[CheckedGroup], limits: Limits) -> Iterator[str]:
     for group in groups:
         name = f"{group.group}@{group.topic}"
-        yield _datum(f"{name} lag", group.lag, "", limits.lag)
+        yield _datum(f"{name} lag", _known(group, group.lag), "", limits.lag)
         age = 0 if group.lag == 0 else group.oldest_unread_age_ms
-        yield _datum(f"{name} age", age, "ms", limits.age)
+        yield _datum(f"{name} age", _known(group, age), "ms", limits.age)
     for name, dlq in {group.group: group.dlq for group in groups}.items():
         yield _datum(f"{name} dlq", dlq, "", limits.dlq)
 
@@ -52,6 +52,14 @@ def _datum(label: str, value: int | None, unit: str, limit: Limit) -> str:
     return f"'{quoted}'={'U' if value is None else f'{value}{unit}'};{warn};{crit};0"
 
 
+T = TypeVar("T", int, float)
+
+
+def _known(group: CheckedGroup, value: T | None) -> T | None:
+    """The value; None where it leaves out what is not known: a part is no gauge of the whole."""
+    return None if group.unknown else value
+
+
 class _Metric(NamedTuple):
     name: str
     help: str
@@ -60,16 +68,20 @@ class _Metric(NamedTuple):
 
 
 _METRICS: Final = (
-    _Metric("lag_messages", "Messages that the group has not read", lambda g: g.lag),
-    _Metric("lag_bytes", "Bytes of the unread messages that are there", lambda g: g.lag_bytes),
+    _Metric("lag_messages", "Messages that the group has not read", lambda g: _known(g, g.lag)),
+    _Metric(
+        "lag_bytes", "Bytes of the unread messages that are there", lambda g: _known(g, g.lag_bytes)
+    ),
     _Metric(
         "oldest_unread_age_seconds",
         "Age of the oldest unread message, 0 if there is none",
-        lambda g: 0 if g.lag == 0 else _seconds(g.oldest_unread_age_ms),
+        lambda g: _known(g, 0 if g.lag == 0 else _seconds(g.oldest_unread_age_ms)),
     ),
     _Metric("messages_in_per_second", "Messages stored a second", lambda g: g.rate_in),
-    _Metric("messages_out_per_second", "Messages read a second", lambda g: g.rate_out),
-    _Metric("lost_messages", "Messages deleted before the group read them", lambda g: g.lost),
+    _Metric("messages_out_per_second", "Messages read a second", lambda g: _known(g, g.rate_out)),
+    _Metric(
+        "lost_messages", "Messages deleted before the group read them", lambda g: _known(g, g.lost)
+    ),
     _Metric(
         "deletion_timestamp_seconds",
         "From when on unread messages may be deleted",

@@ -12,6 +12,7 @@ from analytics.totals import add_up
 from analytics.trend import TREND_WINDOW_MS
 from rmqctl.bulk import no_search_for_cycles
 from rmqctl.lag.looking import look
+from rmqctl.lag.unknown import unknown_sentences
 from rmqctl.output.render import RowStream
 from rmqctl.output.tables import cells_of
 from rmqctl.output.view import Format
@@ -32,12 +33,20 @@ _COLORS: Final = re.compile(r"\x1b\[[\d;]*m")
 class Watcher:
     """Looks at a store and remembers: the store's samples first, then its own looks."""
 
-    def __init__(self, broker: "EmbeddedBroker", choice: Choice, now_ms: int) -> None:
+    def __init__(
+        self,
+        broker: "EmbeddedBroker",
+        choice: Choice,
+        now_ms: int,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._broker = broker
         self._choice = choice
         self._history = ProgressSamples(broker.view.root).read(now_ms - TREND_WINDOW_MS)
         self._before: dict[tuple[str, str], int | None] = {}
         self._looks = 0
+        self._tell = tell
+        self._told: set[str] = set()
 
     def look(self, now_ms: int) -> StoreLook:
         """Look now, and remember it for the next ones."""
@@ -45,9 +54,18 @@ class Watcher:
             seen = look(self._broker, now_ms, self._choice, self._history)
             self._history.add(_as_sample(seen), is_first=not self._looks)
         self._looks += 1
+        self._tell_unknown(seen)
         if not self._looks % _FORGET_EVERY:
             self._history.forget_before(now_ms - TREND_WINDOW_MS)
         return seen
+
+    def _tell_unknown(self, seen: StoreLook) -> None:
+        """Tell once of what is not known, and again where it changes."""
+        doubts = [] if seen.doubt is None else [seen.doubt]
+        sentences = {*doubts, *unknown_sentences(seen)}
+        for sentence in sorted(sentences - self._told):
+            self._tell(sentence)
+        self._told = sentences
 
     def rows(self, seen: StoreLook, *, with_rates: bool) -> list[WatchedRow | WatchedRateRow]:
         """A row for each group and topic; call it once a look."""

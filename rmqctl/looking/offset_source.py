@@ -66,6 +66,9 @@ def offsets_in_force(broker: "EmbeddedBroker", warn: "Callable[[str], None]") ->
     """
     root = broker.view.root
     topics = _topics(broker, warn)
+    doubt = broker.view.progress_doubt()
+    if doubt is not None:
+        warn(doubt)
     if (root / OURS / OFFSETS_FILE).exists():
         return CommittedOffsets(broker.consumer_offsets(), OffsetSource.FILE, topics)
     file = consumer_offset_file(root)
@@ -73,8 +76,6 @@ def offsets_in_force(broker: "EmbeddedBroker", warn: "Callable[[str], None]") ->
     table = by_group(decode_offsets(loaded.document))
     if loaded.source is not ConfigSource.BAK:
         return CommittedOffsets(table, OffsetSource.FILE, topics)
-    if file.path.exists():
-        warn(f"{file.path} can not be read; these offsets are from its .bak")
     return CommittedOffsets(table, OffsetSource.BAK, topics)
 
 

@@ -43,6 +43,9 @@ class Carrier:
             self._java_check = refuse_beside_java(self._root)
         self.progress = progress_now(self._root)
         """What the plan is to be made from."""
+        doubt = broker.view.progress_doubt()
+        if doubt is not None:
+            cli.warn(doubt)
 
     @property
     def groups(self) -> set[str]:

@@ -1,5 +1,6 @@
 """What ``lag check`` finds."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
@@ -40,6 +41,7 @@ class CheckedGroup(NamedTuple):
     lost: Annotated[int | None, "messages that were deleted before it read them"]
     risk_timestamp: Annotated[int | None, "from when on its oldest unread message may be deleted"]
     unknown_queues: Annotated[int, "queues that are not in the sums"]
+    unknown: Annotated[Sequence[str], "what is not known, and why; numbers leave it out"] = ()
 
 
 class CheckResult(NamedTuple):

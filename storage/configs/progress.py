@@ -41,7 +41,6 @@ from .consumer_offsets import (
     consumer_offset_file,
     decode_offsets,
     encode_offsets,
-    load_consumer_offsets,
 )
 from .progress_table import VERSION, ProgressTable, QueueProgress
 from .sealed_json import entry_of, seal
@@ -200,7 +199,9 @@ class ProgressFile:
             entry = self._entry()
         except (FileNotFoundError, NotADirectoryError):
             table = ProgressTable(lock_mtime_ns)
-            table.adopt(load_consumer_offsets(self._root))
+            loaded = consumer_offset_file(self._root).load()
+            table.adopt(decode_offsets(loaded.document))
+            table.doubt = self._doubt(loaded)
             return table
         table = self._table_of(entry)
         table.changed = NEXT in entry  # settled by whoever writes next
@@ -209,9 +210,24 @@ class ProgressFile:
             # A file that a crash emptied or tore says nothing: it did not delete all progress.
             if loaded.source is not ConfigSource.NONE:
                 table.adopt(decode_offsets(loaded.document))
+            table.doubt = self._doubt(loaded)
             table.lock_mtime_ns = lock_mtime_ns
             table.changed = True
         return table
+
+    def _doubt(self, loaded: LoadedConfig) -> str | None:
+        """Say why what Java's file gave may not be what groups did last."""
+        path = consumer_offset_file(self._root).path
+        match loaded.source:
+            case ConfigSource.BAK:
+                why = "is missing" if loaded.ident is None else "can not be read"
+                return f"{path} {why}; these offsets are from its .bak"
+            case ConfigSource.NONE if loaded.ident is not None:
+                return (
+                    f"{path} is empty and has no .bak: what groups had read is not known; "
+                    "'rmqctl store recover-offsets' finds out what it can"
+                )
+        return None
 
     def _table_of(self, entry: dict[str, Any]) -> ProgressTable:
         try:

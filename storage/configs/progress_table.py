@@ -49,6 +49,8 @@ class ProgressTable:
         self.lock_mtime_ns = lock_mtime_ns
         self.change_id: int | None = None
         self.changed = False
+        self.doubt: str | None = None
+        """Why this may not be what groups did last: Java's file is empty, or its .bak was read."""
 
     def get(self, key: str, queue_id: int) -> QueueProgress:
         """Read the progress of ``topic@group`` in a queue."""

@@ -1,0 +1,54 @@
+"""What is not known of a group in a topic, and why, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from .totals import QueueLag, is_unknown
+
+_NAMED = 3
+"""Queues that a reason names."""
+
+
+def unknown_parts(queues: Sequence[QueueLag]) -> list[str]:
+    """Say of which queues the lag is not known, and why; nothing if it is known of all of them."""
+    return [*_no_progress(queues), *_ahead(queues)]
+
+
+def unknown_ages(queues: Sequence[QueueLag]) -> list[str]:
+    """Say of which queues the age of what is unread is not known, though the lag is."""
+    unread = [
+        queue
+        for queue in queues
+        if queue.unread.lag
+        and queue.unread.first_unread is not None
+        and queue.oldest_unread_timestamp is None
+    ]
+    if not unread:
+        return []
+    return [f"the oldest unread message of {_named(unread, lambda _: '')} can not be read"]
+
+
+def _no_progress(queues: Sequence[QueueLag]) -> Iterator[str]:
+    none = [q for q in queues if is_unknown(q.unread) and q.unread.committed_offset is None]
+    if none:
+        yield f"no progress in {_named(none, _holds)}"
+
+
+def _holds(queue: QueueLag) -> str:
+    count = queue.unread.max_offset - queue.unread.min_offset
+    return f" ({count:,} message{'' if count == 1 else 's'} there)"
+
+
+def _ahead(queues: Sequence[QueueLag]) -> Iterator[str]:
+    ahead = [queue for queue in queues if queue.unread.ahead]
+    if ahead:
+        where = _named(ahead, lambda queue: f" (by {queue.unread.ahead:,})")
+        yield f"progress beyond the end in {where}"
+
+
+def _named(queues: Sequence[QueueLag], detail: Callable[[QueueLag], str]) -> str:
+    shown = ", ".join(f"{queue.queue_id}{detail(queue)}" for queue in queues[:_NAMED])
+    more = len(queues) - _NAMED
+    noun = "queue" if len(queues) == 1 else "queues"
+    return f"{noun} {shown}" + (f" and {more} more" if more > 0 else "")

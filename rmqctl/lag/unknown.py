@@ -1,0 +1,44 @@
+"""Telling what is not known of the groups that a command shows."""
+
+from typing import TYPE_CHECKING
+
+from analytics.unknown import unknown_ages, unknown_parts
+from rmqctl.lag.checking import Unknown, UnknownParts
+
+if TYPE_CHECKING:
+    from analytics.looking import StoreLook
+    from rmqctl.context import Cli
+
+_TOLD = 5
+"""Groups and topics of which it is told."""
+
+
+def unknown_of(seen: "StoreLook") -> UnknownParts:
+    """What is not known, by group and topic, and why."""
+    return {
+        (standing.group, standing.topic): Unknown(
+            unknown_parts(standing.queues), unknown_ages(standing.queues)
+        )
+        for standing in seen.standings
+    }
+
+
+def tell_unknown(cli: "Cli", seen: "StoreLook") -> None:
+    """Warn of what is in no sum, and why, and of progress that can not be relied on."""
+    if seen.doubt is not None:
+        cli.warn(seen.doubt)
+    sentences = unknown_sentences(seen)
+    for sentence in sentences[:_TOLD]:
+        cli.warn(sentence)
+    if len(sentences) > _TOLD:
+        more = len(sentences) - _TOLD
+        cli.warn(f"{more} more groups and topics are known in part; --by queue shows which")
+
+
+def unknown_sentences(seen: "StoreLook") -> list[str]:
+    """A sentence for each group and topic of which not all is known."""
+    return [
+        f"group {group} in {topic}: {', '.join(parts.lag)}; that is in no sum"
+        for (group, topic), parts in unknown_of(seen).items()
+        if parts.lag
+    ]

@@ -1,0 +1,197 @@
+"""A group of which not all is known is never called fine, and its gauges are left out."""
+
+import json
+
+import pytest
+
+from rmqctl.lag.checking import Limit, Limits, check
+from rmqctl.rows.checks import Verdict
+from tests.rmqctl.lag.test_checking import row
+from tests.support import golden
+from tests.support.cli import run
+
+
+@pytest.fixture
+def grown(store):
+    """A topic that got a queue, and messages there, after its group was through."""
+    run("topic", "create", "t", "--queues", 1)
+    run("produce", "t", "-q", stdin=b"a\n")
+    run("consume", "t", "-g", "g", "-e", "-q")
+    run("topic", "alter", "t", "--queues", 2, "-y", "-q")
+    run("produce", "t", "-Q", 1, "-q", stdin=b"m\n" * 100)
+    return store
+
+
+@pytest.fixture
+def ahead(tmp_path, monkeypatch):
+    """Progress beyond the end in one queue, none unread in the other that has any."""
+    root = golden.extract("basic-4.9", tmp_path)
+    table = {"offsetTable": {"GoldenEight@g": {"0": 100, "1": 1, "2": 1}}}
+    (root / "config" / "consumerOffset.json").write_text(json.dumps(table))
+    monkeypatch.setenv("RMQCTL_STORE", str(root))
+    return root
+
+
+LIMITS = [
+    ["--warn-lag", 10, "--crit-lag", 100000],
+    ["--crit-lag", 100000],
+    ["--crit-age", "9000d"],
+    ["--warn-lag", 100000, "--crit-age", "9000d"],
+]
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_a_queue_without_progress_is_unknown_to_every_limit(grown, limits):
+    result = run("lag", "check", "g", *limits)
+    assert result.code == 3
+    assert result.lines[0].startswith("LAG UNKNOWN - g in t: ")
+    assert "no progress in queue 1 (100 messages there)" in result.lines[0]
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_progress_beyond_the_end_is_unknown_to_every_limit(ahead, limits):
+    result = run("lag", "check", "g", *limits)
+    assert result.code == 3
+    assert "progress beyond the end in queue 0" in result.lines[0]
+
+
+def test_what_is_known_may_be_critical_already(ahead):
+    run("produce", "GoldenEight", "-Q", 1, "-q", stdin=b"m\n" * 50)
+    result = run("lag", "check", "g", "--warn-lag", 1, "--crit-lag", 10)
+    assert (result.code, result.lines[0].split(" - ")[0]) == (2, "LAG CRITICAL")
+    assert "progress beyond the end" in result.out
+
+
+def test_a_warning_of_what_is_known_does_not_hide_what_is_not():
+    known, partly = row(lag=50), row(group="h", lag=50)._replace(unknown_queues=2)
+    limits = Limits(lag=Limit(10, 100))
+    assert check([known], limits, 0).verdict is Verdict.WARNING
+    assert check([partly], limits, 0).verdict is Verdict.UNKNOWN
+    assert check([known, partly], limits, 0).verdict is Verdict.UNKNOWN
+    assert check([row(lag=500), partly], limits, 0).verdict is Verdict.CRITICAL
+
+
+def test_a_limit_of_dead_letters_does_not_ask_for_the_lag(grown):
+    result = run("lag", "check", "g", "--crit-dlq", 5)
+    assert result.code == 0
+    assert "at least 0 messages unread (not all is known of g)" in result.out
+
+
+@pytest.mark.parametrize("name", ["lag_messages", "lag_bytes", "oldest_unread_age_seconds"])
+def test_a_gauge_that_is_not_known_is_absent(grown, name):
+    lines = run("lag", "check", "-o", "prometheus").lines
+    assert not [line for line in lines if line.startswith(f"rmqctl_group_{name}{{")]
+    assert 'rmqctl_group_unknown_queues{group="g",topic="t"} 1' in lines
+
+
+def test_performance_data_says_that_it_is_not_known(grown):
+    assert "'g@t lag'=U;" in run("lag", "check", "g", "--crit-lag", 5).lines[0]
+
+
+def test_the_reasons_are_in_the_json(grown):
+    (group,) = run("lag", "check", "-o", "json", "--crit-lag", 5).json()["groups"]
+    assert (group["lag"], group["verdict"]) == (None, "UNKNOWN")
+    assert group["unknown"] == ["no progress in queue 1 (100 messages there)"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("lag", "show", "g"),
+        ("lag", "show", "-t", "t", "--by", "topic"),
+        ("lag", "report", "g", "--engine", "local"),
+        ("lag", "watch", "g", "--limit", "1"),
+    ],
+    ids=" ".join,
+)
+def test_nothing_shows_0_where_messages_may_be_unread(grown, command):
+    result = run(*command, "-o", "jsonl")
+    first = json.loads(result.lines[0])
+    found = first["groups"][0] if "groups" in first and "as_of" in first else first
+    assert found["lag"] is None
+    assert "no progress in" in result.err
+
+
+@pytest.mark.parametrize("command", [("histogram", "g"), ("risk", "g")], ids=" ".join)
+def test_what_a_backlog_leaves_out_is_told(grown, command):
+    assert "no progress in queue 1 (100 messages there)" in run("lag", *command).err
+
+
+def test_an_empty_queue_without_progress_is_known(store):
+    run("produce", "t", "--queue", 0, "-q", stdin=b"a\n")
+    run("consume", "t", "-g", "g", "-e", "-Q", 0, "-q")
+    result = run("lag", "check", "--crit-lag", 5)
+    assert (result.code, result.err) == (0, "")
+
+
+def emptied(root):
+    """As a power cut leaves it, where it was never replaced."""
+    file = root / "config" / "consumerOffset.json"
+    file.with_name("consumerOffset.json.bak").unlink()
+    file.write_bytes(b"")
+    return file
+
+
+def from_bak(root):
+    """As after a power cut in the middle of a write."""
+    file = root / "config" / "consumerOffset.json"
+    file.rename(file.with_name("consumerOffset.json.bak"))
+    file.write_text('{"offsetTable":{"GoldenEi')
+
+
+@pytest.mark.parametrize("limits", [[], ["--crit-lag", 100000], ["--crit-age", "9000d"]])
+def test_numbers_from_a_bak_are_never_green(ahead, limits):
+    from_bak(ahead)
+    result = run("lag", "check", "g", *limits)
+    assert result.code == (1 if not limits else 3)
+    assert "these offsets are from its .bak" in result.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("lag", "show", "g"),
+        ("lag", "report", "--engine", "local"),
+        ("lag", "watch", "g", "--limit", "1"),
+        ("lag", "histogram", "g"),
+        ("offset", "list"),
+        ("offset", "inspect", "g"),
+        ("offset", "export", "-g", "g"),
+        ("offset", "reset", "-g", "g", "-t", "GoldenEight", "--to-earliest", "-n"),
+        ("resetOffsetByTime", "-g", "g", "-t", "GoldenEight", "-s", "now", "-n"),
+        ("group", "list"),
+        ("group", "describe", "g"),
+        ("store", "du"),
+    ],
+    ids=" ".join,
+)
+def test_numbers_from_a_bak_are_told_by_every_command(ahead, command):
+    from_bak(ahead)
+    assert "these offsets are from its .bak" in run(*command).err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("lag", "show"), ("lag", "report", "--engine", "local"), ("offset", "list")],
+    ids=" ".join,
+)
+def test_an_empty_file_of_offsets_is_told(ahead, command):
+    emptied(ahead)
+    assert "consumerOffset.json is empty and has no .bak" in run(*command).err
+
+
+def test_a_check_of_an_empty_file_of_offsets_says_so(ahead):
+    emptied(ahead)
+    result = run("lag", "check", "--crit-lag", 1)
+    assert result.code == 3
+    assert "is empty and has no .bak" in result.lines[0]
+
+
+def test_no_group_begins_anew_unasked_where_progress_is_lost(ahead):
+    file = emptied(ahead)
+    refused = run("consume", "GoldenEight", "-g", "g", "-e")
+    assert refused.code == 7
+    assert "store recover-offsets" in refused.err
+    assert "group g would begin anew" in refused.err
+    assert file.read_bytes() == b""
+    assert run("consume", "GoldenEight", "-g", "g", "-e", "-y").code == 0
