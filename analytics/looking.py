@@ -10,11 +10,11 @@ from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.progress_samples import Change, ProgressSamples, SampleHistory
 from storage.errors import CorruptFileError
 from storage.model import dlq_topic, retry_topic
+from storage.retention import Rules, due_of, log_files, rules_of
 
 from .choosing import Offsets
 from .health import Health, judge
 from .rates import RATE_WINDOW_MS, StoredSince
-from .retention import Rules, due_of, log_files, rules_of
 from .totals import QueueLag
 from .trend import TREND_WINDOW_MS, Trend, looks, seen_since
 from .unread import Unread, bytes_behind
@@ -103,7 +103,9 @@ def look_at(
     }
     trend = Trend(history.watched, as_of)
     since = _Arrivals(view, as_of, trend, until_then=until_then)
-    reader = _Queues(view, as_of, rules or rules_of(view), history, since, sizes=sizes)
+    reader = _Queues(
+        view, as_of, rules or rules_of(view.root, view.config), history, since, sizes=sizes
+    )
     queues = reader.read(chosen, read_by)
     depths = _Depths(view, chosen.all_offsets)
     standings = []
@@ -213,7 +215,7 @@ class _Queues:
         self._sizes = sizes
         self._history = history
         self._arrivals = arrivals
-        self._files = log_files(view, rules, as_of)
+        self._files = log_files(view.root, view.config, rules, view.log_max_offset(), as_of)
 
     def read(
         self, chosen: Readers, read_by: Mapping[tuple[str, str], Sequence[int]]

@@ -183,12 +183,12 @@ def risk(
         reserved_ms = cli.parsed("--file-reserved-time", parse_duration, file_reserved_time)
     with open_for_reading(cli) as broker:
         from analytics.choosing import Choice
-        from analytics.retention import rules_of
         from rmqctl.lag.backlog import risk_rows
         from rmqctl.lag.looking import look
         from rmqctl.lag.unknown import tell_unknown
+        from storage.retention import rules_of
 
-        rules = rules_of(broker.view, reserved_ms)
+        rules = rules_of(broker.view.root, broker.view.config, reserved_ms)
         choice = Choice(named(groups, group), topic, include_retry)
         seen = look(broker, cli.now_ms, choice, rules=rules)
         tell_unknown(cli, seen)

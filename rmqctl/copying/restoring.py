@@ -20,8 +20,8 @@ from storage.detect import detect_config
 from storage.errors import StoreInUseError
 from storage.format.names import COMMITLOG
 from storage.layout import was_created_here
+from storage.retention import HOUR_MS
 from storage.sharing.holders import find_holders
-from storage.writing.retention import HOUR_MS
 
 from .taking import phases, verified
 

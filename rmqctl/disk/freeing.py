@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from analytics.retention import LogFile, Rules, log_files, rules_of
+from storage.retention import LogFile, Rules, due_now, log_files, rules_by_hand, rules_of
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -26,7 +26,7 @@ class NextClean(NamedTuple):
 
 def next_clean(view: "StoreView", now_ms: int) -> NextClean:
     """The run after this moment that finds something to delete, in the hours of deleteWhen."""
-    return _until_first(log_files(view, rules_of(view), now_ms))
+    return _until_first(_files(view, rules_of(view.root, view.config), now_ms))
 
 
 def expired(view: "StoreView", now_ms: int) -> list[LogFile]:
@@ -34,17 +34,11 @@ def expired(view: "StoreView", now_ms: int) -> list[LogFile]:
 
     One after the other from the oldest: the first that is too young keeps all behind it.
     """
-    rules = Rules(rules_of(view).reserved_ms, frozenset(), any_hour=True)
-    files = log_files(view, rules, now_ms)
-    log_end = view.log_max_offset()
-    size = view.config.mapped_file_size_commit_log
-    found = []
-    for file in files:
-        due = file.due_timestamp
-        if due is None or due > now_ms or file.first + size > log_end:
-            break
-        found.append(file)
-    return found
+    return due_now(_files(view, rules_by_hand(view.config), now_ms), now_ms)
+
+
+def _files(view: "StoreView", rules: Rules, now_ms: int) -> list[LogFile]:
+    return log_files(view.root, view.config, rules, view.log_max_offset(), now_ms)
 
 
 def _until_first(files: list[LogFile]) -> NextClean:

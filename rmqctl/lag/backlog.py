@@ -8,11 +8,11 @@ from analytics.each_time import Part
 from analytics.histogram import Bucket
 from analytics.log_places import first_at
 from analytics.looking import Standing, StoreLook
-from analytics.retention import LogFile, Rules, log_files, safe_from
 from analytics.totals import add_up
 from analytics.unread import bytes_behind
 from rmqctl.rows.backlog import HistogramRow, RiskRow
 from rmqctl.text.durations import format_duration, format_size
+from storage.retention import LogFile, Rules, log_files, safe_from
 
 if TYPE_CHECKING:
     from storage.model import MessageExt
@@ -131,7 +131,7 @@ def risk_rows(
     view: "StoreView", seen: StoreLook, rules: Rules, within_ms: int
 ) -> Iterator[RiskRow]:
     """Groups that have lost unread messages or may lose some within a time, by name."""
-    files = log_files(view, rules, seen.as_of)
+    files = log_files(view.root, view.config, rules, view.log_max_offset(), seen.as_of)
     safe = safe_from(files, seen.as_of + within_ms)
     for standing in seen.standings:
         row = _risk(view, standing, files, safe, seen.as_of)

@@ -7,9 +7,9 @@ from analytics.looking import StoreLook, look_at
 from rmqctl.lag.choosing import readers
 
 if TYPE_CHECKING:
-    from analytics.retention import Rules
     from broker.embedded import EmbeddedBroker
     from storage.configs.progress_samples import SampleHistory
+    from storage.retention import Rules
 
 
 def look(

@@ -8,14 +8,13 @@ that rmqctl made, in one process at a time, or when a command asks for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.files.disk import used_ratio
 from storage.format.index import INDEX_HEADER_SIZE, IndexHeader
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, INDEX
 from storage.format.unit import CQ_STORE_UNIT_SIZE, StoreUnit
+from storage.retention import due_now, log_files, rules_by_hand, rules_of
 from storage.sharing.page import SharedPage, Word
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from .append import Appender
 
-HOUR_MS: Final = 3_600_000
 FILES_PER_RUN: Final = 10
 """RocketMQ deletes at most this many log files in one run (deleteFilesBatchMax)."""
 
@@ -51,7 +49,7 @@ class Retention:
         self._appender = appender
 
     def run(self, now_ms: int, *, manual: bool = False) -> Cleaned:
-        """Delete what is due at ``now_ms``; ``manual`` does not wait for deleteWhen's hour.
+        """Delete what is due at ``now_ms``; ``manual``: age alone decides, at whatever hour.
 
         A death in between leaves files that the next run deletes. Raises OSError.
         """
@@ -78,26 +76,10 @@ class Retention:
     def _expired_log_files(self, now_ms: int, *, manual: bool) -> list[int]:
         """First offsets of the log files that may go now, oldest first."""
         config = self._config
-        used = used_ratio(self._root)
-        hours = {int(hour) for hour in config.delete_when.split(";") if hour.strip()}
-        force = config.clean_file_forcibly_enable and used > config.disk_space_clean_forcibly_ratio
-        if not (
-            manual
-            or force
-            or datetime.fromtimestamp(now_ms / 1000).hour in hours
-            or used * 100 > config.disk_max_used_space_ratio
-        ):
-            return []
-        expired = []
-        reserved_ms = config.file_reserved_time_hours * HOUR_MS
-        for first in self._appender.log.offsets()[:-1][:FILES_PER_RUN]:
-            modified = self._appender.log.path(first).stat().st_mtime_ns // 1_000_000
-            behind = first + config.mapped_file_size_commit_log
-            due = force or now_ms >= modified + reserved_ms
-            if not due or behind > self._page.words[Word.LOG_END]:
-                break
-            expired.append(first)
-        return expired
+        rules = rules_by_hand(config) if manual else rules_of(self._root, config)
+        log_end = self._page.words[Word.LOG_END]
+        files = log_files(self._root, config, rules, log_end, now_ms)
+        return [file.first for file in due_now(files, now_ms)[:FILES_PER_RUN]]
 
     def _delete_queue_files(self, log_min: int) -> list[str]:
         """Leading files whose last unit points below the log, of every queue."""

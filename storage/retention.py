@@ -1,10 +1,11 @@
-"""When log files may be deleted: what a group has not read until then is gone.
+"""When files of the log may be deleted: the one rule of writers, forecasts and ``store clean``.
 
-The rule is DefaultMessageStore.CleanCommitLogService's (storage.writing.retention): oldest files
-first, once they were not written for fileReservedTime, in the hours of deleteWhen, or at any hour
-while the disk is fuller than diskMaxUsedSpaceRatio; all at once while it is fuller than
-diskSpaceCleanForciblyRatio and that is enabled. The last file stays. Nobody asks whether it was
-read. A store in which no broker and no long-lived process works deletes nothing.
+The rule is DefaultMessageStore.CleanCommitLogService's: oldest files first, once they were not
+written for fileReservedTime, in the hours of deleteWhen, or at any hour while the disk is fuller
+than diskMaxUsedSpaceRatio; all at once while it is fuller than diskSpaceCleanForciblyRatio and
+that is enabled. The file that is written to stays, and one that was made ahead of it. Nothing
+asks whether a file was read. A store in which no broker and no long-lived process works deletes
+nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.files.disk import used_ratio
-from storage.format.names import COMMITLOG, file_name, parse_file_name
-from storage.layout import was_created_here
+from .files.disk import used_ratio
+from .format.names import COMMITLOG, file_name, parse_file_name
+from .layout import was_created_here
 
 if TYPE_CHECKING:
-    from storage.readonly import StoreView
+    from .config import StoreConfig
 
 HOUR_MS: Final = 3_600_000
 
@@ -30,42 +31,41 @@ class Rules(NamedTuple):
 
     reserved_ms: int
     hours: frozenset[int]
-    """Local hours in which files are deleted (deleteWhen)."""
+    """Local hours in which files are deleted (deleteWhen); none: only ``any_hour`` deletes."""
     any_hour: bool = False
-    """The disk is so full that the hour does not matter."""
+    """The hour does not matter: the disk is full, or a command asks."""
     at_once: bool = False
     """The disk is so full that the age does not matter either."""
 
-    def due(self, modified_ms: int, now_ms: int) -> int:
+    def due(self, modified_ms: int, now_ms: int) -> int | None:
         """From when on (ms) a file that was last written at ``modified_ms`` may be deleted."""
         if self.at_once:
             return now_ms
         due = max(modified_ms + self.reserved_ms, now_ms)
         return due if self.any_hour else self._next_hour(due)
 
-    def _next_hour(self, moment_ms: int) -> int:
+    def _next_hour(self, moment_ms: int) -> int | None:
         moment = datetime.fromtimestamp(moment_ms / 1000)
-        if not self.hours or moment.hour in self.hours:
+        if moment.hour in self.hours:
             return moment_ms
         hour = moment.replace(minute=0, second=0, microsecond=0)
         for _ in range(49):
             hour += timedelta(hours=1)
             if hour.hour in self.hours:
-                break
-        return int(hour.timestamp() * 1000)
+                return int(hour.timestamp() * 1000)
+        return None
 
 
-def rules_of(view: StoreView, reserved_ms: int | None = None) -> Rules:
+def rules_of(root: Path, config: StoreConfig, reserved_ms: int | None = None) -> Rules:
     """RocketMQ's defaults, or what the store's settings say; the disk is the one it lies on.
 
     A store that rmqctl did not make belongs to a broker that deletes by force on a full disk, as
     RocketMQ does unless told otherwise; rmqctl itself refuses writes instead.
     """
-    config = view.config
     if reserved_ms is None:
         reserved_ms = config.file_reserved_time_hours * HOUR_MS
-    used = used_ratio(view.root)
-    forced = config.clean_file_forcibly_enable or not was_created_here(view.root)
+    used = used_ratio(root)
+    forced = config.clean_file_forcibly_enable or not was_created_here(root)
     return Rules(
         reserved_ms,
         frozenset(int(hour) for hour in config.delete_when.split(";") if hour.strip()),
@@ -74,40 +74,59 @@ def rules_of(view: StoreView, reserved_ms: int | None = None) -> Rules:
     )
 
 
+def rules_by_hand(config: StoreConfig) -> Rules:
+    """The rules where a command asks: age alone decides, whatever the hour and the disk."""
+    return Rules(config.file_reserved_time_hours * HOUR_MS, frozenset(), any_hour=True)
+
+
 class LogFile(NamedTuple):
     """A file of the commit log: its first byte, and from when on it may be deleted (ms).
 
-    None for the last one, which is being written.
+    None for a file that is never deleted under these rules: the last one, the one that is being
+    written, and each behind such a file.
     """
 
     first: int
     due_timestamp: int | None
 
 
-def log_files(view: StoreView, rules: Rules, now_ms: int) -> list[LogFile]:
-    """The files of a store's log, oldest first. OSError if the folder can not be read."""
-    folder = Path(view.root) / COMMITLOG
-    size = view.config.mapped_file_size_commit_log
+def log_files(
+    root: Path, config: StoreConfig, rules: Rules, log_end: int, now_ms: int
+) -> list[LogFile]:
+    """The files of a store's log, oldest first. ``log_end`` is where the next record goes.
+
+    OSError if the folder can not be read.
+    """
+    folder = root / COMMITLOG
+    size = config.mapped_file_size_commit_log
     found = sorted(
         first
         for path in (folder.iterdir() if folder.is_dir() else ())
         if (first := parse_file_name(path.name)) is not None and not first % size
     )
     files: list[LogFile] = []
-    due = 0
+    due: int | None = 0
     for first in found[:-1]:
         try:
             modified_ms = (folder / file_name(first)).stat().st_mtime_ns // 1_000_000
         except FileNotFoundError:  # deleted meanwhile
             continue
         # Deleting stops at the first file that may stay, so none goes before an older one.
-        due = max(due, rules.due(modified_ms, now_ms))
+        own = rules.due(modified_ms, now_ms) if first + size <= log_end else None
+        due = None if due is None or own is None else max(due, own)
         files.append(LogFile(first, due))
     return [*files, *(LogFile(first, None) for first in found[-1:])]
 
 
+def due_now(files: Sequence[LogFile], now_ms: int) -> list[LogFile]:
+    """The files that may be deleted at this moment, oldest first."""
+    return [
+        file for file in files if file.due_timestamp is not None and file.due_timestamp <= now_ms
+    ]
+
+
 def due_of(files: Sequence[LogFile], commitlog_offset: int) -> int | None:
-    """From when on the record at a place of the log may be deleted; None for the last file."""
+    """From when on the record at a place of the log may be deleted; None where it stays."""
     number = bisect_right(files, commitlog_offset, key=lambda file: file.first) - 1
     return files[number].due_timestamp if number >= 0 else None
 
