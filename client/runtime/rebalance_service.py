@@ -21,7 +21,7 @@ class RebalanceService:
 
     def __init__(self, name: str, interval_ms: int, do_rebalance: Callable[[], None]) -> None:
         self._name = name
-        self._interval_s = interval_ms / 1000
+        self.interval_ms: Final = interval_ms
         self._do_rebalance = do_rebalance
         self._wanted = threading.Event()
         self._starting = threading.Lock()
@@ -61,7 +61,7 @@ class RebalanceService:
 
     def _run(self) -> None:
         while True:
-            self._wanted.wait(self._interval_s)
+            self._wanted.wait(self.interval_ms / 1000)
             if self._stopped:
                 return
             self.run_once()

@@ -11,6 +11,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.port.progress import OffsetCommit
 from broker.port.reading import PullRequest
+from broker.roles.services import _OwnWork
 from broker.roles.timed_services import TimedServiceThread
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.topics import TopicConfig
@@ -145,6 +146,13 @@ def test_progress_that_came_with_pulls_reaches_the_brokers_file(open_broker):
     broker.start_services()
     broker.pull(PullRequest("g", "T", 0, 0, commit=OffsetCommit("T", 0, 1)))
     assert eventually(lambda: load_consumer_offsets(broker.view.root) == {"T@g": {0: 1}})
+
+
+@pytest.mark.conformance("G8", "A17")
+def test_progress_is_written_each_five_seconds_unless_set(open_broker):
+    assert _OwnWork(open_broker()).tick(7) == 5_007
+    assert BrokerConfig().flush_delay_offset_interval_ms == 10_000
+    assert _OwnWork(open_broker(BrokerConfig(flush_consumer_offset_interval_ms=50))).tick(7) == 57
 
 
 def test_nothing_runs_by_itself_before_it_is_started(open_broker):

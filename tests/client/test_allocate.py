@@ -73,6 +73,18 @@ def test_a_member_that_leaves_the_ring_moves_only_its_own_queues() -> None:
 
 
 @pytest.mark.conformance("C1")
+def test_a_place_of_the_ring_owns_what_lies_on_it_and_the_first_what_lies_behind_the_last() -> None:
+    places = {"x-0": 100, "y-0": 200}
+    hashes = (99, 100, 101, 200, 201, 0)
+
+    def hash_of(text: str) -> int:
+        return places[text] if text in places else hashes[int(text[text.rindex("=") + 1 : -1])]
+
+    strategy = AllocateConsistentHash(1, hash_of)
+    assert shares(strategy, queues(6), ["x", "y"]) == [[0, 1, 4, 5], [2, 3]]
+
+
+@pytest.mark.conformance("C1")
 def test_a_ring_may_not_have_a_negative_number_of_places() -> None:
     with pytest.raises(ValueError, match="illegal virtualNodeCnt: -1"):
         AllocateConsistentHash(-1)
@@ -92,6 +104,24 @@ def test_by_machine_room_gives_queues_of_the_rooms_brokers_only() -> None:
     assert all(
         q.broker_name == "roomA@broker-a" for q in strategy.allocate("g", "c0", mixed, ["c0", "c1"])
     )
+
+
+@pytest.mark.conformance("C1")
+@pytest.mark.parametrize(
+    ("count", "members", "expected"),
+    [
+        (8, 3, [[0, 1, 6], [2, 3, 7], [4, 5]]),
+        (7, 4, [[0, 4], [1, 5], [2, 6], [3]]),
+        (2, 3, [[0], [1], []]),
+        (6, 3, [[0, 1], [2, 3], [4, 5]]),
+    ],
+)
+def test_queues_that_are_left_over_in_a_machine_room_go_one_each_to_the_first_clients(
+    count: int, members: int, expected: list[list[int]]
+) -> None:
+    clients = [f"c{i}" for i in range(members)]
+    strategy = AllocateByMachineRoom({"room"})
+    assert shares(strategy, queues(count, "room@broker"), clients) == expected
 
 
 @pytest.mark.conformance("C1")

@@ -199,19 +199,23 @@ def test_what_is_behind_the_ack_index_comes_again(broker, make_consumer):
 
 
 @pytest.mark.conformance("E6")
-@pytest.mark.parametrize(("ack_index", "ok"), [(-1, 0), (-7, 0), (99, 5), (4, 5)])
-def test_an_ack_index_outside_of_the_batch_is_taken_for_its_ends(
-    broker, make_consumer, ack_index, ok
+@pytest.mark.parametrize("consume_log", [False, True], ids=["quick", "each call noted"])
+@pytest.mark.parametrize(("ack_index", "ok"), [(-1, 0), (-7, 0), (99, 5), (4, 5), (3, 4), (0, 1)])
+def test_the_ack_index_tells_the_last_message_that_is_done(
+    broker, make_consumer, ack_index, ok, consume_log
 ):
+    """Outside of the batch it is taken for its ends."""
     queue_of(broker, 5)
 
     def partly(messages: Sequence[MessageExt], context: Any) -> Any:
         context.ack_index = ack_index
         return SUCCESS
 
-    consumer, _ = consume(make_consumer, partly, consume_message_batch_max_size=5)
+    consumer, _ = consume(
+        make_consumer, partly, consume_message_batch_max_size=5, consume_log=consume_log
+    )
     eventually(lambda: progress(consumer) == 5)
-    assert len(sent_back(broker)) == 5 - ok
+    assert [message.body for message in sent_back(broker)] == [b"%d" % n for n in range(ok, 5)]
 
 
 @pytest.mark.conformance("H5", "E1")

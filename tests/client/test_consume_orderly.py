@@ -111,6 +111,32 @@ def test_each_order_is_seen_created_paid_and_finished_in_this_order(
     assert overlaps == []
 
 
+@pytest.mark.conformance("F6")
+def test_what_a_failed_task_had_taken_is_consumed_in_a_moment_in_order(
+    broker, make_consumer, scheduler, monkeypatch
+):
+    """The task fails outside of the listener, with messages taken and not committed."""
+    queue_of(broker, 4)
+    consumer = make_consumer(config=ConsumerConfig(consume_message_batch_max_size=2))
+    heard = Heard(succeed)
+    consumer.register_message_listener_orderly(heard)
+    consumer.start()
+    count, failures = consumer.stats.consume_rt.add_value, iter((OSError("once"),))
+
+    def fail_once(*args: Any) -> None:
+        for failure in failures:
+            raise failure
+        count(*args)
+
+    monkeypatch.setattr(consumer.stats.consume_rt, "add_value", fail_once)
+    scheduler.advance(7)
+    turn(consumer)
+    eventually(lambda: len(heard.messages) == 2)
+    eventually(lambda: scheduler.advance(1000) or progress(consumer) == 4)
+    assert [m.queue_offset for m in heard.messages] == [0, 1, 0, 1, 2, 3]
+    assert in_work(consumer) == 0
+
+
 @pytest.mark.conformance("F1")
 def test_interleaved_orders_keep_their_own_order_in_one_queue(broker, make_consumer, scheduler):
     broker.update_topic(TopicConfig("T", 1, 1))

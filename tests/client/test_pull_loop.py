@@ -10,6 +10,7 @@ from broker.errors import BrokerError, BrokerSystemError, ResponseCode
 from broker.port.progress import ConsumeFromWhere, OffsetCommit
 from broker.port.reading import PullRequest as PullMessage, PullStatus
 from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.consuming.process_queue import ProcessQueue
 from client.progress.offset_store import ReadOffsetType
 from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
@@ -26,6 +27,7 @@ from tests.support.consumers import (
     turn,
 )
 from tests.support.failing_broker import FailingBroker
+from tests.support.messages import pulled
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -329,6 +331,39 @@ def test_thresholds_of_topics_are_shared_among_all_queues_of_the_consumer(broker
     assert len(consumer.process_queues) == 4, "the retry queue counts"
     assert consumer.pull_loop.flow_control.pull_threshold_for_queue == 2
     assert consumer.pull_loop.flow_control.pull_threshold_size_for_queue == 1, "never 0"
+
+
+@pytest.mark.conformance("D5")
+def test_a_share_of_a_topics_threshold_is_never_0(broker, make_consumer):
+    fill(broker, 0, queues=3)
+    consumer = make_consumer(config=ConsumerConfig(pull_threshold_for_topic=3))
+    consumer.start()
+    rebalance(consumer)
+    flow_control = consumer.pull_loop.flow_control
+    assert flow_control.pull_threshold_for_queue == 1
+    assert flow_control.pull_threshold_size_for_queue == 100, "not for topics: as for a queue"
+
+
+@pytest.mark.conformance("D6")
+@pytest.mark.parametrize(("span", "pauses"), [(9, False), (10, False), (11, True)])
+def test_a_span_as_long_as_allowed_is_not_too_long(make_consumer, span, pauses):
+    consumer = make_consumer(config=ConsumerConfig(consume_concurrently_max_span=10))
+    consumer.start()
+    process_queue = ProcessQueue()
+    process_queue.put_message(pulled((7, 7 + span)))
+    said = consumer.pull_loop.flow_control.too_much(process_queue)
+    assert said == (f"span={span} count=2" if pauses else None)
+
+
+@pytest.mark.conformance("D5")
+@pytest.mark.parametrize(("count", "pauses"), [(3, False), (4, False), (5, True)])
+def test_as_many_messages_as_allowed_do_not_pause(make_consumer, count, pauses):
+    consumer = make_consumer(config=ConsumerConfig(pull_threshold_for_queue=4))
+    consumer.start()
+    process_queue = ProcessQueue()
+    process_queue.put_message(pulled(range(count)))
+    said = consumer.pull_loop.flow_control.too_much(process_queue)
+    assert said == (f"count={count} mib=0" if pauses else None)
 
 
 @pytest.mark.conformance("F3", "F10")

@@ -243,6 +243,21 @@ def test_the_timers_of_an_instance_run_when_they_should(make_consumer, scheduler
     assert times["adjust_thread_pool"] == [60_000]
 
 
+@pytest.mark.conformance("C6", "B15", "B8")
+def test_periods_are_those_of_rocketmq_unless_set(make_consumer):
+    consumer = make_consumer()
+    consumer.start()
+    periods = {task.name: task.period_ms for task in consumer.instance.scheduled_tasks}
+    assert periods["updateTopicRouteInfoFromNameServer"] == 30_000
+    assert periods["sendHeartbeatToAllBrokerWithLock"] == 30_000
+    assert periods["persistAllConsumerOffset"] == 5_000
+    assert consumer.instance.rebalance_service.interval_ms == 20_000
+    assert ClientConfig().pull_time_delay_mills_when_exception == 1_000
+    other = make_consumer("other", client_config=ClientConfig(rebalance_interval_ms=700))
+    other.start()
+    assert other.instance.rebalance_service.interval_ms == 700
+
+
 @pytest.mark.conformance("B8")
 def test_periods_can_be_set(make_consumer, scheduler):
     config = ClientConfig(persist_consumer_offset_interval_ms=500, heartbeat_broker_interval_ms=700)

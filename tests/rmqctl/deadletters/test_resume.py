@@ -55,6 +55,7 @@ def test_a_run_that_is_killed_again_and_again_sends_everything_once(dead, tmp_pa
     chance = random.Random(11)
     told = tmp_path / "told.jsonl"
     options = ["--all"]
+    kills = 0
     for attempt in range(8):
         before = len(told.read_bytes()) if told.exists() else 0
         more = ("--rate", "400/s", "--receipts", told)
@@ -63,10 +64,12 @@ def test_a_run_that_is_killed_again_and_again_sends_everything_once(dead, tmp_pa
             while process.poll() is None:
                 if told.exists() and len(told.read_bytes()) >= wanted:
                     process.kill()
+                    kills += 1
                     break
         if RedriveRuns(dead).names():
             options = ["--resume", "last"]
         assert max(copies().values(), default=0) <= 1, attempt
+    assert kills >= 2, "the runs end before they are killed"
     done = run("dlq", "redrive", "g", *options, "--receipts", told, *DO)
     assert done.code == 0
     found = copies()

@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from storage import native
 from storage.readonly import Boundary, StoreView
 from tests.support.hand_made import START_MS, TINY, HandMade
+
+
+@pytest.fixture(autouse=True, params=["compiled", "pure"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test once with the compiled search and once without."""
+    if request.param == "pure":
+        monkeypatch.setattr(native, "compiled", None)
+
 
 ROOMY = TINY.with_(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=10_000)
 FAR = 1 << 50

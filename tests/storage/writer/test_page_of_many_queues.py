@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -69,5 +71,13 @@ def test_closing_twice_closes_nothing_of_others(tmp_path: Path) -> None:
     (tmp_path / "rmqctl").mkdir()
     page = SharedPage(FileSystem(), tmp_path, writable=True)
     page.add_slot("T", 0)
+    own = {page.fd, page._names_fd}
     page.close()
-    page.close()
+    others = {os.open(tmp_path, os.O_RDONLY) for _ in range(max(own) + 1)}
+    try:
+        assert own <= others, "the descriptors' numbers are others' now"
+        page.close()
+        assert all(stat.S_ISDIR(os.fstat(number).st_mode) for number in others)
+    finally:
+        for number in others:
+            os.close(number)
