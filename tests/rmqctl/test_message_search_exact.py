@@ -90,6 +90,70 @@ def test_hits_are_those_of_a_look_at_each_message(
     assert not any(result.damaged for result in results)
 
 
+@pytest.mark.parametrize("length", [40, 49, 50, 51, 90])
+@pytest.mark.parametrize("before", [1, 40, 48, 49])
+def test_a_long_word_across_two_buffers(tmp_path: Any, length: int, before: int) -> None:
+    """However many of its bytes lie before the boundary, the buffer reaches to its end."""
+    made = HandMade(replace(TINY, mapped_file_size_commit_log=1 << 20))
+    word = b"z" + b"y" * (length - 2) + b"x"
+    made.put("T", 0, b"." * ((1 << 18) - min(before, length - 1) - 88) + word + b".")
+    needle = Needle((word,), in_body=True)
+    query = Query(needle, lambda message: word in message.body, None, None, 0)
+    with StoreView.open(made.write(tmp_path)) as view:
+        log, end = StoreFiles(view.root, view.config).log, view.log_max_offset()
+        finder = RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10))
+        packed = PackedRecords(view, log, finder, end, by_units=True)
+        searcher = PieceSearch(log, finder, query, packed)
+        hits = [
+            hit
+            for piece in cut(0, end, log.file_size, 1 << 19)
+            for hit in searcher.search(piece).hits
+        ]
+    assert hits == [0]
+
+
+@given(
+    st.lists(st.sampled_from(b"abc"), min_size=1, max_size=6).map(bytes),
+    st.lists(st.sampled_from(b"abc"), max_size=60).map(bytes),
+    st.integers(0, 10),
+    st.integers(0, 10),
+)
+def test_each_way_to_look_for_a_word_finds_its_first_place(
+    word: bytes, rest: bytes, start: int, less: int
+) -> None:
+    """Also where its rare byte stands in it more than once, or without the rest of it."""
+    buffer = bytearray(rest + word + rest)
+    end = max(start, len(buffer) - less)
+    needle = Needle((word,), in_body=True)
+    by_byte = needle.finder(b"." * (1 << 12))
+    by_expression = needle.finder(word * 1000)
+    assert by_byte.__qualname__ != by_expression.__qualname__
+    assert by_byte(buffer, start, end) == buffer.find(word, start, end)
+    assert by_expression(buffer, start, end) == buffer.find(word, start, end)
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("first", "following", "start", "end", "may"),
+    [
+        (1000, 2000, None, None, True),
+        (1000, 2000, 2000 + HOUR_MS, None, True),
+        (1000, 2000, 2001 + HOUR_MS, None, False),
+        (1000, None, 1 << 50, None, True),
+        (1000 + HOUR_MS, None, None, 1001, True),
+        (1000 + HOUR_MS, None, None, 1000, False),
+    ],
+)
+def test_the_clock_of_a_broker_may_have_gone_back_by_an_hour(
+    first: int, following: int | None, start: int | None, end: int | None, may: bool
+) -> None:
+    """So a log file is looked into whose times lie an hour beside those that are wanted."""
+    query = Query(None, lambda _: True, start, end, 0)
+    assert query.may_be_in_file(first, following) is may
+
+
 @pytest.mark.parametrize("by_units", [True, False])
 @pytest.mark.parametrize("delta", range(-8, 3))
 def test_words_where_one_buffer_ends_and_the_next_begins(

@@ -4,15 +4,19 @@ import json
 import random
 import signal
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 
+from broker.embedded import EmbeddedBroker
+from storage.configs.handled import HandledFile
 from storage.configs.redrive_runs import RedriveRuns
 from storage.configs.sealed_json import seal, unseal
+from storage.files.fs import FileSystem
 from storage.model import Message
+from storage.sharing.page import SharedPage, Word
 from tests.support.cli import run, start
-from tests.support.dead_letters import bury
+from tests.support.dead_letters import bury, give_back
 
 DO = ("--execute", "--yes", "-q")
 COUNT = 120
@@ -26,12 +30,15 @@ def dead(store):
     return store
 
 
+def found():
+    return run("consume", "t", "-e", "-o", "json", "-q").json()
+
+
 def copies():
     """How often each dead letter was sent, by its offset id."""
-    found = run("consume", "t", "-e", "-o", "json", "-q").json()
     return Counter(
         message["properties"]["RMQCTL_REDRIVE_DEAD"]
-        for message in found
+        for message in found()
         if "RMQCTL_REDRIVE_DEAD" in message["properties"]
     )
 
@@ -72,8 +79,8 @@ def test_a_run_that_is_killed_again_and_again_sends_everything_once(dead, tmp_pa
     assert kills >= 2, "the runs end before they are killed"
     done = run("dlq", "redrive", "g", *options, "--receipts", told, *DO)
     assert done.code == 0
-    found = copies()
-    assert (len(found), set(found.values())) == (COUNT, {1})
+    sent = copies()
+    assert (len(sent), set(sent.values())) == (COUNT, {1})
     assert sorted(receipts(dead)) == list(range(COUNT)), "a receipt each, none twice"
     assert unhandled() == 0
     lines = []
@@ -126,6 +133,71 @@ def test_a_run_that_was_killed_before_its_marks_gets_them(dead):
     assert unhandled() == COUNT, "a dry run writes nothing"
     assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
     assert (unhandled(), len(copies())) == (0, COUNT)
+
+
+def test_a_resumed_run_leaves_alone_what_others_have_acknowledged_since(dead):
+    run("dlq", "redrive", "g", "0", "1", "2", "--max", 1, *DO)
+    run("dlq", "redrive", "g", "3", "4", *DO)
+    tasks = {
+        path: unseal(path.read_bytes().split(b"\n")[0])
+        for path in RedriveRuns(dead).path.glob("*.jsonl")
+    }
+    [(path, task)] = [(p, t) for p, t in tasks.items() if t and (0, 0) in map(tuple, t["places"])]
+    name = path.stem
+    path.write_bytes(seal({**task, "places": [(0, 0), (0, 5), (0, 6), (0, 3)]}) + b"\n")
+    assert run("dlq", "ack", "g", "5", "--yes").code == 0
+    plan = run("dlq", "redrive", "g", "--resume", name, "-o", "json")
+    assert [row["queue_offset"] for row in plan.json()] == [0, 6]
+    assert "2 were handled otherwise since, and are left alone" in plan.err
+    done = run("dlq", "redrive", "g", "--resume", name, *DO, "-o", "json")
+    assert done.code == 0, done.err
+    assert [row["queue_offset"] for row in done.json()] == [0, 6]
+    assert sorted(copies().values()) == [1, 1, 1, 1], "0, 3, 4 and 6"
+
+
+def test_a_retry_of_what_a_run_has_sent_is_not_taken_for_what_it_sent(dead):
+    """The copy fails again: its retry carries the same run, and lies behind it."""
+    run("dlq", "redrive", "g", "0", *DO)
+    (first,) = (m for m in found() if "RMQCTL_REDRIVE_DEAD" in m["properties"])
+    with EmbeddedBroker.open(dead) as broker:
+        (message,) = broker.view.get_message("t", 0, first["queue_offset"], 1).messages
+        give_back(broker, "g", message)
+        (again,) = broker.view.get_message("%DLQ%g", 0, COUNT, 1).messages
+    assert again.get_property("RMQCTL_REDRIVE_DEAD") == message.get_property("RMQCTL_REDRIVE_DEAD")
+    (path,) = RedriveRuns(dead).path.glob("*.jsonl")
+    path.write_bytes(path.read_bytes().split(b"\n")[0] + b"\n")
+    (dead / "rmqctl" / "handled.json").unlink()
+    done = run("dlq", "redrive", "g", "--resume", path.stem, *DO, "-o", "json")
+    assert done.code == 0, done.err
+    [row] = done.json()
+    assert (row["target"], row["new_queue_offset"]) == ("t", first["queue_offset"])
+    assert row["redriven_timestamp"] == first["store_timestamp"]
+
+
+def test_a_mark_is_written_when_its_message_is_on_the_device(dead, monkeypatch):
+    """A loss of power that keeps the mark and takes the message would lose it."""
+    behind = []
+    mark = HandledFile.mark
+
+    def mark_and_look(self, topic, marks, *rest):
+        with words_of(dead) as words:
+            behind.append((words[Word.LOG_END], words[Word.FLUSHED_TO], bool(marks)))
+        return mark(self, topic, marks, *rest)
+
+    monkeypatch.setattr(HandledFile, "mark", mark_and_look)
+    assert run("dlq", "redrive", "g", "0", "1", *DO).code == 0
+    assert any(marks for *_, marks in behind)
+    assert all(flushed >= end for end, flushed, marks in behind if marks), behind
+
+
+@contextmanager
+def words_of(root):
+    """The words of a store's page, as its writer has them."""
+    page = SharedPage(FileSystem(), root, writable=False)
+    try:
+        yield page.words
+    finally:
+        page.close()
 
 
 def test_a_new_run_does_not_send_what_a_killed_one_has_sent(dead):

@@ -1,5 +1,6 @@
 """offset reset: every place to go to, what the plan says of it, and what is refused."""
 
+import os
 import re
 import time
 
@@ -9,12 +10,14 @@ from broker.embedded import EmbeddedBroker
 from broker.port.progress import OffsetCommit
 from rmqctl.moving import foot
 from rmqctl.moving.queues import TopicChoice, parse_topic_choice
+from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_notes import ProgressNotes
 from storage.configs.progress_table import QueueProgress
 from storage.model import Message
 from tests.support.cli import run
 from tests.support.java_lock import java_lock
+from tests.support.samples import Sample, Ticking, new_store, open_store, prepared
 
 START = 1_767_225_600_000
 MINUTE = 60_000
@@ -173,6 +176,72 @@ def test_what_is_cut_is_said(orders):
     assert [row["note"] for row in rows] == [None, "7 is beyond the end; cut to it"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected", "note"),
+    [
+        ("9", 9, None),
+        ("10", 10, None),
+        ("11", 10, "11 is beyond the end; cut to it"),
+    ],
+)
+def test_the_end_itself_is_not_beyond_it(orders, offsets, asked, expected, note):
+    only = ("-g", "g", "-t", "orders:0", "--to-offset", asked)
+    [row] = run("offset", "reset", *only, "-o", "json").json()
+    assert (row["new_offset"], row["note"], row["lag_new"]) == (expected, note, 10 - expected)
+    exact = run("offset", "reset", *only, "--no-clamp", "--execute", "--yes")
+    assert exact.code == (0 if note is None else 7)
+    assert offsets()[0] == (expected if note is None else 5)
+    assert run("offset", "reset", *only, "--execute", "--yes").code == 0
+    assert offsets()[0] == expected
+
+
+def without_oldest(tmp_path, monkeypatch):
+    """A store whose oldest messages are deleted; where topic T begins, and where it ends."""
+    root = tmp_path / "aged"
+    with open_store(new_store(root), clock=Ticking()) as store:
+        for number in range(20):
+            store.put(prepared([Sample(f"m{number}", "T", size=800)]))
+        for path in sorted((root / "commitlog").iterdir())[:2]:
+            os.utime(path, (1, 1))
+        assert store.clean(manual=True).log_files
+        low = store.view.min_offset_in_queue("T", 0)
+    assert 2 < low < 19
+    monkeypatch.setenv("RMQCTL_STORE", str(root))
+    return root, low
+
+
+@pytest.mark.parametrize(
+    ("below", "note"), [(0, None), (1, "{asked} is before the first; cut to it")]
+)
+def test_a_plan_over_deleted_messages_is_cut_to_the_first_that_is_left(
+    tmp_path, monkeypatch, below, note
+):
+    root, low = without_oldest(tmp_path, monkeypatch)
+    asked = low - below
+    plan = tmp_path / "plan.csv"
+    plan.write_text(f"group,topic,queue_id,new_offset\ng,T,0,{asked}\n")
+    [row] = run("offset", "reset", "--from-file", plan, "-o", "json").json()
+    expected_note = None if note is None else note.format(asked=asked)
+    assert (row["new_offset"], row["note"], row["lag_new"]) == (low, expected_note, 20 - low)
+    exact = ("offset", "reset", "--from-file", plan, "--no-clamp", "--execute", "--yes")
+    assert run(*exact).code == (7 if below else 0)
+    result = run("offset", "reset", "--from-file", plan, "--execute", "--yes")
+    assert result.code == 0, result.err
+    assert load_consumer_offsets(root)["T@g"] == {0: low}
+
+
+@pytest.mark.parametrize("below", [0, 1])
+def test_an_undoing_into_deleted_messages_says_so(tmp_path, monkeypatch, below):
+    root, low = without_oldest(tmp_path, monkeypatch)
+    with EmbeddedBroker.open(root) as broker:
+        broker.update_consumer_offsets("g", [OffsetCommit("T", 0, low - below)])
+    reset = ("offset", "reset", "-g", "g", "-t", "T", "--to-latest", "--execute", "--yes")
+    assert run(*reset).code == 0
+    [row] = run("offset", "undo", "--last", "-o", "json").json()
+    assert row["new_offset"] == low - below
+    assert row["note"] == (f"messages before {low} are deleted" if below else None)
+
+
 @pytest.mark.feature(66)
 def test_where_another_group_is(orders, offsets):
     with EmbeddedBroker.open(orders) as broker:
@@ -279,8 +348,12 @@ def test_what_java_wrote_below_0_is_no_progress(orders, offsets):
     [row, _] = reset("--to-latest", "-o", "json").json()
     assert (row["old_offset"], row["new_offset"], row["move"]) == (None, 10, None)
     assert reset("--to-latest", "--execute", "--yes").code == 0
+    [undone, _] = run("offset", "undo", "--last", "-o", "json").json()
+    assert (undone["old_offset"], undone["new_offset"]) == (10, None)
     assert run("offset", "undo", "--last", "--execute", "--yes").code == 0
     assert set(offsets().values()) <= {None}
+    assert ProgressFile(orders).read().get("orders@g", 0).offset is None, "not -1"
+    assert "orders@g" not in load_consumer_offsets(orders)
 
 
 def test_what_a_killed_consumer_had_in_memory_counts(orders, offsets):

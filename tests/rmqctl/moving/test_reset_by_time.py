@@ -11,6 +11,7 @@ from rmqctl.moving.by_time import ResetByTime
 from rmqctl.moving.plan import targets_of
 from rmqctl.moving.queues import TopicChoice
 from storage.configs.consumer_offsets import load_consumer_offsets
+from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import ProgressTable
 from storage.reading.timesearch import Boundary
 from storage.readonly import StoreView
@@ -130,6 +131,22 @@ def test_queues_go_where_the_options_say(orders, offsets, options, expected):
     result = by_time(*options, "--yes")
     assert result.code == 0, result.err
     assert offsets() == expected
+
+
+@pytest.mark.conformance("G12")
+@pytest.mark.parametrize(
+    ("minute", "new", "note"), [(4, 4, None), (5, 5, None), (6, 5, "kept: 6 is ahead")]
+)
+def test_without_force_progress_may_stay_where_it_is(orders, minute, new, note):
+    """To the present offset is a reset like one that goes back: it has who runs begin there."""
+    moment = ("-s", str(START + minute * MINUTE), "--queue", "0", "--no-force")
+    [row] = by_time(*moment, "--dry-run", "-o", "json").json()
+    assert (row["new_offset"], row["note"]) == (new, note)
+    before = ProgressTable.from_entry(ProgressFile(orders).read().entry()).get("orders@g", 0)
+    assert by_time(*moment, "--yes").code == 0
+    after = ProgressFile(orders).read().get("orders@g", 0)
+    assert after.offset == new
+    assert after.generation == before.generation + (note is None)
 
 
 def test_a_plan_and_a_result_are_shown_to_people(orders):

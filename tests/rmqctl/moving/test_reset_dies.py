@@ -10,6 +10,8 @@ from unittest.mock import patch
 
 import pytest
 
+from broker.embedded import EmbeddedBroker
+from broker.port.progress import OffsetCommit
 from rmqctl import app
 from rmqctl.context import Cli
 from storage.configs.consumer_offsets import load_consumer_offsets
@@ -144,6 +146,22 @@ def test_a_plan_that_is_old_when_it_is_confirmed_is_refused(orders, offsets, mon
     assert result.code == 6
     assert "queue 0 of orders in group g was at 5 and is at 2 now" in result.err
     assert offsets() == {0: 2, 1: None}
+
+
+@pytest.mark.parametrize("queue_id", [0, 1])
+def test_a_commit_that_comes_while_it_asks_is_noticed(orders, offsets, monkeypatch, queue_id):
+    """A consumer that the plan did not see; its commit is no move, so the generation stays."""
+
+    def while_asked(*_):
+        with EmbeddedBroker.open(orders) as broker:
+            broker.update_consumer_offsets("g", [OffsetCommit("orders", queue_id, 6)])
+
+    monkeypatch.setattr(Cli, "confirm", while_asked)
+    result = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--execute")
+    assert result.code == 6
+    was = OLD[queue_id] or "no offset"
+    assert f"queue {queue_id} of orders in group g was at {was} and is at 6 now" in result.err
+    assert offsets() == {**OLD, queue_id: 6}
 
 
 def test_a_java_broker_that_comes_while_it_asks_is_noticed(orders, offsets, monkeypatch):

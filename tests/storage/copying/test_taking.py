@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import time
 
@@ -68,6 +69,27 @@ def test_files_that_retention_deletes_meanwhile_take_older_ones_along(root, tmp_
     with StoreView.open(tmp_path / "new") as view:
         found = sum(b - a for a, b in (view.queue_bounds(*queue) for queue in view.queues()))
     assert found == len(expected)
+
+
+@pytest.mark.parametrize("what", ["queue", "topic"])
+def test_a_topic_that_is_deleted_meanwhile_is_left_out(root, tmp_path, what):
+    with open_store(root, clock=Ticking()) as store:
+        fill(store, "m", 30)
+        for sample in batch("gone", 30, "Z", (0, 1)):
+            store.put(prepared([sample]))
+    folder = root / "consumequeue/Z"
+
+    class Deleting(FileSystem):
+        def link(self, source, name):
+            if "consumequeue/A" in str(source):
+                shutil.rmtree(folder if what == "topic" else folder / "1", ignore_errors=True)
+            super().link(source, name)
+
+    taken = take_snapshot(root, tmp_path / "snap", now_ms=1, fs=Deleting())
+    assert taken.manifest.messages > 0
+    restore_snapshot(open_snapshot(tmp_path / "snap"), tmp_path / "new", run="x")
+    with StoreView.open(tmp_path / "new") as view:
+        assert view.queue_bounds("A", 0) == view.queue_bounds("A", 1) == (0, 15)
 
 
 def test_what_belongs_to_processes_and_past_events_stays_out(root, tmp_path):

@@ -73,9 +73,10 @@ def test_a_unit_that_no_record_has_is_judged_by_where_it_points(
     assert "offset 3" in found[0].what
 
 
+@pytest.mark.parametrize(("second", "broken"), [(1, 2), (0, 1)], ids=["twice", "once"])
 @pytest.mark.parametrize("form", ["compiled", "pure"])
-def test_an_entry_of_the_index_that_is_reached_twice_is_told_beside_the_one_that_is_passed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+def test_an_entry_of_the_index_that_is_passed_is_told_and_one_that_is_reached_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, second: int, broken: int
 ) -> None:
     """Three entries of one slot; the third leads to the first, past the second."""
     if form == "pure":
@@ -91,7 +92,10 @@ def test_an_entry_of_the_index_that_is_reached_twice_is_told_beside_the_one_that
         assert file.read(4) == struct.pack(">i", 2)
         file.seek(-4, 1)
         file.write(struct.pack(">i", 1))
+        file.seek(entry_position(TINY.max_hash_slot_num, 2) + 16)
+        file.write(struct.pack(">i", second))
     [found] = findings(tmp_path)
     assert found.code is Code.INDEX_CHAIN_BROKEN
-    assert found.position == entry_position(TINY.max_hash_slot_num, 1)
-    assert "2 links" in found.what
+    first_broken = 1 if second else 2
+    assert found.position == entry_position(TINY.max_hash_slot_num, first_broken)
+    assert found.what.startswith(f"{broken} links")

@@ -7,24 +7,43 @@ from pathlib import Path
 import pytest
 
 from storage import native
+from storage.format.encode import prepare
+from storage.format.encode_column import prepare_column
+from storage.format.prepared import PreparedRecords
 from storage.readonly import StoreView
 from storage.verify import fsck
-from tests.support.samples import TINY, Sample, new_store, open_store, prepared
+from tests.support.samples import HOST, SMALL, START_MS, Sample, Ticking, new_store, open_store
 
-SIZE = TINY.mapped_file_size_commit_log
-FORMS = pytest.mark.parametrize("form", ["compiled", "pure"])
-LEFT = pytest.mark.parametrize(("left", "stays"), [(9, True), (8, True), (7, False), (0, False)])
+SIZE = 16 << 10
+CONFIG = SMALL.with_(mapped_file_size_commit_log=SIZE)
+"""All but the log's files is so large that nothing else ends a run of puts."""
 
 
-def record_size(count: int) -> int:
-    """Bytes of ``count`` records with a body of 100 bytes each, all of one length."""
-    return len(prepared([Sample("m-0", "T", size=100)]).image) * count  # type: ignore[union-attr]
+def one(size: int = 100) -> Sample:
+    return Sample("m-0", "T", size=size)
+
+
+def length_of(sample: Sample) -> int:
+    return len(prepare([sample.inner()]).image)
+
+
+def many(count: int) -> PreparedRecords:
+    return prepare_column(
+        "T",
+        [0] * count,
+        [b"." * 100] * count,
+        born_timestamp=START_MS,
+        born_host=HOST,
+        store_host=HOST,
+        unique_ids=[b"%08d" % number for number in range(count)],
+        keys=["k"] * count,
+    )
 
 
 @pytest.mark.conformance("A10")
-@FORMS
-@LEFT
-@pytest.mark.parametrize("count", [1, 3, 40], ids=["one", "three at once", "many at once"])
+@pytest.mark.parametrize("form", ["compiled", "pure"])
+@pytest.mark.parametrize(("left", "stays"), [(9, True), (8, True), (7, False), (0, False)])
+@pytest.mark.parametrize("count", [1, 3, 20], ids=["one", "three at once", "twenty at once"])
 def test_the_last_records_of_a_file_leave_room_for_the_blank_record(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -33,22 +52,25 @@ def test_the_last_records_of_a_file_leave_room_for_the_blank_record(
     stays: bool,
     count: int,
 ) -> None:
+    """CommitLog.DefaultAppendMessageCallback; in a run of puts, with all that is known by then."""
     if form == "pure":
         monkeypatch.setattr(native, "compiled", None)
-    config = TINY.with_(mapped_file_size_commit_log=4 * SIZE if count > 3 else SIZE)
-    file_size = config.mapped_file_size_commit_log
-    last = record_size(count)
-    with open_store(new_store(tmp_path / "s", config), config) as store:
-        # One after the other, so that the writer knows its file as it does in a run.
-        while file_size - store.log_end - last - left > 2 * record_size(1):
-            store.put(prepared([Sample("m-0", "T", size=100)]))
-        filler = file_size - store.log_end - last - left
-        store.put(prepared([Sample("m-0", "T", size=100 + filler - record_size(1))]))
+    last = length_of(one()) if count == 1 else len(many(count).image)
+    root = new_store(tmp_path / "s", CONFIG)
+    with open_store(root, CONFIG, clock=Ticking(step=0)) as store:
+        for number in range(2):
+            store.put(many(20 if number else 3), whole=True)
+        while (filler := SIZE - store.log_end - last - left) > 3 * length_of(one()):
+            store.put_message(one().inner())
+        store.put_message(one(100 + filler - length_of(one())).inner())
         before = store.log_end
-        assert before == file_size - last - left
-        samples = [Sample("m-0", "T", size=100) for _ in range(count)]
-        result = store.put(prepared(samples), whole=True)
-        assert result.commitlog_offsets[0] == (before if stays else file_size)
-        store.put(prepared([Sample("m-0", "T", size=100)]))
-    with StoreView.open(tmp_path / "s") as view:
+        assert before == SIZE - last - left
+        if count == 1:
+            result = store.put_message(one().inner())
+        else:
+            result = store.put(many(count), whole=True)
+        assert result.commitlog_offsets[0] == (before if stays else SIZE)
+        store.put_message(one().inner())
+        assert store.log_end > SIZE
+    with StoreView.open(root) as view:
         assert fsck(view).healthy
