@@ -93,7 +93,7 @@ def test_what_can_be_answered_at_once_is_answered_in_the_callers_thread(topic):
     ]
 
 
-@pytest.mark.conformance("D9")
+@pytest.mark.conformance("D7", "D9")
 def test_only_a_message_that_may_match_answers(topic):
     wanted, any_tag = Answers(), Answers()
     topic.pull_async(held(expression="A || B"), wanted)
@@ -202,7 +202,7 @@ def test_the_sweep_answers_whatever_the_subscription_if_the_queue_has_grown(topi
     assert table.pulls.count == 1
 
 
-@pytest.mark.conformance("D8")
+@pytest.mark.conformance("D7", "D8")
 def test_a_pull_is_answered_at_its_time_and_not_before(table):
     table.hold(held(0), 15_000)
     table.hold(held(1), 20_000)

@@ -33,6 +33,7 @@ def fill(broker: Broker, topic: str = "T", count: int = 5) -> None:
     broker.send_batch([Message(topic, b"%d" % n) for n in range(count)], 0)
 
 
+@pytest.mark.conformance("G7")
 def test_a_commit_is_there_for_everybody_at_once(open_broker):
     first, second = open_broker(), open_broker()
     fill(first)
@@ -62,6 +63,7 @@ def test_a_tick_before_its_time_does_nothing(broker, root):
     assert load_consumer_offsets(root) == {}
 
 
+@pytest.mark.conformance("A17")
 def test_closing_writes_what_is_known(open_broker, root):
     broker = open_broker()
     fill(broker)
@@ -135,6 +137,7 @@ def test_a_move_that_can_not_be_noted_is_not_done(broker, root):
     assert broker.consumer_offsets() == {("g", "T"): {0: 4}}
 
 
+@pytest.mark.conformance("G6")
 def test_progress_of_one_group_or_of_all(broker):
     fill(broker)
     broker.update_consumer_offsets("g", [OffsetCommit("T", 1, 0), OffsetCommit("T", 0, 4)])
@@ -192,6 +195,7 @@ def test_a_queue_is_young_while_its_first_message_is_near_the_end(broker):
     assert is_young(broker.view, "T", 1, 0)
 
 
+@pytest.mark.conformance("G6")
 @pytest.mark.parametrize("where", ConsumeFromWhere)
 def test_progress_wins_over_the_wish(broker, where):
     fill(broker)

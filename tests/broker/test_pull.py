@@ -31,6 +31,7 @@ def topic(broker):
     return broker
 
 
+@pytest.mark.conformance("D3")
 @pytest.mark.parametrize(
     ("status", "offset", "answer"),
     [
@@ -51,6 +52,7 @@ def test_each_status_of_the_store_has_its_answer(status, offset, answer):
     assert pull_status(status, offset) == answer
 
 
+@pytest.mark.conformance("D3")
 def test_the_edges_of_a_queue(topic):
     empty = topic.pull(request())
     assert (empty.pull_status, empty.get_status, empty.next_begin_offset) == (
@@ -86,6 +88,7 @@ def test_at_least_one_and_at_most_32_messages_are_given(topic, asked, given):
     assert len(topic.pull(request(max_msg_nums=asked)).messages) == given
 
 
+@pytest.mark.conformance("D4")
 def test_tags_are_compared_by_hash_here_and_by_text_at_the_client(topic):
     tags = ["Aa", "BB", "A", None, "polygenelubricants"]
     topic.send_batch([Message("T", b"x", tags=tag) for tag in tags])
@@ -99,6 +102,7 @@ def test_tags_are_compared_by_hash_here_and_by_text_at_the_client(topic):
     assert [m.queue_offset for m in lowest.messages] == [4]
 
 
+@pytest.mark.conformance("D4")
 def test_nothing_of_the_subscription_moves_the_offset_on(topic):
     topic.send_column("T", [b"x"] * 3000, properties={"TAGS": "other"})
     offset, answers = 0, 0
@@ -120,6 +124,7 @@ def test_expressions_that_can_not_be_read_are_refused(topic, expression, kind):
     assert caught.value.code is ResponseCode.SUBSCRIPTION_PARSE_FAILED
 
 
+@pytest.mark.conformance("G7")
 def test_a_commit_comes_with_a_pull(topic):
     topic.send(Message("T", b"x"))
     topic.pull(request(commit=OffsetCommit("T", 0, 1)))
@@ -134,6 +139,7 @@ def in_thread(work):
     return thread, done
 
 
+@pytest.mark.conformance("D7")
 def test_a_held_pull_is_answered_when_its_message_comes(topic, open_broker):
     other = open_broker()
     started = time.monotonic()
@@ -172,6 +178,7 @@ def test_many_pulls_are_held_at_once(topic, open_broker):
         assert [m.body for m in done[0].messages] == [b"%d" % q]
 
 
+@pytest.mark.conformance("D7")
 def test_a_held_pull_gives_up_at_its_time(topic, open_broker):
     started = time.monotonic()
     answer = topic.pull(request(suspend_timeout_ms=150))
@@ -182,6 +189,7 @@ def test_a_held_pull_gives_up_at_its_time(topic, open_broker):
     assert time.monotonic() - started < 6
 
 
+@pytest.mark.conformance("D7")
 def test_only_nothing_new_is_held(topic):
     topic.send(Message("T", b"x", tags="other"))
     started = time.monotonic()

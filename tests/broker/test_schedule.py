@@ -188,6 +188,7 @@ def test_a_restart_goes_on_from_delay_offset_json(open_broker, clock, root):
     assert bodies(again) == [b"a", b"b"]
 
 
+@pytest.mark.conformance("H12")
 def test_progress_is_written_every_ten_seconds_and_after_a_kill_the_rest_comes_again(
     open_broker, clock, root
 ):
@@ -207,6 +208,7 @@ def test_progress_is_written_every_ten_seconds_and_after_a_kill_the_rest_comes_a
     assert bodies(survivor) == [b"a", b"b", b"b"]
 
 
+@pytest.mark.conformance("H12")
 @pytest.mark.parametrize("saved", [-5, 0, 2, 99])
 def test_offsets_outside_of_their_queue_are_corrected(open_broker, clock, root, saved):
     broker = open_broker(clock=clock)
@@ -245,6 +247,7 @@ def test_a_delivery_time_that_lies_too_far_ahead_is_now(tmp_path, clock):
         assert load_delay_offsets(root) == {1: 5, 2: 5, 3: 45, 4: 17, 5: 13, 18: len(waiting)}
 
 
+@pytest.mark.conformance("H12")
 def test_a_clock_that_steps_back_a_little_makes_nothing_early(open_broker, clock):
     broker = open_broker(clock=clock)
     send(broker, 1, b"a")

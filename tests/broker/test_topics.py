@@ -122,6 +122,7 @@ def test_without_auto_creation_an_unknown_topic_is_refused(open_broker, root):
     assert not (root / "config" / "topics.json").exists()
 
 
+@pytest.mark.conformance("A6")
 def test_without_auto_creation_a_stored_tbw102_is_no_template_either(open_broker):
     open_broker().send(Message("Other", BODY))
     broker = open_broker(BrokerConfig(auto_create_topic_enable=False))
@@ -130,6 +131,7 @@ def test_without_auto_creation_a_stored_tbw102_is_no_template_either(open_broker
         broker.send(Message("New", BODY))
 
 
+@pytest.mark.conformance("A6")
 def test_a_template_needs_the_inherit_bit(broker):
     broker.update_topic(TopicConfig("Template", 2, 2, 7))
     broker.update_topic(TopicConfig("Plain", 2, 2, 6))
@@ -236,6 +238,7 @@ def test_topics_created_at_once_by_many_openers_are_all_kept(open_broker):
         assert {name for name in broker.topics() if name in names} == set(names)
 
 
+@pytest.mark.conformance("A6")
 def test_whoever_creates_first_decides(open_broker):
     first, second = open_broker(), open_broker()
     first.update_topic(TopicConfig("T", 7, 7))

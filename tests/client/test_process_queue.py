@@ -81,7 +81,7 @@ def test_an_old_offset_that_comes_again_does_not_move_the_end() -> None:
     assert process_queue.remove_message(pulled([1, 2, 3])) == 4
 
 
-@pytest.mark.conformance("E11")
+@pytest.mark.conformance("D6", "E11")
 def test_the_span_is_the_distance_of_the_ends() -> None:
     assert ProcessQueue().get_max_span() == 0
     process_queue = filled(7, 7)
@@ -145,6 +145,7 @@ def test_clearing_forgets_everything() -> None:
     assert process_queue.queue_offset_max == 0
 
 
+@pytest.mark.conformance("E11")
 def test_a_pull_leaves_as_a_whole_and_what_is_before_it_holds_progress() -> None:
     process_queue = ProcessQueue()
     first, second, third = (tuple(pulled(range(n, n + 10), body=b"12")) for n in (0, 10, 20))
@@ -158,6 +159,7 @@ def test_a_pull_leaves_as_a_whole_and_what_is_before_it_holds_progress() -> None
     assert process_queue.remove_message(second) is None
 
 
+@pytest.mark.conformance("E11")
 def test_what_a_thread_has_finished_is_seen_before_it_ends() -> None:
     process_queue = filled(1, 4)
     messages = pulled(range(1, 5))

@@ -91,7 +91,7 @@ def test_a_pull_says_what_is_subscribed_only_if_it_is_to(broker, recorded, make_
     assert (wire.expression, wire.expression_type, wire.max_msg_nums) == ("A || B", "TAG", 7)
 
 
-@pytest.mark.conformance("D12")
+@pytest.mark.conformance("G7", "D12")
 def test_progress_goes_with_the_pulls_when_the_timer_does_not_run(broker, make_consumer):
     fill(broker, 4, queues=1)
     pulled = threading.Event()

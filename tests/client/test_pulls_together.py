@@ -114,6 +114,7 @@ def test_the_same_is_asked_for_and_held_while_a_listener_blocks(
     assert_alike(broker, make_consumer, settings)
 
 
+@pytest.mark.conformance("D5")
 @pytest.mark.parametrize("most_mib", [1, 2, 100])
 def test_no_more_bytes_are_held_than_without(
     broker: Any, make_consumer: Callable[..., Any], most_mib: int

@@ -66,6 +66,7 @@ def test_bak_is_read_where_the_file_has_nothing(path, content):
     assert (loaded.document, loaded.source) == ({"a": 1}, ConfigSource.BAK)
 
 
+@pytest.mark.conformance("A17")
 def test_damage_without_a_readable_bak_is_an_error_and_not_a_reset(path):
     path.parent.mkdir()
     path.write_text('{"a":')
@@ -89,6 +90,7 @@ def test_save_keeps_what_was_there_as_bak(path):
     assert sorted(p.name for p in path.parent.iterdir()) == ["topics.json", "topics.json.bak"]
 
 
+@pytest.mark.conformance("A17")
 def test_damaged_file_never_becomes_the_bak(path):
     file = ConfigFile(path)
     file.save({"a": 1})

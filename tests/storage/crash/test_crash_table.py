@@ -51,6 +51,7 @@ def test_killed_in_the_records_they_are_zeroed(folder, kind, what, value):
     assert after_the_next_writer(died) == BEFORE
 
 
+@pytest.mark.conformance("A15")
 @pytest.mark.parametrize(
     ("kind", "what", "times"),
     [
@@ -65,6 +66,7 @@ def test_killed_in_units_they_are_written_again(folder, kind, what, times):
     assert after_the_next_writer(died) == BEFORE + LAST
 
 
+@pytest.mark.conformance("A15")
 @pytest.mark.parametrize("flush", [False, True], ids=["of a batch", "of single records"])
 @pytest.mark.parametrize(
     ("kind", "what", "times"),
@@ -150,6 +152,7 @@ def test_killed_while_resolving_the_next_one_does_the_same_again(folder, kind, w
     assert after_the_next_writer(died) == there
 
 
+@pytest.mark.conformance("A10")
 @pytest.mark.parametrize(
     ("kind", "what", "stage", "blank"),
     [

@@ -12,6 +12,7 @@ def test_everything_needs_no_filter(expression: str | None) -> None:
     assert TagFilter.parse(expression) is None
 
 
+@pytest.mark.conformance("D4")
 def test_tags_are_compared_by_hash_first_and_by_text_in_the_end() -> None:
     found = TagFilter.parse("Aa || TagB")
     assert found is not None
@@ -24,6 +25,7 @@ def test_tags_are_compared_by_hash_first_and_by_text_in_the_end() -> None:
     assert not found.accepts(None)
 
 
+@pytest.mark.conformance("D4")
 def test_only_the_low_32_bits_of_a_code_count() -> None:
     found = TagFilter.parse("polygenelubricants")  # its hash is -2^31
     assert found is not None

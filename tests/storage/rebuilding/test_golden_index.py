@@ -76,6 +76,7 @@ def test_damaged_files_come_back_byte_for_byte(name: str, tmp_path: Path) -> Non
     assert len(list((run / INDEX).iterdir())) == len(before)
 
 
+@pytest.mark.conformance("A15")
 @pytest.mark.parametrize("name", ["small-files-4.9", "unclean-4.9", "time-4.9", "ipv6-4.9"])
 def test_lost_files_come_back_with_the_same_content(name: str, tmp_path: Path) -> None:
     root = golden.extract(name, tmp_path)

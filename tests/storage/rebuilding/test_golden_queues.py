@@ -67,6 +67,7 @@ def test_a_healthy_store_has_nothing_to_rebuild(name: str) -> None:
         assert queue.next_after == queue.next_before == expected, queue
 
 
+@pytest.mark.conformance("A15")
 @pytest.mark.parametrize("name", SOME_LONG)
 def test_lost_files_come_back_byte_for_byte(name: str, tmp_path: Path) -> None:
     root = golden.extract(name, tmp_path)

@@ -124,6 +124,7 @@ def test_a_fuller_disk_forces_what_is_young_out_if_that_is_enabled(
         assert len(list((store.root / "commitlog").iterdir())) == 1
 
 
+@pytest.mark.conformance("A18")
 def test_the_file_that_is_written_to_stays_beside_one_made_ahead(
     tmp_path: Path, disk: dict[str, float]
 ) -> None:
@@ -159,6 +160,7 @@ def overdue(root: Path, count: int) -> None:
         os.utime(path, (START_MS / 1000 - 3 * 3600, START_MS / 1000 - 3 * 3600))
 
 
+@pytest.mark.conformance("A18")
 def test_a_run_deletes_ten_files_at_most(tmp_path: Path) -> None:
     with five_a_file(tmp_path / "s") as store:
         overdue(store.root, 16)
@@ -180,6 +182,7 @@ def test_a_queue_file_stays_while_its_last_unit_points_into_the_log(tmp_path: Pa
         assert store.clean(manual=True).queue_files[0] == f"consumequeue/A/0/{names[0]}"
 
 
+@pytest.mark.conformance("A18")
 def test_the_last_file_of_a_queue_and_of_the_index_stay_though_the_log_is_gone(
     tmp_path: Path,
 ) -> None:
@@ -200,6 +203,7 @@ def test_the_last_file_of_a_queue_and_of_the_index_stay_though_the_log_is_gone(
         assert store.view.max_offset_in_queue("B", 0) == 4
 
 
+@pytest.mark.conformance("A18")
 def test_an_index_file_stays_while_its_last_key_points_into_the_log(tmp_path: Path) -> None:
     """Message 10 is the last of an index file of eleven keys and the first of a log file."""
     with five_a_file(tmp_path / "s") as store:
@@ -238,6 +242,7 @@ def test_queue_and_index_files_follow_and_the_last_of_each_stays(tmp_path: Path)
         assert fresh.min_offset_in_queue("A", 0) == low
 
 
+@pytest.mark.conformance("A18")
 def test_a_reader_that_was_there_before_sees_the_new_minimum(tmp_path: Path) -> None:
     root = tmp_path / "s"
     store, clock = filled(root)
@@ -250,6 +255,7 @@ def test_a_reader_that_was_there_before_sees_the_new_minimum(tmp_path: Path) -> 
         assert answer.next_begin_offset == store.view.min_offset_in_queue("A", 0)
 
 
+@pytest.mark.conformance("A18")
 @pytest.mark.parametrize("reopened", [False, True])
 def test_what_retention_left_is_a_store_that_opens(tmp_path: Path, reopened: bool) -> None:
     root = tmp_path / "s"
