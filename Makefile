@@ -28,11 +28,21 @@ $(STAMP): pyproject.toml hatch_build.py $(wildcard storage/native/*.[ch] storage
 demo: $(STAMP) ## The main job from end to end: make a store, produce, consume, look
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh docs/demo.sh
 
-test: $(STAMP) ## All tests but the long ones, two at a time
+# Rules that have a compiled form, too: these tests run once more without it.
+PURE_TESTS := $(addprefix tests/,$(addsuffix .py,\
+	$(addprefix storage/reading/test_,timesearch index_slots get_message queries log_walk record_starts) \
+	$(addprefix storage/format/test_,index properties java_hash) \
+	storage/test_model storage/writer/test_one_record storage/verify/test_findings \
+	client/test_process_queue client/test_settling broker/test_pull))
+PURE := RMQCTL_PURE=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m 'not long' $(PURE_TESTS)
+
+test: $(STAMP) ## All tests but the long ones, two at a time; some once more without compiled code
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long'
+	$(PURE)
 
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
 	$(BIN)/python -m pytest
+	$(PURE)
 
 check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no unused dependency
 	$(BIN)/ruff format --check .
