@@ -32,7 +32,7 @@ def rows_of(root, *words):
 def aged(tmp_path):
     """Two topics over some log files; all but the last three are four days old."""
     root = tmp_path / "s"
-    MessageStore.create(root, TINY.with_(delete_when="", disk_max_used_space_ratio=100))
+    MessageStore.create(root, TINY)
     with EmbeddedBroker.open(root) as broker:
         for topic in ("big", "small"):
             broker.update_topic(TopicConfig(topic, 1, 1))
