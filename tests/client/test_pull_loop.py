@@ -366,6 +366,16 @@ def test_as_many_messages_as_allowed_do_not_pause(make_consumer, count, pauses):
     assert said == (f"count={count} mib=0" if pauses else None)
 
 
+@pytest.mark.conformance("D5")
+@pytest.mark.parametrize(("count", "more"), [(3, 1), (4, 1), (5, 0)])
+def test_a_queue_that_holds_as_many_as_allowed_may_be_pulled_once_more(make_consumer, count, more):
+    config = ConsumerConfig(pull_threshold_for_queue=4, pull_threshold_size_for_queue=1)
+    consumer = make_consumer(config=config)
+    consumer.start()
+    flow_control = consumer.pull_loop.flow_control
+    assert flow_control.pulls_behind(ProcessQueue(), pulled(range(count)), count) == more
+
+
 @pytest.mark.conformance("F3", "F10")
 def test_an_orderly_queue_is_pulled_from_where_its_former_owner_has_left_it(
     broker, recorded, make_consumer

@@ -51,6 +51,7 @@ def test_a_blank_record_with_a_wrong_length_is_a_warning(tmp_path: Path, by: int
     [
         ("inside a record", Code.UNIT_WITHOUT_RECORD, Severity.ERROR),
         ("at another record", Code.UNIT_WRONG, Severity.WARNING),
+        ("at the last record", Code.UNIT_WRONG, Severity.WARNING),
         ("behind the end", Code.UNIT_BEHIND_END, Severity.WARNING),
     ],
 )
@@ -64,6 +65,7 @@ def test_a_unit_that_no_record_has_is_judged_by_where_it_points(
     where = {
         "inside a record": second.commitlog_offset + 8,
         "at another record": second.commitlog_offset,
+        "at the last record": third.commitlog_offset,
         "behind the end": third.commitlog_offset + third.size,
     }[place]
     made.add_unit("T", 0, where, second.size, 0)

@@ -9,6 +9,7 @@ import pytest
 
 from storage.files.fs import FileSystem
 from storage.files.mapped_file_queue import MappedFileQueue
+from storage.format.index import IndexHeader
 from storage.recovery.index import IndexRecovery
 from storage.recovery.log import LogRecovery
 from tests.support.hand_made import START_MS, TINY, HandMade
@@ -64,3 +65,41 @@ def test_of_two_index_files_that_end_at_the_vouched_time_one_is_vouched_for(
     assert len(names) == 4
     recovery = IndexRecovery(FileSystem(), tmp_path, TINY, HIGHER, HIGHER)
     assert recovery._count_vouched(names[:3], vouched) == count
+
+
+@pytest.mark.parametrize(("early_ms", "passed"), [(0, True), (1, False)])
+def test_damage_is_passed_if_the_checkpoint_vouches_for_the_record_behind_it(
+    tmp_path: Path, early_ms: int, passed: bool
+) -> None:
+    """A record that was stored at the very time of the checkpoint is vouched for."""
+    made = HandMade(TINY)
+    for _ in range(3):
+        made.put("T")
+    _, damaged, behind = made.messages
+    place = damaged.commitlog_offset
+    made.log[place : place + damaged.size] = b"?" * damaged.size
+    made.write(tmp_path)
+    log = MappedFileQueue(FileSystem(), tmp_path / "commitlog", 1024, writable=False)
+    recovery = LogRecovery(FileSystem(), tmp_path, log, clean_shutdown=False)
+    _, end = recovery.walk(0, behind.store_timestamp - early_ms)
+    assert end == (made.log_end if passed else place)
+
+
+def test_all_keys_of_a_record_are_whole_entries_of_the_index(tmp_path: Path) -> None:
+    """They have one log offset; entries are whole as far as offsets do not go back."""
+    made = HandMade(TINY)
+    for number in range(4):
+        made.put("T", keys=["a", f"b{number}", "c"])
+    made.write(tmp_path)
+    [path] = (tmp_path / "index").iterdir()
+    header = IndexHeader.unpack_from(path.read_bytes()[:40])
+    fs = FileSystem()
+    fd = fs.open(path, writable=False)
+    try:
+        recovery = IndexRecovery(fs, tmp_path, TINY, HIGHER, HIGHER)
+        assert len(recovery._prefix(fd, header, made.log_end)) == 12
+        last = made.messages[3].commitlog_offset
+        assert len(recovery._prefix(fd, header, last)) == 9
+        assert len(recovery._prefix(fd, header, last + 1)) == 12
+    finally:
+        fs.close(fd)
