@@ -16,6 +16,7 @@ from .config import FIXED_FIELDS, StoreConfig, changed_settings
 from .configs.store_settings import StoreSettings, write_store_settings
 from .errors import CorruptFileError, StoreVersionError
 from .files.bounded import read_bounded
+from .files.ownership import note_store, refuse_to_shut_out
 from .format.errors import JsonError
 from .format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX, LOCK, OURS
 from .format.shapes import MAX_INT, ShapeError, check, flag, members, whole
@@ -59,6 +60,8 @@ def create_store(fs: FileSystem, root: Path, config: StoreConfig) -> None:
     fs.make_dirs(root)
     if any(root.iterdir()):
         raise FileExistsError(errno.EEXIST, "the folder is not empty")
+    refuse_to_shut_out(root)
+    note_store(root)
     for name in (COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS):
         fs.make_dirs(root / name)
     write_sizes(fs, root, config)
@@ -146,12 +149,6 @@ def read_sizes(root: Path) -> dict[str, Any] | None:
 
 
 def _write(fs: FileSystem, path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".new")
-    fd = fs.open(temporary, writable=True, create=True)
-    try:
-        fs.set_length(fd, 0)
-        fs.write(fd, content, 0)
-        fs.sync(fd)
-    finally:
-        fs.close(fd)
-    fs.rename(temporary, path)
+    from .configs.config_file import replace_file  # which a plain start may do without
+
+    replace_file(fs, path, content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analytics.report import make_report
+from storage.files.creating import replacing
 
 from .tables import TABLES, Kept, arrow, schema
 
@@ -93,17 +93,9 @@ def _is_wanted(row: Row, name: str, places: set[Place], begin: int | None) -> bo
 def _write(path: Path, name: str, rows: Sequence[Row]) -> None:
     pyarrow: Any = arrow()
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")  # no reader looks at dot files
-    try:
-        with temporary.open("wb") as file:
-            table = pyarrow.Table.from_pylist(rows, schema(pyarrow, name))
-            pyarrow.parquet.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:  # until then it has a dot, and no reader looks at such
+        table = pyarrow.Table.from_pylist(rows, schema(pyarrow, name))
+        pyarrow.parquet.write_table(table, file)
 
 
 def _forget(kept: Kept) -> None:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from broker.validation import check_group
 from storage.errors import StoreNotWritableError
+from storage.files.creating import make_folders
 from storage.format.names import OURS
 from storage.model import MessageQueue
 from storage.sharing.locks import LockFile
@@ -115,7 +116,7 @@ class QueueLocks:
             check_group(group)
             path = self._folder / _file_name(group)
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_folders(path.parent)
                 file = self._files[group] = LockFile(path)
             except OSError as error:
                 raise StoreNotWritableError(path, error.strerror or str(error)) from error

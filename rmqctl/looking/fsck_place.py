@@ -14,6 +14,8 @@ from storage.format.strict_json import loads_strict
 
 _PLACE: Final = members({"log_offset": whole(0)})
 
+from storage.files.creating import make_folders, replacing
+
 
 class FsckPlace:
     """The place for one store: a small file in ``$XDG_STATE_HOME/rmqctl/fsck``."""
@@ -37,8 +39,9 @@ class FsckPlace:
     def keep(self, log_offset: int) -> bool:
         """Keep an offset; False where the user's folder can not be written."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(json.dumps({"log_offset": log_offset}) + "\n")
+            make_folders(self._path.parent, follow_folder=True)
+            with replacing(self._path, follow_folder=True) as file:
+                file.write(json.dumps({"log_offset": log_offset}).encode() + b"\n")
         except OSError:
             return False
         return True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +11,7 @@ from rmqctl.output.view import Format
 from rmqctl.settings import KEYS, did_you_mean, parse_settings
 from rmqctl.text.durations import parse_duration
 from rmqctl.text.times import parse_zone
+from storage.files.creating import make_folders, replacing
 
 from .settings_text import CONTEXTS
 
@@ -106,20 +105,11 @@ def replace_text(path: Path, text: str) -> None:
     A link stays a link, permissions stay. CliError (5) if it can not be written.
     """
     target = path.resolve()
-    staged = None
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        mode = target.stat().st_mode & 0o7777 if target.exists() else 0o644
-        fd, staged = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(fd, "wb") as file:
+        make_folders(target.parent, follow_folder=True)
+        with replacing(target, follow_folder=True) as file:
             file.write(text.encode())
-            file.flush()
-            os.fsync(fd)
-            os.fchmod(fd, mode)
-        Path(staged).replace(target)
     except OSError as error:
-        if staged is not None:
-            Path(staged).unlink(missing_ok=True)
         raise CliError(
             f"settings file {path} can not be written: {error.strerror}", NOT_WRITABLE
         ) from error

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from storage.files.creating import replacing
+
 
 @contextmanager
 def saved_file(path: Path) -> Iterator[BinaryIO]:
@@ -24,17 +26,5 @@ def saved_file(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as device:
             yield device
         return
-    target = Path(os.path.realpath(path))
-    staged = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            if mode is not None:  # before the first byte is in it
-                os.fchmod(fd, stat.S_IMODE(mode))
-            yield file
-            file.flush()
-            os.fsync(fd)
-        staged.replace(target)
-    except BaseException:
-        staged.unlink(missing_ok=True)
-        raise
+    with replacing(Path(os.path.realpath(path))) as file:
+        yield file

@@ -68,7 +68,7 @@ def _locked(folder: Path, target: Path) -> int:
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise StoreNotWritableError(folder, error.strerror or str(error)) from error
         try:

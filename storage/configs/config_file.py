@@ -21,7 +21,6 @@ from storage.files.fs import FileSystem
 from storage.format.fastjson import dumps, loads
 
 BAK_SUFFIX: Final = ".bak"
-TMP_SUFFIX: Final = ".tmp"
 MAX_CONFIG_SIZE: Final = 64 << 20
 """Bytes; a larger file is taken for damage instead of being read into memory."""
 
@@ -117,14 +116,15 @@ class ConfigFile:
         try:
             self._fs.make_dirs(self.path.parent)
             staged = write_synced(self._fs, self.path, data)
-            if self._parse(text) is not None:
-                bak = write_synced(self._fs, self.bak_path, old)
-                self._fs.rename(bak, self.bak_path)
-            self._fs.rename(staged, self.path)
+            try:
+                if self._parse(text) is not None:
+                    replace_file(self._fs, self.bak_path, old)
+                self._fs.rename(staged, self.path)
+            except BaseException:
+                give_up(self._fs, staged)
+                raise
             self._fs.sync_dir(self.path.parent)
         except OSError as error:
-            with suppress(OSError):
-                self._fs.unlink(self.path.with_name(self.path.name + TMP_SUFFIX))
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
         return True
 
@@ -162,19 +162,34 @@ def ident_of(path: Path | str) -> FileIdent | None:
 
 
 def write_synced(fs: FileSystem, target: Path, data: bytes) -> Path:
-    """Put ``data`` on the device in a file beside ``target``; gives the path to rename from."""
-    staged = target.with_name(target.name + TMP_SUFFIX)
-    fd = fs.open(staged, writable=True, create=True)
+    """Put ``data`` on the device in a file beside ``target``; gives the path to rename from, which
+    the caller removes if it is not renamed (:func:`give_up`)."""
+    fd, staged = fs.create_beside(target)
     try:
-        fs.set_length(fd, 0)
         fs.write(fd, data, 0)
         fs.sync(fd)
-    except OSError:
-        fs.unlink(staged)
+    except BaseException:
+        give_up(fs, staged)
         raise
     finally:
         fs.close(fd)
     return staged
+
+
+def replace_file(fs: FileSystem, target: Path, data: bytes) -> None:
+    """Have ``target`` hold ``data``, in one step. The folder is still to be synced."""
+    staged = write_synced(fs, target, data)
+    try:
+        fs.rename(staged, target)
+    except BaseException:
+        give_up(fs, staged)
+        raise
+
+
+def give_up(fs: FileSystem, staged: Path) -> None:
+    """Remove a file that does not get its name; what can not be removed is left for the next."""
+    with suppress(OSError):
+        fs.unlink(staged)
 
 
 def _read(path: Path) -> tuple[str, FileIdent | None]:

@@ -20,7 +20,7 @@ from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import members, table, whole
 
-from .config_file import write_synced
+from .config_file import replace_file
 from .sealed_json import read_sealed, seal
 
 DELETED_FILE: Final = "deleted.json"
@@ -76,6 +76,5 @@ def note_deleted_topic(
     topics = {name: end for name, end in known.items() if end > log_min}
     path = root / OURS / DELETED_FILE
     fs.make_dirs(path.parent)
-    entry = deleted_entry({**topics, topic: log_end})
-    fs.rename(write_synced(fs, path, seal(entry)), path)
+    replace_file(fs, path, seal(deleted_entry({**topics, topic: log_end})))
     fs.sync_dir(path.parent)

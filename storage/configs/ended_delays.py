@@ -24,7 +24,7 @@ from storage.format.names import OURS
 from storage.format.shapes import items, members, rows, table, whole
 from storage.sharing.locks import ProcessLock
 
-from .config_file import FileIdent, ident_of, write_synced
+from .config_file import FileIdent, ident_of, replace_file
 from .delay_offsets import load_delay_offsets
 from .sealed_json import read_sealed, seal
 
@@ -100,7 +100,7 @@ class EndedDelays:
                     for queue_id, found in known.items()
                 }
                 line = seal({"version": VERSION, "queues": queues})
-                self._fs.rename(write_synced(self._fs, self.path, line), self.path)
+                replace_file(self._fs, self.path, line)
                 self._fs.sync_dir(self.path.parent)
         except OSError as error:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error

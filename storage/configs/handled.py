@@ -24,7 +24,7 @@ from storage.format.names import OURS
 from storage.format.shapes import items, maybe, members, rows, table, whole
 from storage.sharing.locks import ProcessLock
 
-from .config_file import write_synced
+from .config_file import replace_file
 from .sealed_json import read_sealed, seal
 
 if TYPE_CHECKING:
@@ -200,8 +200,7 @@ class HandledFile:
         }
 
     def _save(self, table: dict[str, dict[int, HandledOffsets]]) -> None:
-        staged = write_synced(self._fs, self.path, seal(_entry_of(table)))
-        self._fs.rename(staged, self.path)
+        replace_file(self._fs, self.path, seal(_entry_of(table)))
         self._fs.sync_dir(self.path.parent)
 
 

@@ -35,7 +35,7 @@ from .config_file import (
     LoadedConfig,
     encoded,
     ident_of,
-    write_synced,
+    replace_file,
 )
 from .consumer_offsets import (
     consumer_offset_file,
@@ -284,8 +284,7 @@ class ProgressFile:
 
     def _put(self, entry: dict[str, Any]) -> None:
         try:
-            staged = write_synced(self._fs, self.path, seal(entry))
-            self._fs.rename(staged, self.path)
+            replace_file(self._fs, self.path, seal(entry))
             self._fs.sync_dir(self.path.parent)
         except OSError as error:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error

@@ -26,6 +26,7 @@ from typing import Final
 
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
+from storage.files.creating import open_or_create
 from storage.sharing.page import boot_id
 
 from .progress_table import QueueProgress
@@ -75,8 +76,7 @@ class ProgressNotes:
         known = self._map
         if known is not None and len(known) >= size:
             return known
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        fd = os.open(self.path, flags, 0o666)
+        fd = open_or_create(self.path)
         try:
             os.posix_fallocate(fd, 0, max(_GROWTH, 2 * size))
             mapped = mmap.mmap(fd, 0)

@@ -17,7 +17,7 @@ from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import anything, members, table
 
-from .config_file import write_synced
+from .config_file import replace_file
 from .sealed_json import read_sealed, seal
 
 SETTINGS_FILE: Final = "settings.json"
@@ -66,7 +66,7 @@ def write_store_settings(root: Path, settings: StoreSettings, fs: FileSystem | N
     entry = settings_entry(settings)
     try:
         fs.make_dirs(path.parent)
-        fs.rename(write_synced(fs, path, seal(entry)), path)
+        replace_file(fs, path, seal(entry))
         fs.sync_dir(path.parent)
     except OSError as error:
         raise StoreNotWritableError(path, error.strerror or str(error)) from error

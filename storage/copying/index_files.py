@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from storage.files.creating import make_folders
 from storage.files.fs import FileSystem
 from storage.format.index import (
     HASH_SLOT_SIZE,
@@ -41,7 +42,7 @@ def place_index(
     ``closed``: nobody writes, all is as it was left.
     """
     folder, out = view.root / INDEX, stage / INDEX
-    out.mkdir(parents=True)
+    make_folders(out)
     try:
         names = sorted(path.name for path in folder.iterdir() if is_index_file_name(path.name))
     except (FileNotFoundError, NotADirectoryError):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.files.creating import make_folders
 from storage.files.fs import FileSystem
 from storage.files.read_files import StoreFiles
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_name
@@ -28,7 +29,7 @@ def place_log(
     """Bring in the log before ``cut``; gives how many files were deleted meanwhile."""
     size = config.mapped_file_size_commit_log
     out = stage / COMMITLOG
-    out.mkdir(parents=True)
+    make_folders(out)
 
     def place(source: Path, target: Path) -> bool:
         first = int(source.name)
@@ -43,7 +44,7 @@ def place_log(
 
 def place_queues(root: Path, stage: Path, config: StoreConfig, cut: int, placer: Placer) -> int:
     """Bring in the units of records before ``cut``; gives how many files were deleted meanwhile."""
-    (stage / CONSUMEQUEUE).mkdir(parents=True)
+    make_folders(stage / CONSUMEQUEUE)
 
     def place(source: Path, target: Path) -> bool:
         units, full = _units_before(source, cut)
@@ -56,7 +57,7 @@ def place_queues(root: Path, stage: Path, config: StoreConfig, cut: int, placer:
     deleted = 0
     for topic, queue_id in StoreFiles(root, config).queue_folders():
         out = stage / CONSUMEQUEUE / topic / str(queue_id)
-        out.mkdir(parents=True)
+        make_folders(out)
         deleted += _place_row(root / CONSUMEQUEUE / topic / str(queue_id), out, None, place)
     return deleted
 

@@ -84,22 +84,26 @@ class Placer:
 
         Length and modification time are those of the source. Not synced.
         """
+        out = self._fs.open(target, writable=True, create=True)
+        try:
+            return self.into(source, out, end, tick)
+        finally:
+            self._fs.close(out)
+
+    def into(self, source: Path, out: int, end: int | None = None, tick: Tick = no_tick) -> Placed:
+        """The same into a file that is open."""
         fs = self._fs
         fd = fs.open(source, writable=False)
         try:
             info = os.fstat(fd)
             behind = info.st_size if end is None else min(end, info.st_size)
-            out = fs.open(target, writable=True, create=True)
-            try:
-                for start, stop in fs.data_ranges(fd, 0, behind):
-                    for at in range(start, stop, _CHUNK):
-                        data = fs.read(fd, min(_CHUNK, stop - at), at)
-                        fs.write(out, data, at)
-                        tick(len(data))
-                fs.set_length(out, info.st_size)
-                set_times(out, info.st_mtime_ns)
-            finally:
-                fs.close(out)
+            for start, stop in fs.data_ranges(fd, 0, behind):
+                for at in range(start, stop, _CHUNK):
+                    data = fs.read(fd, min(_CHUNK, stop - at), at)
+                    fs.write(out, data, at)
+                    tick(len(data))
+            fs.set_length(out, info.st_size)
+            set_times(out, info.st_mtime_ns)
         finally:
             fs.close(fd)
         return self._note(Placed.COPIED)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from storage.config import FIXED_FIELDS, StoreConfig
 from storage.errors import CorruptFileError, StoreBrokenError, StoreNotWritableError
 from storage.files.fs import FileSystem
+from storage.files.ownership import Owner, forget_store, owner
 from storage.format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX
 from storage.sharing.alone import alone
 from storage.store import MessageStore
@@ -22,7 +23,7 @@ from storage.store import MessageStore
 from .manifest import Manifest
 from .placing import Checksum, Tick, no_tick, set_times
 from .snapshot_source import SnapshotSource
-from .staging import folder_mode, make_ready, put_in_place, staging
+from .staging import begin_store, folder_mode, make_ready, own, put_in_place, staging
 
 ASIDE: Final = ".before-restore-"
 
@@ -56,24 +57,26 @@ def restore_snapshot(
     try:
         with staging(target) as folder:
             stage = folder / "store"
-            settled = _fill(source, stage, fs, tick)
+            wanted = _owner(source, target)
+            settled = _fill(source, stage, wanted, fs, tick)
             before_swap(stage)
-            mode = _mode(source, target)
+            mode = wanted.mode
             make_ready(fs, stage, mode)
+            forget_store(stage)
             return Restored(_swap(fs, stage, target, run, mode), settled)
     except OSError as error:
         where = Path(error.filename) if error.filename else target
         raise StoreNotWritableError(where, error.strerror or str(error)) from error
 
 
-def _fill(source: SnapshotSource, stage: Path, fs: FileSystem, tick: Tick) -> bool:
+def _fill(source: SnapshotSource, stage: Path, wanted: Owner, fs: FileSystem, tick: Tick) -> bool:
     manifest = source.manifest
     if manifest.whole:
-        _write_files(source, stage, fs, tick)
+        _write_files(source, stage, wanted, fs, tick)
         if _settle(stage, manifest, fs):
             return True
         stage.rename(stage.with_name("given-up"))
-    _write_files(source, stage, fs, no_tick)
+    _write_files(source, stage, wanted, fs, no_tick)
     return False
 
 
@@ -90,13 +93,15 @@ def _settle(stage: Path, manifest: Manifest, fs: FileSystem) -> bool:
         return False
 
 
-def _write_files(source: SnapshotSource, stage: Path, fs: FileSystem, tick: Tick) -> None:
-    stage.mkdir(0o700, parents=True)
+def _write_files(
+    source: SnapshotSource, stage: Path, wanted: Owner, fs: FileSystem, tick: Tick
+) -> None:
+    begin_store(stage, wanted)
     folders = {stage}
     for file, parts in source.files():
         path = stage / file.path
         if path.parent not in folders:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            fs.make_dirs(path.parent)
             folders.add(path.parent)
         found = Checksum()
         fd = fs.open(path, writable=True, create=True)
@@ -118,11 +123,12 @@ def _write_files(source: SnapshotSource, stage: Path, fs: FileSystem, tick: Tick
         fs.make_dirs(stage / name)
 
 
-def _mode(source: SnapshotSource, target: Path) -> int:
-    """Who may look into the store: whoever could before, or can into the snapshot."""
+def _owner(source: SnapshotSource, target: Path) -> Owner:
+    """Whose the store is, and who may look into it: whoever could before, or can into the
+    snapshot."""
     if target.exists():
-        return target.stat().st_mode & 0o7777
-    return folder_mode(source.path)
+        return owner(target.stat())
+    return own(folder_mode(source.path))
 
 
 def _swap(fs: FileSystem, stage: Path, target: Path, run: str, mode: int) -> Path | None:

@@ -25,6 +25,7 @@ from storage.configs.delay_offsets import DELAY_OFFSET_FILE
 from storage.configs.progress import OFFSETS_FILE, ProgressFile, ProgressKey
 from storage.configs.progress_notes import notes_in, read_notes
 from storage.configs.progress_table import QueueProgress
+from storage.files.creating import create, is_temporary, make_folders
 from storage.files.fs import FileSystem
 from storage.format.fastjson import loads
 from storage.format.names import (
@@ -82,9 +83,10 @@ def place_after(root: Path, stage: Path, placer: Placer) -> list[str]:
     """Bring in all other small files; gives sentences about those that are not whole."""
     notes = []
     early = {*_with_bak(_BEFORE_CONFIG)}
-    (stage / CONFIG).mkdir(parents=True, exist_ok=True)
+    make_folders(stage / CONFIG)
     # Java deletes a file for a moment before it renames the one that is to take its place.
-    names = {path.name.removesuffix(_TMP) for path in _entries(root / CONFIG)}
+    found = [path.name for path in _entries(root / CONFIG) if not is_temporary(path.name)]
+    names = {name.removesuffix(_TMP) for name in found}
     names |= {name.removesuffix(_BAK) for name in names}
     for name in sorted(names - early):
         path = root / CONFIG / name
@@ -207,8 +209,8 @@ def _read(path: Path) -> tuple[bytes, int] | None:
 
 
 def _write(target: Path, data: bytes, modified_ns: int) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("xb") as file:
+    make_folders(target.parent)
+    with os.fdopen(create(target), "wb") as file:
         file.write(data)
         file.flush()
         set_times(file.fileno(), modified_ns)
@@ -221,7 +223,7 @@ def _place_other(source: Path, target: Path, placer: Placer) -> None:
 
 def _place_tree(source: Path, target: Path, placer: Placer) -> None:
     """Something that this version does not know, as it is."""
-    target.mkdir(parents=True, exist_ok=True)
+    make_folders(target)
     for path in _entries(source):
         if path.is_dir():
             _place_tree(path, target / path.name, placer)

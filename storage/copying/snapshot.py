@@ -9,6 +9,7 @@ small_files.py). The result is what a kill of all writers at the cut would have 
 from __future__ import annotations
 
 import errno
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,9 @@ from typing import Final, NamedTuple
 from storage.config import FIXED_FIELDS
 from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.errors import StoreNotReadableError, StoreNotWritableError
+from storage.files.creating import create
 from storage.files.fs import FileSystem
+from storage.files.ownership import forget_store, note_store
 from storage.format.names import ABORT, SNAPSHOT_MANIFEST
 from storage.readonly import StoreView
 
@@ -29,7 +32,7 @@ from .log_and_queues import place_log, place_queues
 from .manifest import Manifest, SnapshotFile, SnapshotQueue
 from .placing import Placed, Placer, Tick, checksum_of, no_tick
 from .small_files import merge_notes, place_after, place_before
-from .staging import folder_mode, make_ready, put_in_place, staging
+from .staging import begin_store, folder_mode, make_ready, own, put_in_place, staging
 
 _TRIES: Final = 3
 
@@ -89,7 +92,8 @@ def take_snapshot(
         made = stage
         if is_archive_name(target):
             made = folder / target.name
-            made.touch(0o600)
+            os.close(create(made))
+            made.chmod(0o600)
             write_archive(stage, made, manifest, fs, phase("packing", manifest.size_bytes))
         mode = folder_mode(root) if made is stage else folder_mode(root) & 0o666
         make_ready(fs, made, mode)
@@ -128,10 +132,12 @@ def stage_store(
     for attempt in count():
         deleted = deleted_topics_for_reading(root)
         here = stage.with_name(f"{stage.name}-{attempt}")
-        here.mkdir(0o700, parents=True)
+        begin_store(here, own(folder_mode(root)))
         staged = _stage(root, here, fs, Placer(fs, copies_only=copies_only), phase)
         if deleted_topics_for_reading(root) == deleted or attempt == _TRIES:
             here.rename(stage)
+            forget_store(here)
+            note_store(stage, own(folder_mode(root)))
             return staged
         phase("a topic was deleted meanwhile: once more", None)
     raise AssertionError

@@ -6,6 +6,7 @@ the process dies). What a killed process left in it is removed by the next one.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import StoreInUseError
+from storage.files.ownership import Owner, give, note_store
 
 if TYPE_CHECKING:
     from storage.files.fs import FileSystem
@@ -50,6 +52,23 @@ def staging(target: Path) -> Iterator[Path]:
         os.close(fd)
 
 
+def begin_store(folder: Path, wanted: Owner) -> None:
+    """Make the folder of a store that is not in its place yet; its files belong to ``wanted`` and
+    are as open as the store is to be, and the folder itself is not until then."""
+    folder.mkdir(0o700, parents=True)
+    note_store(folder, wanted)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        give(fd, wanted, stat.S_IRWXU, str(folder), str(folder))
+    finally:
+        os.close(fd)
+
+
+def own(mode: int) -> Owner:
+    """This process's user, for what is nobody's yet."""
+    return Owner(os.geteuid(), os.getegid(), mode)
+
+
 def sync_tree(fs: FileSystem, top: Path) -> None:
     """Have the device hold a file, or all of a folder: one by one, which others on the disk hardly
     notice, or all at once if there are many."""
@@ -79,9 +98,13 @@ def _lock(folder: Path, target: Path) -> int:
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             continue  # its last owner has just removed it
+        if os.fstat(fd).st_uid != os.geteuid():  # who could change what is made in it
+            os.close(fd)
+            reason = "another user has made it; remove it first"
+            raise PermissionError(errno.EPERM, reason, str(folder))
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(fd).st_ino == folder.stat().st_ino:

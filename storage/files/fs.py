@@ -14,6 +14,8 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
+from . import creating, ownership
+
 WORD: Final = 8
 """Bytes of a word of the shared page."""
 
@@ -22,17 +24,34 @@ class FileSystem:
     """The real thing; tests derive from it. All paths are absolute; errors are OSError."""
 
     def open(self, path: Path, *, writable: bool, create: bool = False) -> int:
-        """Open a file and give its descriptor (close-on-exec)."""
-        flags = os.O_RDWR if writable else os.O_RDONLY
+        """Open a file and give its descriptor (close-on-exec); with ``create`` it is made if there
+        is none, as the store's owner needs it. Nothing is written through symbolic links."""
         if create:
-            flags |= os.O_CREAT
-        flags |= os.O_NONBLOCK  # a pipe in the place of a file has nobody wait; files do not care
-        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+            return creating.open_or_create(path)
+        if writable:
+            return creating.open_to_write(path)
+        # A pipe in the place of a file has nobody wait; files do not care.
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def create_beside(self, path: Path, folder: Path | None = None) -> tuple[int, Path]:
+        """Make a file that is to be renamed to ``path``, under a name that nobody can guess, there
+        or in ``folder``; owner, group and mode are those of the file that is there, else follow
+        the store. Who gives up removes it (:meth:`unlink`); what a killed process leaves is
+        removed by the next one."""
+        return creating.create_beside(path, folder, replaces=True)
 
     def open_nameless(self, folder: Path) -> int:
         """Make a file without a name on the file system of ``folder``; it is gone when it is
         closed, unless :meth:`give_name` was called. Not every file system can do so."""
-        return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o644)
+        fd = os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o644)
+        try:
+            wanted = ownership.owner_of(folder)
+            if wanted is not None:
+                ownership.give(fd, wanted, wanted.file_mode, str(folder), str(folder))
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
 
     def give_name(self, fd: int, path: Path) -> None:
         """Give a file without a name its name in one step; raises FileExistsError."""
@@ -140,12 +159,12 @@ class FileSystem:
         path.unlink(missing_ok=True)
 
     def make_dirs(self, path: Path) -> None:
-        """Create a folder and those above it."""
-        path.mkdir(parents=True, exist_ok=True)
+        """Create a folder and those above it; in a store they are its owner's."""
+        creating.make_folders(path)
 
     def touch(self, path: Path) -> None:
-        """Create an empty file if there is none."""
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        """Create an empty file if there is none, as :meth:`open` does."""
+        os.close(creating.open_or_create(path))
 
     def set_modified(self, path: Path, timestamp_ms: int) -> None:
         """Set the file's modification time, which Java's time search reads."""

@@ -160,24 +160,27 @@ class MappedFileQueue:
         sync_content: bool,
     ) -> None:
         assert self._staging is not None  # looked at by create
-        temporary = self._staging / f"new-{path.name}"
-        fd = self._fs.open(temporary, writable=True, create=True)
+        fd, temporary = self._fs.create_beside(self._staging / f"new-{path.name}")
         try:
-            self._fs.set_length(fd, 0)
-            self._fs.set_length(fd, self.file_size)
-            self._fs.reserve(fd, 0, min(first_window, self.file_size))
-            if not sync_content:
-                self._fs.sync(fd)
-            if content:
-                self._fs.reserve(fd, position, len(content))
-                self._fs.write(fd, content, position)
-            if sync_content:
-                self._fs.sync(fd)
-        finally:
-            self._fs.close(fd)
-        if self._second_names is not None:
-            self._second_names.keep(temporary, path)
-        self._fs.rename(temporary, path)
+            try:
+                self._fs.set_length(fd, self.file_size)
+                self._fs.reserve(fd, 0, min(first_window, self.file_size))
+                if not sync_content:
+                    self._fs.sync(fd)
+                if content:
+                    self._fs.reserve(fd, position, len(content))
+                    self._fs.write(fd, content, position)
+                if sync_content:
+                    self._fs.sync(fd)
+            finally:
+                self._fs.close(fd)
+            if self._second_names is not None:
+                self._second_names.keep(temporary, path)
+            self._fs.rename(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                self._fs.unlink(temporary)
+            raise
         self._fs.sync_dir(self.directory)
 
     def forget(self, file_from_offset: int) -> None:

@@ -38,6 +38,8 @@ WHY: Final = "REBUILT"
 def staging(root: Path, fs: FileSystem) -> Iterator[Path]:
     """An empty folder for new files on the store's file system; it is gone afterwards."""
     folder = root / OURS / STAGING
+    if folder.is_symlink():
+        raise StoreNotWritableError(folder, "it is a symbolic link; remove it")
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
     fs.make_dirs(folder)
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from storage.configs.config_file import write_synced
+from storage.configs.config_file import give_up, replace_file
 from storage.copying.placing import Placer
 from storage.errors import StoreChangedError, StoreNotWritableError
 from storage.files.fs import FileSystem
@@ -131,15 +131,17 @@ class _Execution:
         finally:
             fs.close(fd)
         fs.make_dirs(self._root / OURS)
-        staged = self._root / OURS / _NEW
-        fs.unlink(staged)
-        Placer(fs, copies_only=True).whole(path, staged)
-        fd = fs.open(staged, writable=True)
+        fd, staged = fs.create_beside(path, folder=self._root / OURS)
         try:
-            fs.sync(fd)
-        finally:
-            fs.close(fd)
-        fs.rename(staged, path)
+            try:
+                Placer(fs, copies_only=True).into(path, fd)
+                fs.sync(fd)
+            finally:
+                fs.close(fd)
+            fs.rename(staged, path)
+        except BaseException:
+            give_up(fs, staged)
+            raise
         fs.sync_dir(path.parent)
 
     def _put(self, fd: int, step: Step, position: int) -> None:
@@ -190,20 +192,22 @@ class _Execution:
         if target.exists():
             raise StoreChangedError(target)
         fs.make_dirs(self._root / OURS)
-        staged = self._root / OURS / _NEW
-        fs.unlink(staged)
-        fd = fs.open(staged, writable=True, create=True)
+        fd, staged = fs.create_beside(self._root / OURS / _NEW)
         try:
-            fs.set_length(fd, step.length or 0)
-            self._put(fd, step, 0)
-            fs.sync(fd)
-        finally:
-            fs.close(fd)
-        times = [record.store_timestamp for record in step.records if record.store_timestamp > 0]
-        if times:
-            fs.set_modified(staged, max(times))
-        self._make_folder(target.parent)
-        fs.rename(staged, target)
+            try:
+                fs.set_length(fd, step.length or 0)
+                self._put(fd, step, 0)
+                fs.sync(fd)
+            finally:
+                fs.close(fd)
+            times = [record.store_timestamp for record in step.records]
+            if any(time > 0 for time in times):
+                fs.set_modified(staged, max(times))
+            self._make_folder(target.parent)
+            fs.rename(staged, target)
+        except BaseException:
+            give_up(fs, staged)
+            raise
         fs.sync_dir(target.parent)
 
     def _replace_file(self, step: Step) -> None:
@@ -215,7 +219,7 @@ class _Execution:
         elif path.exists() or path.is_symlink():  # a folder, a pipe, a link that leads nowhere
             self._quarantine.move(step.file, step.why)
         self._make_folder(path.parent)
-        fs.rename(write_synced(fs, path, step.data), path)
+        replace_file(fs, path, step.data)
         fs.sync_dir(path.parent)
 
     def _make_folder(self, folder: Path) -> None:

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from storage import native
+from storage.files.creating import adopt
 from storage.files.fs import WORD
 from storage.format.names import OURS
 
@@ -166,6 +167,7 @@ class SocketBell(Bell, ForkAware):
             self._path.unlink(missing_ok=True)
             # Through /proc: the store's path may be longer than a socket address (108 bytes).
             made.bind(f"/proc/self/fd/{directory_fd}/{slot}")
+            adopt(self._path)
             self._poll = _poll_of(made)
             self._socket, self._directory_fd = made, directory_fd
             at_fork(self)

@@ -20,6 +20,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from storage.files.creating import open_or_create, open_to_write
+
 _FLOCK: Final = struct.Struct("hhqqi4x")
 # Values of <fcntl.h>; the module has them on Linux only.
 _GETLK: Final = getattr(fcntl, "F_OFD_GETLK", 36)
@@ -43,11 +45,13 @@ class LockFile:
     __slots__ = ("__weakref__", "fd", "path")
 
     def __init__(self, path: Path, *, create: bool = True, writable: bool = True) -> None:
-        flags = os.O_CLOEXEC | (os.O_RDWR if writable else os.O_RDONLY)
-        if create:
-            flags |= os.O_CREAT
         self.path = path
-        self.fd = os.open(path, flags, 0o644)
+        if create:
+            self.fd = open_or_create(path)
+        elif writable:
+            self.fd = open_to_write(path)
+        else:
+            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         """The descriptor; -1 after :meth:`close`. Not to be set."""
         _open_locks.add(self)
 
@@ -137,7 +141,7 @@ class ProcessLock:
         try:
             file = _HeldInside(self._path, "r+")
         except FileNotFoundError:
-            self._path.touch(0o644)
+            os.close(open_or_create(self._path))
             file = _HeldInside(self._path, "r+")
         _open_locks.add(file)
         return file

@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.errors import StoreBrokenError, StoreError, StoreNotWritableError
-from storage.format.names import ABORT, LOCK, OURS
+from storage.files.access import refuse_unwritable
+from storage.files.creating import remove_left
+from storage.files.ownership import ShutsOutOwnerError, refuse_to_shut_out
+from storage.format.names import ABORT, CONFIG, LOCK, OURS
 from storage.writing.append import Appender
 
 from .gate import Gate
@@ -49,6 +52,8 @@ class Session:
         """What recovery found, if this opening ran one."""
         _refuse_network_file_system(root)
         try:
+            refuse_to_shut_out(root)
+            refuse_unwritable(root)
             self.gate = Gate(root, root / LOCK, timeout_ms=gate_timeout_ms)
         except OSError as error:
             raise not_writable(root, error) from error
@@ -65,6 +70,9 @@ class Session:
         try:
             first = gate.try_alone()
             gate.share_again()
+            if first:  # all who wrote are gone, and what the killed left is no process's
+                for folder in (OURS, CONFIG):
+                    remove_left(root / folder)
             fs.make_dirs(root / OURS)
             self.page = SharedPage(fs, root, writable=True)
             try:
@@ -193,6 +201,8 @@ def not_writable(root: Path, error: OSError) -> StoreError:
         errno.EDQUOT: "the disk quota is used up",
     }
     what = reasons.get(error.errno or 0, os.strerror(error.errno) if error.errno else str(error))
+    if isinstance(error, ShutsOutOwnerError):
+        return StoreNotWritableError(root, error.strerror or "")
     if error.filename:
         what = f"{what} ({error.filename})"
     return StoreNotWritableError(root, what)

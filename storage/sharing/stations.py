@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.errors import CorruptFileError, StoreNotWritableError
 from storage.files.bounded import read_bounded
+from storage.files.creating import adopt, make_folders, put_whole, remove_left
 from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.format.shapes import (
     MAX_LONG,
@@ -136,15 +137,13 @@ class Stations:
         """
         letters = self.path(name, _LETTERS)
         file = f"{time.monotonic_ns():020d}-{os.urandom(4).hex()}"
-        staged = letters / (_STAGED + file)
         content = json.dumps(letter, separators=(",", ":")).encode()
         if once:
             import hashlib  # 3 ms that a process alone on its store does not need
 
             file = _ONCE + hashlib.sha256(content).hexdigest()
         try:
-            staged.write_bytes(content)
-            staged.rename(letters / file)
+            put_whole(letters / file, content)
         except FileNotFoundError:
             return False
         self.ring(name)
@@ -173,11 +172,11 @@ class Stations:
         """Remove what a station has left; fine if others do so at the same time."""
         for path in (
             self.path(name, _SAYS),
-            self.path(_STAGED + name, _SAYS),
             self.path(name, _SOCKET),
             self.path(name, _NOTES),
         ):
             path.unlink(missing_ok=True)
+        remove_left(self.folder, name + _SAYS)
         letters = self.path(name, _LETTERS)
         for _ in range(_TRIES):  # a letter may come in between
             try:
@@ -249,16 +248,17 @@ class Station(ForkAware):
         self._socket = _new_socket()
         self._life: LockFile | None = None
         try:
-            stations.folder.mkdir(parents=True, exist_ok=True)
+            make_folders(stations.folder)
             self._life = LockFile(stations.life_path(_STAGED + self.name))
             self._life.lock(0)
             self._life.path.rename(stations.life_path(self.name))
-            stations.path(self.name, _LETTERS).mkdir()
+            make_folders(stations.path(self.name, _LETTERS))
             folder_fd = os.open(stations.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 self._socket.bind(_address(folder_fd, self.name))
             finally:
                 os.close(folder_fd)
+            adopt(stations.path(self.name, _SOCKET))
             self.say(content)
         except BaseException as error:
             with suppress(OSError):  # or it would live on with nobody in it
@@ -273,9 +273,8 @@ class Station(ForkAware):
         """Replace what the station says of itself; OSError, and the old words stay."""
         if self._inherited:
             return
-        staged = self.stations.path(_STAGED + self.name, _SAYS)
-        staged.write_bytes(json.dumps(content, separators=(",", ":")).encode())
-        staged.rename(self.stations.path(self.name, _SAYS))
+        data = json.dumps(content, separators=(",", ":")).encode()
+        put_whole(self.stations.path(self.name, _SAYS), data)
 
     def sleep(self) -> None:
         """Sleep until somebody rings."""

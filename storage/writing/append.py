@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.config import FlushDiskType
 from storage.errors import StoreBrokenError
+from storage.files.access import refuse_unwritable_folders
 from storage.files.file_ahead import FileAhead
 from storage.files.mapped_file_queue import MappedFileQueue
 from storage.format.delay import parse_delay_levels
@@ -200,6 +201,7 @@ class Appender:
         file = self._file_of(end)
         if file is not None:
             self._windows.reserve(file, position, size)
+        self._open_files(file, (*part.queues, *light) if light else part.queues)
         slots = [self._slot(topic, queue_id) for topic, queue_id in part.queues]
         light_slots = [self._slot(topic, queue_id) for topic, queue_id in light]
         following = [page.slot_word(slot) for slot in slots]
@@ -240,6 +242,16 @@ class Appender:
         else:
             self._put_keys(part, end, timestamp)
         return own_offsets
+
+    def _open_files(self, log_file: MappedFile | None, queues: Sequence[Queue]) -> None:
+        """Open what the records go to before one of them is in the log: a queue that this user may
+        not write is not found out behind it. Raises StoreNotWritableError."""
+        page = self._page
+        if log_file is None:
+            refuse_unwritable_folders(self._root / COMMITLOG, self._root / OURS)
+        for topic, queue_id in queues:
+            slot = page.slot(topic, queue_id)
+            self.queues.get_ready(topic, queue_id, 0 if slot is None else page.next_offset(slot))
 
     def _slot(self, topic: str, queue_id: int) -> int:
         slot = self._page.slot(topic, queue_id)

@@ -10,6 +10,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from storage.errors import StoreNotWritableError
+from storage.files.access import refuse_unwritable_folders
 from storage.files.mapped_file_queue import MappedFileQueue
 from storage.format.names import CONSUMEQUEUE, OURS
 from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
@@ -56,6 +58,20 @@ class ConsumeQueueTable:
             if len(self.opened) > _MAX_OPEN_QUEUES:
                 self.opened.popitem(last=False)[1].close()
         return found
+
+    def get_ready(self, topic: str, queue_id: int, first: int) -> None:
+        """Open the file of the unit ``first``; where it is still to be made, look whether it can
+        be. Raises StoreNotWritableError."""
+        offset = first * CQ_STORE_UNIT_SIZE
+        files = self.opened.get((topic, queue_id)) or self.files(topic, queue_id)
+        if offset - offset % self._file_size in files.opened:
+            return
+        try:
+            found = files.find(offset)
+        except PermissionError as error:
+            raise StoreNotWritableError(files.path(offset), "no permission") from error
+        if found is None:
+            refuse_unwritable_folders(files.directory, self._staging)
 
     def put(self, topic: str, queue_id: int, first: int, units: bytes, timestamp: int) -> None:
         """Write the units of queue offsets ``first``.. ; the same bytes again change nothing.

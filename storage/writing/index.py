@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from contextlib import suppress
 from itertools import repeat
 from mmap import mmap
 from pathlib import Path
@@ -335,22 +336,25 @@ class IndexWriter:
             self.full.append((self._file.path, previous.end_timestamp))
             name = max(name, self._file.file_from_offset + 1)
         self._fs.make_dirs(self._directory)
-        temporary = self._root / OURS / "new-index"
-        fd = self._fs.open(temporary, writable=True, create=True)
-        try:
-            self._fs.set_length(fd, 0)
-            self._fs.set_length(fd, self._size)
-            first = min(self._size, slot_position(self._slots) + (1 << 20))
-            self._fs.reserve(fd, 0, first)
-            if previous is not None:
-                self._fs.write(fd, following_header(previous).pack(), 0)
-            self._fs.sync(fd)
-        finally:
-            self._fs.close(fd)
+        fd, temporary = self._fs.create_beside(self._root / OURS / "new-index")
         path = self._directory / f"{name:017d}"
-        if not self._second_names.keep(temporary, path):
-            self._page.words[Word.INDEX_BASE] = name
-        self._fs.rename(temporary, path)
+        try:
+            try:
+                self._fs.set_length(fd, self._size)
+                first = min(self._size, slot_position(self._slots) + (1 << 20))
+                self._fs.reserve(fd, 0, first)
+                if previous is not None:
+                    self._fs.write(fd, following_header(previous).pack(), 0)
+                self._fs.sync(fd)
+            finally:
+                self._fs.close(fd)
+            if not self._second_names.keep(temporary, path):
+                self._page.words[Word.INDEX_BASE] = name
+            self._fs.rename(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                self._fs.unlink(temporary)
+            raise
         self._fs.sync_dir(self._directory)
         self._page.words[Word.INDEX_FILE] = name
         file = self._current()

@@ -96,6 +96,10 @@ class WatchedFileSystem(FileSystem):
             self.at("create", path)
         return super().open(path, writable=writable, create=create)
 
+    def create_beside(self, path: Path, folder: Path | None = None) -> tuple[int, Path]:
+        self.at("create", path)
+        return super().create_beside(path, folder)
+
     def open_nameless(self, folder: Path) -> int:
         self.at("create", folder / "nameless")
         return super().open_nameless(folder)

@@ -179,12 +179,12 @@ def test_killed_in_a_roll_the_blank_record_is_zeroed_or_counts(folder, kind, wha
 )
 def test_killed_before_a_new_file_has_its_name_it_is_made_again(folder, kind, what):
     died = die(folder, kind, what, full=True)
-    left = Path(died["root"]) / "rmqctl" / f"new-{4096:020d}"
-    assert left.exists()
+    ours = Path(died["root"]) / "rmqctl"
+    (left,) = ours.glob(f".new-{4096:020d}.*.tmp")
     assert not (Path(died["root"]) / "commitlog" / f"{4096:020d}").exists()
     assert after_the_next_writer(died, size=900) == [*BEFORE, *FILLING]
     assert (Path(died["root"]) / "commitlog" / f"{4096:020d}").exists()
-    assert not left.exists(), "used again"
+    assert not list(ours.glob(".*.tmp")), f"{left.name} is left"
 
 
 def test_killed_after_a_new_file_has_its_name_it_is_gone_or_used(folder):

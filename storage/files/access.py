@@ -1,0 +1,65 @@
+"""Whether this user may write what a writer of a store has to write, asked before it writes.
+
+A writer that finds out in the middle leaves half of its work behind: a record in the log that no
+queue names, say. So it is asked first: it costs some microseconds once an opening.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from storage.errors import StoreNotWritableError
+from storage.format.names import (
+    ABORT,
+    CHECKPOINT,
+    COMMITLOG,
+    CONFIG,
+    CONSUMEQUEUE,
+    INDEX,
+    LOCK,
+    OURS,
+)
+
+_FOLDERS = ("", COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS)
+_FILES = (LOCK, ABORT, CHECKPOINT, f"{OURS}/shared", f"{OURS}/queues")
+_OF_NAMES = (COMMITLOG, INDEX)
+"""Folders whose last file is written."""
+
+
+def refuse_unwritable(root: Path) -> None:
+    """Raise StoreNotWritableError for the first folder or file of a store that every writer needs
+    and this user may not write."""
+    for name in _FOLDERS:
+        _refuse(root, f"{root}/{name}" if name else str(root), os.W_OK | os.X_OK)
+    for name in _FILES:
+        _refuse(root, f"{root}/{name}", os.W_OK)
+    for name in _OF_NAMES:
+        last = max((found for found in _names(f"{root}/{name}") if found.isdigit()), default=None)
+        if last is not None:
+            _refuse(root, f"{root}/{name}/{last}", os.W_OK)
+
+
+def refuse_unwritable_folders(*folders: Path) -> None:
+    """Raise StoreNotWritableError if no file can be made in one of the folders; what is not there
+    is looked at by the folder above it."""
+    for folder in folders:
+        while not folder.exists() and folder.parent != folder:
+            folder = folder.parent
+        _refuse(folder, str(folder), os.W_OK | os.X_OK)
+
+
+def _refuse(root: Path, name: str, wanted: int) -> None:
+    if os.access(name, wanted, effective_ids=True) or not os.path.lexists(name):
+        return
+    reason = "no permission"
+    if os.statvfs(root).f_flag & os.ST_RDONLY:
+        reason = "the file system is mounted read-only"
+    raise StoreNotWritableError(root, reason if name == str(root) else f"{reason} ({name})")
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - once an opening
+    except OSError:
+        return []
