@@ -52,8 +52,8 @@ class Session:
         """What recovery found, if this opening ran one."""
         _refuse_network_file_system(root)
         try:
-            refuse_to_shut_out(root)
             refuse_unwritable(root)
+            refuse_to_shut_out(root)
             self.gate = Gate(root, root / LOCK, timeout_ms=gate_timeout_ms)
         except OSError as error:
             raise not_writable(root, error) from error
