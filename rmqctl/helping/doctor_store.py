@@ -11,6 +11,7 @@ import shutil
 import struct
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,8 @@ _LEAST_FREE: Final = 256 << 20
 _REMOTE: Final = ("nfs", "cifs", "smb", "9p", "fuse", "ceph", "lustre", "gluster", "afs")
 _F_OFD_SETLK: Final = 37
 _TRIED: Final = 1 << 20
+_MOST_NAMED: Final = 20
+"""Files that are named one by one."""
 
 
 def store_checks(cli: Cli) -> Iterator[CheckRow]:
@@ -59,6 +62,7 @@ def _store(path: Path, there: str) -> Iterator[CheckRow]:
         yield CheckRow("store", OK, there, "")
     else:
         yield CheckRow("store", NOTE, f"{there} is read only", "it can be looked at, not changed")
+    yield from _permissions(path)
     holders = find_holders(path)
     who = holders.describe()
     if holders.java_locked:
@@ -69,6 +73,25 @@ def _store(path: Path, there: str) -> Iterator[CheckRow]:
         yield CheckRow("writers", WARNING, "none, but it was not closed cleanly", advice)
     else:
         yield CheckRow("writers", OK, who or "none", "")
+
+
+def _permissions(path: Path) -> Iterator[CheckRow]:
+    """What of the store its owner, or this user, can not write."""
+    from storage.files.ownership import owner
+    from storage.verify.permissions import unwritable
+
+    store = owner(path.stat())
+    found = unwritable(path)
+    named = [f"{one.path}: {one.what(store)}" for one in islice(found, _MOST_NAMED)]
+    more = sum(1 for _ in found)
+    advice = f"give them to the store's owner: chown -R --reference={path} {path}"
+    for text in named:
+        yield CheckRow("permissions", ERROR, text, advice)
+    if more:
+        text = f"and {more} more; 'rmqctl store fsck' names all"
+        yield CheckRow("permissions", ERROR, text, advice)
+    if not named:
+        yield CheckRow("permissions", OK, "the owner can write all files", "")
 
 
 def file_system(path: Path) -> Iterator[CheckRow]:

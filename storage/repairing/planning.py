@@ -91,7 +91,11 @@ class _Planning:
         self._now_ms = now_ms
         self._parts = parts
         self._files = view.files.apart()
-        self._findings = [f for f in report.findings if f.severity is not Severity.INFO]
+        self._findings = [
+            finding
+            for finding in report.findings
+            if finding.severity is not Severity.INFO and finding.code is not Code.NOT_WRITABLE
+        ]
         self._queues: dict[tuple[str, int], str] = {}
 
     def plan(self) -> Plan:

@@ -224,6 +224,10 @@ class Code(StrEnum):
     rmqctl leaves it alone, a Java broker may refuse to start beside it. Or something else stands in
     the place of a file or folder of the store.
     """
+    NOT_WRITABLE = "NOT_WRITABLE"
+    """Warning. A file or folder can not be written by the store's owner, or by this user: what
+    needs it is refused. Give it to the owner of the store folder (chown).
+    """
     NOT_COVERED = "NOT_COVERED"
     """Info. The store has parts that rmqctl does not read; they were not checked."""
 

@@ -24,6 +24,7 @@ from storage.sharing.holders import find_holders
 
 from .findings import Code, Finding, Report, Severity
 from .in_the_way import check_places
+from .permissions import check_permissions
 from .index import IndexCheck
 from .index_compare import IndexComparison
 from .jobs import LogJobs, can_fork
@@ -170,6 +171,7 @@ class _Run:
                 self.emit(missing_files(view, missing, "", self._told))
             check_abort(view.root, holders.describe(), self.emit)
             check_covered(view.root, self.emit)
+            check_permissions(view.root, self.emit)
             if not live:
                 closed = not (view.root / ABORT).exists()
                 finished_to = self.report.finished_to = bounds.finished_to()

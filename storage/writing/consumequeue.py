@@ -69,7 +69,8 @@ class ConsumeQueueTable:
         try:
             found = files.find(offset)
         except PermissionError as error:
-            raise StoreNotWritableError(files.path(offset), "no permission") from error
+            path = files.path(offset - offset % self._file_size)
+            raise StoreNotWritableError(path, "no permission") from error
         if found is None:
             refuse_unwritable_folders(files.directory, self._staging)
 
