@@ -50,6 +50,8 @@ def refuse_unwritable_folders(*folders: Path) -> None:
 
 
 def _refuse(root: Path, name: str, wanted: int) -> None:
+    if not wanted & os.X_OK and os.path.islink(name):  # noqa: PTH114 - once an opening
+        raise StoreNotWritableError(root, f"{name} is a symbolic link, which nothing is written to")
     if os.access(name, wanted, effective_ids=True) or not os.path.lexists(name):
         return
     reason = "no permission"

@@ -24,7 +24,6 @@ from storage.sharing.holders import find_holders
 
 from .findings import Code, Finding, Report, Severity
 from .in_the_way import check_places
-from .permissions import check_permissions
 from .index import IndexCheck
 from .index_compare import IndexComparison
 from .jobs import LogJobs, can_fork
@@ -33,6 +32,7 @@ from .log_end import LogEndCheck
 from .log_part import split_log
 from .offsets import check_configs, check_offsets
 from .own_files import check_own_files
+from .permissions import check_permissions
 from .queue_compare import QueueComparison
 from .queues import QueueCheck
 from .samples import check_index_heads, check_samples, newest_record_time, units_behind

@@ -48,7 +48,7 @@ def as_user(user: User, function: Callable[..., Any], *args: Any, **named: Any) 
             _become(user)
             data = pickle.dumps((True, function(*args, **named)))
             code = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - the parent raises it
             data = pickle.dumps((False, traceback.format_exc()))
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(data)
