@@ -14,19 +14,19 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final, cast
 
 from storage.errors import DamagedSnapshotError, NoSnapshotError, StoreError
 from storage.files.fs import FileSystem
 from storage.format.names import SNAPSHOT_MANIFEST
 
-from .manifest import Manifest, SnapshotFile
+from .manifest import MAX_MANIFEST, Manifest, SnapshotFile, too_large
 from .placing import Checksum, Tick, no_tick
+from .tar_reader import TarError, TarMember, TarReader
 
 ENDINGS: Final = (".tar", ".tar.gz", ".tgz", ".tar.zst")
 _CHUNK: Final = 1 << 20
 _BLOCK: Final = 512
-_MOST_MANIFEST: Final = 1 << 30
 _GNU: Final = "GNU.sparse."
 
 
@@ -137,25 +137,38 @@ class SnapshotArchive:
         """Read the manifest. Raises NoSnapshotError, DamagedSnapshotError, StoreVersionError."""
         self.path = path
         with self._members() as members:
-            for member, file in members:
-                if Path(member.name).name != SNAPSHOT_MANIFEST or member.size > _MOST_MANIFEST:
-                    break
-                data = file.read()
-                self.manifest = Manifest.unpack(data, path / member.name)
-                return
-        raise NoSnapshotError(path, f"it does not begin with {SNAPSHOT_MANIFEST}")
+            member = next(members, None)
+            if member is None or Path(member.name).name != SNAPSHOT_MANIFEST:
+                raise NoSnapshotError(path, f"it does not begin with {SNAPSHOT_MANIFEST}")
+            place = path / SNAPSHOT_MANIFEST
+            if member.size > MAX_MANIFEST:
+                raise too_large(place, member.size)
+            parts = [bytes(part) if isinstance(part, int) else part for part in member.parts()]
+        self.manifest = Manifest.unpack(b"".join(parts), place)
 
     def files(self) -> Iterator[tuple[SnapshotFile, Iterator[bytes | int]]]:
         """All files in the manifest's order; each is read before the next one. Raises
-        DamagedSnapshotError."""
+        DamagedSnapshotError; of a file that is longer than the manifest says nothing is read."""
         with self._members() as members:
-            next(members)
+            for _ in next(members).parts():
+                pass
             for file in self.manifest.files:
-                member, content = next(members, (None, None))
-                if member is None or content is None or _name_of(member) != file.path:
-                    reason = "the file is missing in the archive"
-                    raise DamagedSnapshotError(self.path / file.path, 0, reason)
-                yield file, self._parts(member, content)
+                yield file, self._parts(self._member(members, file))
+
+    def stored_bytes(self) -> int:
+        """Bytes of all files, without holes; reads the archive through. Raises
+        DamagedSnapshotError."""
+        longest = self.manifest.longest_file
+        total = 0
+        with self._members() as members:
+            for _ in next(members).parts():
+                pass
+            for file in self.manifest.files:
+                member = self._member(members, file)
+                total += member.stored if file.length <= longest else file.length
+                for _ in member.parts():
+                    pass
+        return total
 
     def check(self, file: SnapshotFile, found: Checksum) -> None:
         """Raise DamagedSnapshotError if a file is not what the manifest says."""
@@ -163,28 +176,24 @@ class SnapshotArchive:
 
         check(self.path / file.path, file, found)
 
-    def _parts(self, member: Any, content: BinaryIO) -> Iterator[bytes | int]:
-        pieces = [(0, member.size)] if member.sparse is None else member.sparse
+    def _member(self, members: Iterator[TarMember], file: SnapshotFile) -> TarMember:
+        member = next(members, None)
+        place = self.path / file.path
+        if member is None or member.name.partition("/")[2] != file.path:
+            raise DamagedSnapshotError(place, 0, "the file is missing in the archive")
+        if member.size != file.length:
+            reason = f"it has {member.size} bytes, the manifest says {file.length}"
+            raise DamagedSnapshotError(place, min(member.size, file.length), reason)
+        return member
+
+    def _parts(self, member: TarMember) -> Iterator[bytes | int]:
         with self._damage():
-            at = 0
-            for start, length in [*pieces, (member.size, 0)]:
-                if start > at:
-                    yield start - at
-                while at < start + length:
-                    # A hole is read as zeros: a stream can not be wound forward.
-                    data = content.read(min(_CHUNK, (start if at < start else start + length) - at))
-                    if not data:
-                        return
-                    if at >= start:
-                        yield data
-                    at += len(data)
+            yield from member.parts()
 
     @contextmanager
-    def _members(self) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
-        with self._damage(), ExitStack() as stack:
-            opened = stack.enter_context(_opened(self.path, "rb"))
-            tar = stack.enter_context(tarfile.open(fileobj=opened, mode="r|", bufsize=_CHUNK))
-            yield _members_of(tar)
+    def _members(self) -> Iterator[Iterator[TarMember]]:
+        with self._damage(), _opened(self.path, "rb") as opened:
+            yield TarReader(opened).members()
 
     @contextmanager
     def _damage(self) -> Iterator[None]:
@@ -192,22 +201,8 @@ class SnapshotArchive:
             yield
         except FileNotFoundError:
             raise NoSnapshotError(self.path) from None
-        except (tarfile.TarError, EOFError, ValueError, *_packing_errors()) as error:
+        except (TarError, EOFError, *_packing_errors()) as error:
             raise DamagedSnapshotError(self.path, 0, f"it is no whole archive ({error})") from error
-
-
-def _name_of(member: tarfile.TarInfo) -> str:
-    """Below the archive's one folder. Of a file with holes whatever name the header has last."""
-    name: str = member.pax_headers.get(f"{_GNU}name", member.name)
-    return name.partition("/")[2]
-
-
-def _members_of(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, BinaryIO]]:
-    for member in tar:
-        content = tar.extractfile(member) if member.isreg() else None
-        if content is not None:
-            yield member, cast("BinaryIO", content)
-        tar.members = []  # type: ignore[attr-defined] # else it remembers all of them
 
 
 @contextmanager

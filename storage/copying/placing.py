@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from storage.files.fs import FileSystem
-from storage.format.crc import bulk_crc32_from
+from storage.format.crc import behind_zeros, bulk_crc32_from
 
 _FICLONE: Final = 0x40049409
 _CHUNK: Final = 1 << 20
@@ -151,10 +151,12 @@ class Checksum:
         self.length += len(data)
 
     def add_zeros(self, count: int) -> None:
-        """Take in a hole."""
-        for _ in range(count // _CHUNK):
-            self.add(_ZEROS)
-        self.add(_ZEROS[: count % _CHUNK])
+        """Take in a hole, however large it is."""
+        if count <= _CHUNK:
+            self.add(_ZEROS[:count])
+            return
+        self.value = behind_zeros(self.value, count)
+        self.length += count
 
 
 def checksum_of(fs: FileSystem, path: Path, tick: Tick = no_tick) -> Checksum:

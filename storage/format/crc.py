@@ -42,3 +42,29 @@ def bulk_crc32_from() -> Callable[[bytes | bytearray | memoryview, int], int]:
     except ImportError:
         return zlib.crc32
     return fast_crc32
+
+
+def behind_zeros(value: int, count: int) -> int:
+    """Give zlib's CRC-32 of data whose sum is ``value`` and ``count`` zero bytes behind it.
+
+    Zeros change the sum's register by a matrix of bits: its powers take as many steps as the count
+    has digits, where going through a hole of terabytes would take hours.
+    """
+    register = value ^ 0xFFFFFFFF
+    matrix = [zlib.crc32(b"\0", 1 << bit ^ 0xFFFFFFFF) ^ 0xFFFFFFFF for bit in range(32)]
+    while count:
+        if count & 1:
+            register = _times(matrix, register)
+        count >>= 1
+        if count:
+            matrix = [_times(matrix, row) for row in matrix]
+    return register ^ 0xFFFFFFFF
+
+
+def _times(matrix: list[int], register: int) -> int:
+    result = 0
+    for row in matrix:
+        if register & 1:
+            result ^= row
+        register >>= 1
+    return result
