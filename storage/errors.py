@@ -16,6 +16,7 @@ RocketMQError                   root of everything that rmqctl raises on purpose
     StoreChangedError           the store is not any more what a plan was made for
     CorruptFileError            bytes that the format does not allow
       DamagedSnapshotError      a snapshot is not what its manifest says
+        SnapshotTooLargeError   ... or says that it holds more than there is room for
     InvalidMessageError         a message breaks a limit of the format (also a ValueError)
 
 IncompleteStoreWarning          what is read is not all (a warning of Python's, not an error)
@@ -222,6 +223,21 @@ class DamagedSnapshotError(CorruptFileError):
         StoreError.__init__(self, f"{path} is not as the snapshot was taken: {reason}")
         self.path = path
         self.position = position
+        self.reason = reason
+
+
+class SnapshotTooLargeError(DamagedSnapshotError):
+    """A snapshot says that it holds more than there is room for."""
+
+    def __init__(self, path: Path, needed: int, folder: Path, free: int) -> None:
+        reason = f"it says that its files have {needed} bytes"
+        StoreError.__init__(
+            self,
+            f"{path} can not be restored: {reason}, and {folder} has room for {free}; free some "
+            "space, or do not trust the snapshot",
+        )
+        self.path = path
+        self.position = 0
         self.reason = reason
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from .config import FIXED_FIELDS, StoreConfig, changed_settings
+from .configs.config_file import replace_file
 from .configs.store_settings import StoreSettings, write_store_settings
 from .errors import CorruptFileError, StoreVersionError
 from .files.bounded import read_bounded
@@ -149,6 +150,4 @@ def read_sizes(root: Path) -> dict[str, Any] | None:
 
 
 def _write(fs: FileSystem, path: Path, content: bytes) -> None:
-    from .configs.config_file import replace_file  # which a plain start may do without
-
     replace_file(fs, path, content)

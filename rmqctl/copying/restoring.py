@@ -14,7 +14,7 @@ from rmqctl.exit_codes import NOT_WRITABLE
 from rmqctl.rows.copies import RestoreRow
 from storage.configs.journal import Journal
 from storage.copying.manifest import is_snapshot
-from storage.copying.restore import ASIDE, restore_snapshot
+from storage.copying.restore import ASIDE, refuse_too_large, restore_snapshot
 from storage.copying.snapshot_source import SnapshotSource, open_snapshot
 from storage.detect import detect_config
 from storage.errors import StoreInUseError
@@ -42,6 +42,7 @@ def restore(cli: Cli, snapshot: Path, confirm: str | None) -> None:
             _refuse_users(target)
     else:
         verified(cli, source)
+        refuse_too_large(source, target)
     aside = target.with_name(f"{target.name}{ASIDE}{run}") if occupied else None
     carry_out(
         cli,

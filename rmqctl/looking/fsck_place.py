@@ -9,12 +9,11 @@ from typing import Final
 
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
+from storage.files.creating import make_folders, replacing
 from storage.format.shapes import check, members, whole
 from storage.format.strict_json import loads_strict
 
 _PLACE: Final = members({"log_offset": whole(0)})
-
-from storage.files.creating import make_folders, replacing
 
 
 class FsckPlace:

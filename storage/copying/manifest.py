@@ -8,15 +8,52 @@ opened for writing, because what it says of its files would be wrong then.
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from storage.configs.sealed_json import seal, unseal
+from storage.config import FIXED_FIELDS, StoreConfig
+from storage.configs.sealed_json import SealError, examine, seal
 from storage.errors import DamagedSnapshotError, StoreVersionError
+from storage.format.errors import FormatError
+from storage.format.index import index_file_size
 from storage.format.names import SNAPSHOT_MANIFEST
+from storage.format.shapes import (
+    MAX_INT,
+    check,
+    flag,
+    items,
+    members,
+    rows,
+    text,
+    whole,
+)
 
 VERSION: Final = 1
+MAX_MANIFEST: Final = 64 << 20
+"""Bytes; a larger manifest is not read."""
+_MAX_FILE: Final = 1 << 44
+"""Bytes of the largest file that usual file systems can hold."""
+_LONGEST_NAME: Final = 255
+_LEAST_ROW: Final = 12
+"""Bytes of the shortest row of a manifest."""
+_VERSIONED: Final = members({"version": whole(1, 1_000)})
+_SIZES: Final = members(
+    {name: flag if name == "message_index_enable" else whole(1, MAX_INT) for name in FIXED_FIELDS}
+)
+_SHAPE: Final = members(
+    {
+        "at_timestamp": whole(),
+        "source": text,
+        "log_min": whole(0),
+        "log_end": whole(0),
+        "whole": flag,
+        "sizes": _SIZES,
+        "queues": rows(items(text, whole(0, MAX_INT), whole(0), whole(0))),
+        "files": rows(items(text, whole(0, _MAX_FILE), whole(0, (1 << 32) - 1), whole(0))),
+    }
+)
 
 
 class SnapshotFile(NamedTuple):
@@ -71,6 +108,17 @@ class Manifest:
         """Lengths of all files together, holes included."""
         return sum(file.length for file in self.files)
 
+    @property
+    def longest_file(self) -> int:
+        """Bytes of the longest file that a store of these sizes makes; larger holes are none of
+        its."""
+        config = StoreConfig(**self.sizes)
+        return max(
+            config.mapped_file_size_commit_log,
+            config.mapped_file_size_consume_queue,
+            index_file_size(config.max_hash_slot_num, config.max_index_num),
+        )
+
     def pack(self) -> bytes:
         """The content of the file."""
         entry = {"version": VERSION, **asdict(self)}
@@ -84,19 +132,62 @@ class Manifest:
 
         Raises DamagedSnapshotError and StoreVersionError.
         """
-        entry = unseal(data)
-        if entry is None:
-            raise DamagedSnapshotError(path, 0, "the check sum of the manifest is wrong")
-        if entry["version"] > VERSION:
-            raise StoreVersionError(path, entry["version"], VERSION)
+        if len(data) > MAX_MANIFEST:
+            raise too_large(path, len(data))
+        if data.count(b"[") + data.count(b"{") > len(data) // _LEAST_ROW + 8:
+            # Lists and objects of nothing take twenty times the memory of their text.
+            raise DamagedSnapshotError(path, 0, "its manifest has other rows than a snapshot's")
+        try:
+            entry = examine(data, _VERSIONED)
+            if entry["version"] > VERSION:
+                raise StoreVersionError(path, entry["version"], VERSION)
+            check(entry, _SHAPE)
+            sizes = {name: entry["sizes"][name] for name in FIXED_FIELDS}
+            StoreConfig(**sizes)
+        except (SealError, FormatError, ValueError) as error:
+            reason = f"its manifest is none: {error}"
+            raise DamagedSnapshotError(path, 0, reason) from None
         files = tuple(SnapshotFile(*file) for file in entry.pop("files"))
         queues = tuple(SnapshotQueue(*queue) for queue in entry.pop("queues"))
-        for file in files:
-            parts = PurePosixPath(file.path).parts
-            if not parts or ".." in parts or parts[0] == "/" or "\0" in file.path:
-                raise DamagedSnapshotError(path, 0, f"{file.path!r} is no place within a store")
+        _check_places(files, path)
         known = {name: entry[name] for name in cls.__slots__ if name in entry}
-        return cls(**{**known, "files": files, "queues": queues})
+        return cls(**{**known, "sizes": sizes, "files": files, "queues": queues})
+
+
+def too_large(path: Path, size: int) -> DamagedSnapshotError:
+    """The error for a manifest of so many bytes."""
+    reason = f"its manifest has {size} bytes, more than the {MAX_MANIFEST} that are read"
+    return DamagedSnapshotError(path, 0, reason)
+
+
+def _check_places(files: tuple[SnapshotFile, ...], manifest: Path) -> None:
+    """Raise DamagedSnapshotError unless each file has a place of its own within a store."""
+    folders: set[str] = set()
+    names: set[str] = set()
+    for file in files:
+        parts = file.path.split("/")
+        try:
+            lengths = [len(os.fsencode(part)) for part in parts]
+        except UnicodeEncodeError:
+            lengths = [0]
+        if (
+            not all(0 < length <= _LONGEST_NAME for length in lengths)
+            or not {".", ".."}.isdisjoint(parts)
+            or "\0" in file.path
+            or file.path in names
+            or file.path == SNAPSHOT_MANIFEST
+        ):
+            reason = f"{file.path!r} is no place of a file within a store"
+            raise DamagedSnapshotError(manifest, 0, reason)
+        names.add(file.path)
+        at = file.path.rfind("/")
+        while at > 0 and file.path[:at] not in folders:
+            folders.add(file.path[:at])
+            at = file.path.rfind("/", 0, at)
+    both = names & folders
+    if both:
+        reason = f"{min(both)!r} is a file and a folder"
+        raise DamagedSnapshotError(manifest, 0, reason)
 
 
 def is_snapshot(root: Path) -> bool:

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from storage.config import FIXED_FIELDS, StoreConfig
-from storage.errors import CorruptFileError, StoreBrokenError, StoreNotWritableError
+from storage.errors import (
+    CorruptFileError,
+    SnapshotTooLargeError,
+    StoreBrokenError,
+    StoreNotWritableError,
+)
 from storage.files.fs import FileSystem
 from storage.files.ownership import Owner, forget_store, owner
 from storage.format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX
@@ -54,6 +59,7 @@ def restore_snapshot(
     and StoreNotWritableError; the target is as it was then.
     """
     fs = fs or FileSystem()
+    refuse_too_large(source, target, fs)
     try:
         with staging(target) as folder:
             stage = folder / "store"
@@ -67,6 +73,16 @@ def restore_snapshot(
     except OSError as error:
         where = Path(error.filename) if error.filename else target
         raise StoreNotWritableError(where, error.strerror or str(error)) from error
+
+
+def refuse_too_large(source: SnapshotSource, target: Path, fs: FileSystem | None = None) -> None:
+    """Raise DamagedSnapshotError if the snapshot says that it needs more room than there is."""
+    free = (fs or FileSystem()).free_bytes(target.parent)
+    needed = source.manifest.size_bytes
+    if needed > free:  # which may be holes; to find out means to read all of an archive
+        needed = source.stored_bytes()
+    if needed > free:
+        raise SnapshotTooLargeError(source.path, needed, target.parent, free)
 
 
 def _fill(source: SnapshotSource, stage: Path, wanted: Owner, fs: FileSystem, tick: Tick) -> bool:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
-from storage.errors import DamagedSnapshotError, NoSnapshotError
+from storage.errors import CorruptFileError, DamagedSnapshotError, NoSnapshotError
+from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
 from storage.format.names import SNAPSHOT_MANIFEST
 
 from .archive import SnapshotArchive
-from .manifest import Manifest, SnapshotFile
+from .manifest import MAX_MANIFEST, Manifest, SnapshotFile
 from .placing import Checksum, Tick, no_tick
 
 _CHUNK: Final = 1 << 20
@@ -30,6 +33,11 @@ class SnapshotSource(Protocol):
         """All files, each to be read before the next one. Raises DamagedSnapshotError."""
         ...
 
+    def stored_bytes(self) -> int:
+        """Bytes of all files, without the holes that a store's files have. Raises
+        DamagedSnapshotError."""
+        ...
+
     def check(self, file: SnapshotFile, found: Checksum) -> None:
         """Raise DamagedSnapshotError if a file is not what the manifest says."""
         ...
@@ -43,7 +51,9 @@ class SnapshotFolder:
         self.path = path
         self._fs = fs or FileSystem()
         try:
-            data = (path / SNAPSHOT_MANIFEST).read_bytes()
+            data = read_bounded(path / SNAPSHOT_MANIFEST, MAX_MANIFEST)
+        except CorruptFileError as error:
+            raise DamagedSnapshotError(error.path, 0, error.reason) from None
         except (FileNotFoundError, NotADirectoryError):
             if not path.exists():
                 raise NoSnapshotError(path) from None
@@ -59,14 +69,38 @@ class SnapshotFolder:
         """Raise DamagedSnapshotError if a file is not what the manifest says."""
         check(self.path / file.path, file, found)
 
-    def _parts(self, file: SnapshotFile) -> Parts:
-        fs = self._fs
+    def stored_bytes(self) -> int:
+        """Bytes of all files, without holes. Raises DamagedSnapshotError."""
+        longest = self.manifest.longest_file
+        total = 0
+        for file in self.manifest.files:
+            used = self._look_at(file).st_blocks * 512
+            total += min(used, file.length) if file.length <= longest else file.length
+        return total
+
+    def _look_at(self, file: SnapshotFile) -> os.stat_result:
+        """Raise DamagedSnapshotError unless there is a file of its own in this place."""
+        path = self.path / file.path
         try:
-            fd = fs.open(self.path / file.path, writable=False)
+            info = path.lstat()
         except (FileNotFoundError, NotADirectoryError):
-            raise DamagedSnapshotError(self.path / file.path, 0, "the file is missing") from None
+            raise DamagedSnapshotError(path, 0, "the file is missing") from None
+        if not stat.S_ISREG(info.st_mode):
+            raise DamagedSnapshotError(path, 0, "it is no file")
+        return info
+
+    def _parts(self, file: SnapshotFile) -> Parts:
+        fs, path = self._fs, self.path / file.path
+        self._look_at(file)
+        try:
+            fd = fs.open(path, writable=False)
+        except (FileNotFoundError, NotADirectoryError):
+            raise DamagedSnapshotError(path, 0, "the file is missing") from None
         try:
             size, done = fs.size(fd), 0
+            if size != file.length:
+                reason = f"it has {size} bytes, the manifest says {file.length}"
+                raise DamagedSnapshotError(path, min(size, file.length), reason)
             for start, end in fs.data_ranges(fd, 0, size):
                 if start > done:
                     yield start - done

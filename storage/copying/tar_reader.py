@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tarfile
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 BLOCK: Final = 512
@@ -214,11 +214,6 @@ class TarReader:
             if len(pieces) > 2 * _MOST_PIECES:
                 raise TarError("a file of it has too many pieces")
         return pieces
-
-
-def open_tar(stream: BinaryIO) -> Callable[[], Iterator[TarMember]]:
-    """What gives the members of an archive that is read from its begin."""
-    return TarReader(stream).members
 
 
 def _add_old(pieces: array[int], block: bytes, at: int, entries: int) -> None:

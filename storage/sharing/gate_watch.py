@@ -30,7 +30,7 @@ def change_unmapped(root: Path, word: int) -> None:
     A store without a page of this version has nobody who looks there.
     """
     try:
-        fd = os.open(root / OURS / PAGE_NAME, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(root / OURS / PAGE_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return
     try:

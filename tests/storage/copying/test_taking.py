@@ -117,6 +117,7 @@ def test_what_belongs_to_processes_and_past_events_stays_out(root, tmp_path):
         "journal/00000001.jsonl",
         "samples",
         "samples/00000001.jsonl",
+        "settings.json",
         "store.json",
         "unknown.json",
     ]
