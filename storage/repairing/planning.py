@@ -94,7 +94,7 @@ class _Planning:
         self._findings = [
             finding
             for finding in report.findings
-            if finding.severity is not Severity.INFO and finding.code is not Code.NOT_WRITABLE
+            if finding.severity is not Severity.INFO and finding.code is not Code.FILE_NOT_WRITABLE
         ]
         self._queues: dict[tuple[str, int], str] = {}
 

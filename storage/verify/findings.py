@@ -224,7 +224,7 @@ class Code(StrEnum):
     rmqctl leaves it alone, a Java broker may refuse to start beside it. Or something else stands in
     the place of a file or folder of the store.
     """
-    NOT_WRITABLE = "NOT_WRITABLE"
+    FILE_NOT_WRITABLE = "FILE_NOT_WRITABLE"
     """Warning. A file or folder can not be written by the store's owner, or by this user: what
     needs it is refused. Give it to the owner of the store folder (chown).
     """

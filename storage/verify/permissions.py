@@ -81,7 +81,7 @@ def check_permissions(root: Path, emit: Emit) -> None:
         )
         emit(
             Finding(
-                Code.NOT_WRITABLE,
+                Code.FILE_NOT_WRITABLE,
                 Severity.WARNING,
                 str(found.path.relative_to(root)),
                 None,

@@ -201,9 +201,10 @@ class Appender:
         file = self._file_of(end)
         if file is not None:
             self._windows.reserve(file, position, size)
-        self._open_files(file, (*part.queues, *light) if light else part.queues)
-        slots = [self._slot(topic, queue_id) for topic, queue_id in part.queues]
-        light_slots = [self._slot(topic, queue_id) for topic, queue_id in light]
+        else:
+            refuse_unwritable_folders(self._root / COMMITLOG, self._root / OURS)
+        slots = self._slots(part.queues)
+        light_slots = self._slots(light) if light else []
         following = [page.slot_word(slot) for slot in slots]
         words = page.words  # which hold all slots now
         next_offsets = [words[word] for word in following]
@@ -243,15 +244,19 @@ class Appender:
             self._put_keys(part, end, timestamp)
         return own_offsets
 
-    def _open_files(self, log_file: MappedFile | None, queues: Sequence[Queue]) -> None:
-        """Open what the records go to before one of them is in the log: a queue that this user may
-        not write is not found out behind it. Raises StoreNotWritableError."""
+    def _slots(self, queues: Sequence[Queue]) -> list[int]:
+        """The slots of queues whose files are open, or can be made: a queue that this user may not
+        write is not found out when a record of it is in the log. Raises StoreNotWritableError."""
         page = self._page
-        if log_file is None:
-            refuse_unwritable_folders(self._root / COMMITLOG, self._root / OURS)
-        for topic, queue_id in queues:
-            slot = page.slot(topic, queue_id)
-            self.queues.get_ready(topic, queue_id, 0 if slot is None else page.next_offset(slot))
+        known = [page.slot(topic, queue_id) for topic, queue_id in queues]
+        words = page.words
+        self.queues.get_ready(
+            queues, [0 if slot is None else words[page.slot_word(slot)] for slot in known]
+        )
+        return [
+            self._slot(*queue) if slot is None else slot
+            for slot, queue in zip(known, queues, strict=True)
+        ]
 
     def _slot(self, topic: str, queue_id: int) -> int:
         slot = self._page.slot(topic, queue_id)

@@ -7,6 +7,7 @@ full one for one bogus unit (FORMAT.md, "Consume queue"). Units are written unde
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -59,13 +60,17 @@ class ConsumeQueueTable:
                 self.opened.popitem(last=False)[1].close()
         return found
 
-    def get_ready(self, topic: str, queue_id: int, first: int) -> None:
-        """Open the file of the unit ``first``; where it is still to be made, look whether it can
-        be. Raises StoreNotWritableError."""
-        offset = first * CQ_STORE_UNIT_SIZE
-        files = self.opened.get((topic, queue_id)) or self.files(topic, queue_id)
-        if offset - offset % self._file_size in files.opened:
-            return
+    def get_ready(self, queues: Sequence[tuple[str, int]], firsts: Sequence[int]) -> None:
+        """Open the file of each queue's next unit ``first``; where it is still to be made, look
+        whether it can be. Raises StoreNotWritableError."""
+        size, opened = self._file_size, self.opened
+        for queue, first in zip(queues, firsts, strict=True):
+            offset = first * CQ_STORE_UNIT_SIZE
+            files = opened.get(queue)
+            if files is None or offset - offset % size not in files.opened:
+                self._open(self.files(*queue), offset)
+
+    def _open(self, files: MappedFileQueue, offset: int) -> None:
         try:
             found = files.find(offset)
         except PermissionError as error:

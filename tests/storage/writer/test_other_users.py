@@ -227,26 +227,26 @@ def test_commands_of_three_users(folder: Path) -> None:
             shell = user._replace(umask=0o077)
             done = as_user(shell, run, *call, env=home, stdin=b"hello\n")
             assert done.code == 0, (number, user, call, done)
-            assert "NOT_WRITABLE" not in done.out
+            assert "FILE_NOT_WRITABLE" not in done.out
     assert strangers(root) == []
 
 
 def test_fsck_and_doctor_name_what_the_owner_can_not_write(folder: Path) -> None:
     root = new(folder, 0o755)
     assert as_user(OWNER, put, root, "T") == "PUT_OK"
-    assert "NOT_WRITABLE" not in run("store", "fsck", "-S", root).out
+    assert "FILE_NOT_WRITABLE" not in run("store", "fsck", "-S", root).out
     assert "permissions" in run("doctor", "-S", root).out  # and all modules are loaded
     os.chown(root / "consumequeue/T/0", 0, 0)
     (root / "rmqctl/shared").chmod(0o444)
     for user in (ROOT, OWNER):
         fsck = as_user(user, run, "store", "fsck", "-S", root, "-o", "json")
-        named = {f["file"] for f in fsck.json()["findings"] if f["code"] == "NOT_WRITABLE"}
+        named = {f["file"] for f in fsck.json()["findings"] if f["code"] == "FILE_NOT_WRITABLE"}
         assert named == {"consumequeue/T/0", "rmqctl/shared"}
         doctor = as_user(user, run, "doctor", "-S", root, env={"HOME": str(folder)})
         assert f"{root}/consumequeue/T/0: " in doctor.out, doctor
         assert f"{root}/rmqctl/shared: " in doctor.out
     plan = run("store", "repair", "-S", root, "-o", "json")
-    assert "NOT_WRITABLE" not in plan.out, "it is nothing that repair mends"
+    assert "FILE_NOT_WRITABLE" not in plan.out, "it is nothing that repair mends"
 
 
 def test_a_restored_store_stays_its_owners(folder: Path) -> None:
