@@ -76,7 +76,8 @@ def restore_snapshot(
 
 
 def refuse_too_large(source: SnapshotSource, target: Path, fs: FileSystem | None = None) -> None:
-    """Raise DamagedSnapshotError if the snapshot says that it needs more room than there is."""
+    """Raise SnapshotTooLargeError if the snapshot says that it needs more room than there is;
+    DamagedSnapshotError if it is found damaged by the way."""
     free = (fs or FileSystem()).free_bytes(target.parent)
     needed = source.manifest.size_bytes
     if needed > free:  # which may be holes; to find out means to read all of an archive

@@ -36,7 +36,10 @@ WHY: Final = "REBUILT"
 
 @contextmanager
 def staging(root: Path, fs: FileSystem) -> Iterator[Path]:
-    """An empty folder for new files on the store's file system; it is gone afterwards."""
+    """An empty folder for new files on the store's file system; it is gone afterwards.
+
+    Raises StoreNotWritableError for a link in its place.
+    """
     folder = root / OURS / STAGING
     if folder.is_symlink():
         raise StoreNotWritableError(folder, "it is a symbolic link; remove it")
