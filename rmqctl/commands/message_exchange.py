@@ -159,8 +159,16 @@ def import_messages(
         bool,
         typer.Option("--keep-times", help="Keep times, ids, hosts and all else; see below"),
     ] = False,
+    ignore_unknown: Annotated[
+        bool,
+        typer.Option("--ignore-unknown", help="Leave aside fields and columns that are not known"),
+    ] = False,
 ) -> None:
     """Store the messages of a file again, as new ones.
+
+    Fields are those of 'message export': body or body_base64, keys, tags, flag, properties, topic,
+    queue_id; ids, times and offsets are left aside. key, tag, value, payload and headers of other
+    tools are taken, other names are refused. Other columns of CSV are properties.
 
     Bodies, keys, tags, flags and every user property are the same to the byte; ids and times are
     new. Messages go to a topic and a queue of the old name and number unless told otherwise.
@@ -197,15 +205,17 @@ def import_messages(
 
         check_send_topic(name)
     if keep_times:
-        _import_as_they_were(cli, file, form, mapped, topic, skip_invalid=skip_invalid)
+        total, portions = _whole_portions(cli, file, form, ignore=ignore_unknown)
+        _import_as_they_were(cli, portions, total, mapped, topic, skip_invalid=skip_invalid)
     else:
-        _import(cli, file, form, mapped, topic, skip_invalid=skip_invalid)
+        total, portions = _portions(cli, file, form, ignore=ignore_unknown)
+        _import(cli, portions, total, mapped, topic, skip_invalid=skip_invalid)
 
 
 def _import_as_they_were(
     cli: Cli,
-    file: str,
-    form: str,
+    portions: "Iterator[Portion]",
+    total: int | None,
     mapped: dict[str, str],
     topic: str | None,
     *,
@@ -217,14 +227,13 @@ def _import_as_they_were(
 
     with open_for_writing(cli, create=True) as broker:
         topics = Topics(broker, mapped, topic, DEFAULT_TOPIC_QUEUE_NUMS)
-        total, portions = _whole_portions(file, form)
         KeepingImport(cli, broker, topics, skip_invalid=skip_invalid).run(portions, total)
 
 
 def _import(
     cli: Cli,
-    file: str,
-    form: str,
+    portions: "Iterator[Portion]",
+    total: int | None,
     mapped: dict[str, str],
     topic: str | None,
     *,
@@ -240,7 +249,6 @@ def _import(
 
     with open_for_writing(cli, create=True) as broker:
         placing = Placing(mapped, topic, _write_queues(broker, DEFAULT_TOPIC_QUEUE_NUMS))
-        total, portions = _portions(file, form)
         source = Source(_placed(portions, placing), total)
         run = ProduceRun(
             cli, Pace(None), Limits(_BATCH, None, skip_invalid, None), to=topic or "their topics"
@@ -263,7 +271,9 @@ def _placed(portions: "Iterator[Portion]", placing: "Placing") -> "Iterator[Port
     return (placing.place(portion) for portion in portions)
 
 
-def _portions(file: str, form: str) -> "tuple[int | None, Iterator[Portion]]":
+def _portions(
+    cli: Cli, file: str, form: str, *, ignore: bool
+) -> "tuple[int | None, Iterator[Portion]]":
     """How many bytes there are to read, if anybody knows, and the messages."""
     from rmqctl.exchange import reading
     from rmqctl.sending.sources import Input
@@ -271,14 +281,20 @@ def _portions(file: str, form: str) -> "tuple[int | None, Iterator[Portion]]":
     if form == "raw":
         return _size(file), reading.raw_portions(file)
     if form == "parquet":
-        return _size(file), reading.parquet_portions(file)
+        return _size(file), reading.parquet_portions(file, ignore_unknown=ignore)
     given = Input([file], b"\n", reading.LONGEST_LINE)
     if form == "csv":
-        return given.total_bytes, given.csv(reading.parse_fields)
-    return given.total_bytes, given.parsed(reading.parse_line)
+        return given.total_bytes, given.csv(
+            reading.parse_fields, ignore_unknown=ignore, tell=cli.say
+        )
+    return given.total_bytes, given.parsed(
+        lambda line: reading.parse_line(line, ignore_unknown=ignore)
+    )
 
 
-def _whole_portions(file: str, form: str) -> "tuple[int | None, Iterator[Portion]]":
+def _whole_portions(
+    cli: Cli, file: str, form: str, *, ignore: bool
+) -> "tuple[int | None, Iterator[Portion]]":
     """The same, of messages with all that was stored of them."""
     from rmqctl.exchange import keeping
     from rmqctl.exchange.reading import LONGEST_LINE
@@ -287,11 +303,15 @@ def _whole_portions(file: str, form: str) -> "tuple[int | None, Iterator[Portion
     if form == "raw":
         return _size(file), keeping.whole_raw_portions(file)
     if form == "parquet":
-        return _size(file), keeping.whole_parquet_portions(file)
+        return _size(file), keeping.whole_parquet_portions(file, ignore_unknown=ignore)
     given = Input([file], b"\n", LONGEST_LINE)
     if form == "csv":
-        return given.total_bytes, given.csv(keeping.parse_whole_fields)
-    return given.total_bytes, given.parsed(keeping.parse_whole_line)
+        return given.total_bytes, given.csv(
+            keeping.parse_whole_fields, ignore_unknown=ignore, tell=cli.say
+        )
+    return given.total_bytes, given.parsed(
+        lambda line: keeping.parse_whole_line(line, ignore_unknown=ignore)
+    )
 
 
 def _size(file: str) -> int | None:

@@ -89,8 +89,17 @@ def produce(
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave out what can not be sent, and go on")
     ] = False,
+    ignore_unknown: Annotated[
+        bool,
+        typer.Option("--ignore-unknown", help="Leave aside fields and columns that are not known"),
+    ] = False,
 ) -> None:
     r"""Send messages: a line each from standard input, or files, JSON lines, CSV.
+
+    JSON lines and CSV have the fields body or body_base64, keys, tags, flag, properties, as
+    'consume -o jsonl' writes them; its ids, times and offsets are left aside. key, tag, value,
+    payload and headers of other tools are taken, other names are refused. Other columns of CSV are
+    properties.
 
     A store that nobody named is made on first use. A pipe's lines are stored as they come. One
     message prints where it went, many a summary on stderr; -o jsonl prints an object a message.
@@ -119,7 +128,9 @@ def produce(
     level = _level(cli, delay_level, delay)
     defaults = _defaults(topic, queue, key, tag, properties, level, ordering_key)
     _check(defaults)
-    reading = _Reading(files or [], input_format, ends, key_delimiter, form, template)
+    reading = _Reading(
+        files or [], input_format, ends, key_delimiter, form, template, ignore_unknown
+    )
     source = _source(cli, topic, reading, count)
     with open_for_writing(cli, _flush_change(sync), create=True) as broker:
         _check_queue(broker, defaults)
@@ -142,6 +153,7 @@ class _Reading(NamedTuple):
     key_delimiter: str | None
     form: str | None
     template: str | None
+    ignore_unknown: bool
 
     def check(self) -> None:
         """Refuse more than one way of reading."""
@@ -157,6 +169,8 @@ class _Reading(NamedTuple):
         asked = [name for name, given in ways.items() if given]
         if len(asked) > 1:
             raise UsageProblem(f"{' and '.join(asked)} exclude each other")
+        if self.ignore_unknown and self.input_format not in ("jsonl", "csv"):
+            raise UsageProblem("--ignore-unknown is for --input jsonl and --input csv")
         if self.template is not None and self.files:
             raise UsageProblem("--template makes the messages, so no FILE can be given")
 
@@ -293,9 +307,10 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
         return given.parsed(parsers.keyed_parser(between))
     match reading.input_format:
         case "csv":
-            return given.csv()
+            return given.csv(ignore_unknown=reading.ignore_unknown, tell=cli.say)
         case "jsonl":
-            return given.parsed(parsers.parse_json)
+            ignore = reading.ignore_unknown
+            return given.parsed(lambda line: parsers.parse_json(line, ignore_unknown=ignore))
         case _:
             return given.parsed(parsers.parse_hex)
 

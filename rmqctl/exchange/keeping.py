@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.exchange.reading import outgoing_portions, raw_messages, whole
+from rmqctl.sending.field_names import known_fields
 from rmqctl.sending.parsers import Outgoing, from_fields, object_of
 from storage.carving.records import set_stored_body, set_stored_properties
 from storage.format.host import pack_host
@@ -30,9 +31,9 @@ _NUMBERS: Final = {
 _HOSTS_V6: Final = MessageSysFlag.BORNHOST_V6_FLAG | MessageSysFlag.STOREHOSTADDRESS_V6_FLAG
 
 
-def parse_whole_line(record: bytes) -> Outgoing:
+def parse_whole_line(record: bytes, *, ignore_unknown: bool = False) -> Outgoing:
     """The message of a line of JSON."""
-    return parse_whole_fields(object_of(record))
+    return parse_whole_fields(object_of(record, ignore_unknown=ignore_unknown))
 
 
 def parse_whole_fields(fields: Mapping[str, Any]) -> Outgoing:
@@ -41,12 +42,13 @@ def parse_whole_fields(fields: Mapping[str, Any]) -> Outgoing:
     return message._replace(stored=_stored(fields, message.body))
 
 
-def whole_parquet_portions(path: str) -> "Iterator[Portion]":
+def whole_parquet_portions(path: str, *, ignore_unknown: bool = False) -> "Iterator[Portion]":
     """The rows of a Parquet file."""
     from rmqctl.exchange.parquet import read_parquet
 
     def messages() -> Iterator[Outgoing]:
-        for row in read_parquet(path):
+        for cells in read_parquet(path):
+            row = known_fields(cells, ignore_unknown=ignore_unknown)
             body = row.pop("body", None)
             if not isinstance(body, bytes):
                 raise ValueError("has no column body with bytes")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.errors import UsageProblem
+from rmqctl.sending.field_names import known_fields
 from rmqctl.sending.parsers import Outgoing, from_fields, object_of
 from rmqctl.sending.sender import InvalidRecordError
 from rmqctl.sending.sources import Portion, opened
@@ -26,9 +27,9 @@ _TOGETHER: Final = 1000
 _LARGEST_RECORD: Final = 1 << 30
 
 
-def parse_line(record: bytes) -> Outgoing:
+def parse_line(record: bytes, *, ignore_unknown: bool = False) -> Outgoing:
     """The message of a line of JSON."""
-    return parse_fields(object_of(record))
+    return parse_fields(object_of(record, ignore_unknown=ignore_unknown))
 
 
 def parse_fields(fields: dict[str, Any]) -> Outgoing:
@@ -52,12 +53,13 @@ def whole(fields: Mapping[str, Any], message: Outgoing) -> Outgoing:
     return message._replace(topic=topic or None, queue_id=queue_id, keys=keys)
 
 
-def parquet_portions(path: str) -> Iterator[Portion]:
+def parquet_portions(path: str, *, ignore_unknown: bool = False) -> Iterator[Portion]:
     """The rows of a Parquet file."""
     from rmqctl.exchange.parquet import read_parquet
 
     def messages() -> Iterator[Outgoing]:
-        for row in read_parquet(path):
+        for cells in read_parquet(path):
+            row = known_fields(cells, ignore_unknown=ignore_unknown)
             body = row.pop("body", None)
             if not isinstance(body, bytes):
                 raise ValueError("has no column body with bytes")

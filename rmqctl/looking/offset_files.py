@@ -9,7 +9,9 @@ JSON    an array of objects with those names, or an object for each line
 
 import csv
 import io
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -37,13 +39,13 @@ class FileOffset(NamedTuple):
 
 
 def read_offset_file(path: Path) -> list[FileOffset]:
-    """Read a file of offsets of any kind, told by its content.
+    """Read a file of offsets of any kind, told by its content; ``-`` is standard input.
 
     NotFound without a file; UsageProblem names the line that can not be read, or that contradicts
     one before it; CliError (4) for an offsets.json whose check sum is wrong.
     """
     try:
-        data = path.read_bytes()
+        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except FileNotFoundError:
         raise NotFound(f"there is no file {path}") from None
     except OSError as error:
@@ -140,6 +142,7 @@ def _line(path: Path, where: str, row: Mapping[Any, Any]) -> FileOffset:
     def first(names: Iterable[str]) -> Any:
         return next((row[name] for name in names if name in row), "")
 
+    _check_names(path, where, row)
     queue_id = _number(first(_QUEUE))
     given = first(_OFFSET)
     offset = _number(given)
@@ -148,6 +151,22 @@ def _line(path: Path, where: str, row: Mapping[Any, Any]) -> FileOffset:
     if not topic or queue_id is None or (offset is None and not forgotten):
         raise UsageProblem(f"{path}: {where} is no topic, queue and offset")
     return FileOffset(str(group) if group else None, str(topic), queue_id, offset)
+
+
+def _check_names(path: Path, where: str, row: Mapping[Any, Any]) -> None:
+    """Refuse a name that none of our rows of offsets has: a slip would go unseen."""
+    from rmqctl.rows.compared_offsets import ExportedOffset
+    from rmqctl.rows.inspected import InspectedOffsetRow
+    from rmqctl.rows.moves import DoneMove, PlannedMove, ResetByTimeRow
+    from rmqctl.rows.offsets import OffsetRow
+
+    rows = (InspectedOffsetRow, PlannedMove, DoneMove, ExportedOffset, ResetByTimeRow, OffsetRow)
+    known = {*_QUEUE, *_OFFSET, "topic", "group", *(n for one in rows for n in one._fields)}
+    for name in row:
+        if name not in known:
+            near = get_close_matches(str(name), known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UsageProblem(f"{path}: {where} has {name!r}, which is no field of offsets{hint}")
 
 
 def _number(value: Any) -> int | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rmqctl.sending.field_names import column_of, known_fields, properties_told
 from rmqctl.text.input_templates import InputTemplate
 
 if TYPE_CHECKING:
@@ -68,17 +69,18 @@ def parse_hex(record: bytes) -> Outgoing:
         raise ValueError("is not hexadecimal") from None
 
 
-def parse_json(record: bytes) -> Outgoing:
+def parse_json(record: bytes, *, ignore_unknown: bool = False) -> Outgoing:
     """An object as ``consume -o jsonl`` prints it.
 
     Body, keys, tags, flag and user properties are taken; ids, times, offsets and what RocketMQ
-    keeps in reserved properties are the new message's own.
+    keeps in reserved properties are the new message's own. For other names see known_fields.
     """
-    return from_fields(object_of(record))
+    return from_fields(object_of(record, ignore_unknown=ignore_unknown))
 
 
-def object_of(record: bytes) -> dict[str, Any]:
-    """The members of a JSON object; ValueError for what is none."""
+def object_of(record: bytes, *, ignore_unknown: bool = False) -> dict[str, Any]:
+    """The members of a JSON object by a message's own names; ValueError for what is none, and for
+    a name that no field has."""
     from rmqctl.text.json_texts import parse_json
 
     try:
@@ -87,7 +89,7 @@ def object_of(record: bytes) -> dict[str, Any]:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise ValueError("is not a JSON object")
-    return value
+    return known_fields(value, ignore_unknown=ignore_unknown)
 
 
 def from_fields(fields: dict[str, Any]) -> Outgoing:
@@ -170,31 +172,49 @@ def _text(data: bytes, name: str) -> str:
         raise ValueError(f"{name} is not UTF-8") from None
 
 
-_CSV_COLUMNS: Final = ("body", "body_base64", "keys", "tags", "flag", "properties")
-"""Columns that are read; those of the other JSON keys are left aside."""
+_LEFT_ASIDE: Final = "(left aside)"
+
+
+def _column(name: str, *, ignore_unknown: bool) -> str | None:
+    """The field of a column, None for a property."""
+    try:
+        return column_of(name)
+    except ValueError:
+        if not ignore_unknown:
+            raise
+        return f"{_LEFT_ASIDE} {name}"
 
 
 class CsvParser:
     """Reads the lines of a CSV file whose header names the JSON keys.
 
-    Columns of ``ignored`` names are none of a message that is sent: where and when another one was
-    stored. Any other column is a property. ``make`` gets all cells but those as fields.
+    Columns that only exports have are none of a message that is sent: where and when another one
+    was stored. A column with a name of another tool is its field, one that is nearly a field's is
+    refused, and any other is a property, of which ``tell`` is told once. ``make`` gets all cells
+    but those as fields.
     """
 
     def __init__(
         self,
         header: list[str],
-        ignored: frozenset[str],
         make: Callable[[dict[str, Any]], Outgoing] = from_fields,
+        *,
+        ignore_unknown: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
+        columns = [_column(name, ignore_unknown=ignore_unknown) for name in header]
+        header = [column or name for name, column in zip(header, columns, strict=True)]
         if "body" not in header and "body_base64" not in header:
             raise ValueError("the CSV header names neither body nor body_base64")
         twice = [name for name, count in Counter(header).items() if name and count > 1]
         if twice:
             raise ValueError(f"the CSV header names {twice[0]} twice")
         self._header = header
-        self._ignored = ignored
+        self._fields = frozenset(column for column in columns if column)
         self._make = make
+        properties = [n for n, column in zip(header, columns, strict=True) if column is None]
+        if any(properties):
+            tell(properties_told(name for name in properties if name))
 
     def parse(self, record: bytes) -> Outgoing:
         """The message of one line."""
@@ -208,7 +228,7 @@ class CsvParser:
                 properties |= _json_object(cell)
             elif name == "flag":
                 fields[name] = _number(cell)
-            elif name in _CSV_COLUMNS or name in self._ignored:
+            elif name in self._fields:
                 fields[name] = cell
             elif cell:
                 properties[name] = cell

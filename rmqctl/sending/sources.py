@@ -72,9 +72,17 @@ class Input:
         for records in self._records():
             yield from self._parse(records, parse)
 
-    def csv(self, make: "Callable[[dict[str, Any]], Outgoing] | None" = None) -> Iterator[Portion]:
-        """The first line of each file names the columns; ``make`` gets the cells as fields."""
-        from rmqctl.rows.messages import MessageRow
+    def csv(
+        self,
+        make: "Callable[[dict[str, Any]], Outgoing] | None" = None,
+        *,
+        ignore_unknown: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> Iterator[Portion]:
+        """The first line of each file names the columns; ``make`` gets the cells as fields.
+
+        For ``ignore_unknown`` and ``tell`` see CsvParser.
+        """
         from rmqctl.sending.parsers import CsvParser, csv_cells, from_fields
 
         for name in self._files:
@@ -86,8 +94,12 @@ class Input:
                         self._line += 1
                         try:
                             header = [cell.strip() for cell in csv_cells(first)]
-                            names = frozenset(MessageRow._fields)
-                            parser = CsvParser(header, names, make or from_fields)
+                            parser = CsvParser(
+                                header,
+                                make or from_fields,
+                                ignore_unknown=ignore_unknown,
+                                tell=tell,
+                            )
                         except ValueError as error:
                             raise UsageProblem(f"{name}: {error}") from None
                     yield from self._parse(records, parser.parse)

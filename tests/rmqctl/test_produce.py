@@ -218,7 +218,7 @@ def test_tee_prints_what_was_sent(store):
 @pytest.mark.parametrize(
     ("options", "data", "sent", "reason"),
     [
-        (["--input", "jsonl"], b'{"body":"a"}\n{"bod":1}\n{"body":"c"}\n', 1, "neither body nor"),
+        (["--input", "jsonl"], b'{"body":"a"}\n{"bod":1}\n{"body":"c"}\n', 1, "did you mean 'body'?"),
         (["--input", "jsonl"], b"[1]\n", 0, "not a JSON object"),
         (["--input", "jsonl"], b'{"body":"a","flag":"x"}\n', 0, "flag"),
         (["--input", "jsonl"], b'{"body_base64":"*"}\n', 0, "not base64"),
