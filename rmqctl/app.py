@@ -197,10 +197,10 @@ _LONGEST_SENTENCE: Final = 3000
 
 def _one_line(sentence: str) -> str:
     line = " ".join(
-        word if len(word) <= _LONGEST_WORD else f"{word[:200]}…{word[-50:]}"
+        word if len(word) <= _LONGEST_WORD else f"{word[:200]}...{word[-50:]}"
         for word in sentence.split()
     )
-    return line if len(line) <= _LONGEST_SENTENCE else f"{line[:1000]} … {line[-1000:]}"
+    return line if len(line) <= _LONGEST_SENTENCE else f"{line[:1000]} ... {line[-1000:]}"
 
 
 def _flushed(cli: Cli, code: int) -> int:

@@ -75,7 +75,7 @@ class Where:
         return tokens
 
     def _problem(self, reason: str) -> ValueError:
-        text = self._text if len(self._text) <= _SHOWN else f"{self._text[:_SHOWN]}…"
+        text = self._text if len(self._text) <= _SHOWN else f"{self._text[:_SHOWN]}..."
         return ValueError(f"--where {text!r}: {reason}")
 
     def _accept(self, *texts: str) -> str | None:

@@ -78,6 +78,9 @@ _GREED: Final = 20e-3
 _LEFT_FREE: Final = 1.25 * LONGEST_PAUSE
 _QUIET: Final = 0.2
 """Seconds after somebody asked in which nobody holds on without having waited."""
+_OPENERS_HURRY: Final = 0.1
+_OPENER_PAUSE: Final = 20e-3
+"""Seconds between two looks of a process that opens the store and has waited for a while."""
 _LOOKS_A_LIMIT: Final = 4
 """How often a waiter looks, within its time limit, whether the holders make progress."""
 _MOST_LIMITS: Final = 30
@@ -274,7 +277,11 @@ class Gate:
             if now >= deadline:
                 waited_ms = round((now - start) * 1000)
                 raise GateTimeoutError(self._root, waited_ms, self._describe_holder())
-            pause = min(pause * 1.5, LONGEST_PAUSE)
+            # A process that opens a store may come a little later. A hundred of them that look each
+            # 2 ms would take the processor from the one that holds the gate.
+            opens = self._words is None and now - start > _OPENERS_HURRY
+            longest = _OPENER_PAUSE * (0.5 + now % 1) if opens else LONGEST_PAUSE
+            pause = min(pause * 1.5, longest)
 
     def _ask(self) -> None:
         if self._words is None:
