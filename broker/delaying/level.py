@@ -28,11 +28,14 @@ from storage.results import GetMessageStatus
 from .message import message_timeup
 
 if TYPE_CHECKING:
+    from storage.configs.delivery_notes import DeliveryNote
     from storage.configs.ended_delays import Place
     from storage.format.encode import MessageInner
     from storage.format.prepared import PreparedRecords
     from storage.readonly import StoreView
     from storage.results import PutMessageResult
+
+    from .arrived import Since
 
 logger = logging.getLogger("rmqctl.broker")
 
@@ -50,7 +53,8 @@ class DelayLevel:
 
     ``offset`` is the queue offset to look at next. ``delivered`` is what delayOffset.json is to
     say, None until something was delivered or loaded. ``ended`` tells which messages of a queue of
-    the topic were sent before their time: those are passed over.
+    the topic were sent before their time: those are passed over. ``intend`` is told the level, a
+    queue offset and the log's end before messages from that offset on are stored.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class DelayLevel:
         put: Callable[..., PutMessageResult],
         now: Callable[[], int],
         ended: Callable[[int], Collection[Place]] = lambda _: (),
+        intend: Callable[[int, int, int], None] = lambda *_: None,
     ) -> None:
         self.level = level
         self.delay_ms = delay_ms
@@ -72,11 +77,48 @@ class DelayLevel:
         self._put = put
         self._now = now
         self._ended = ended
+        self._intend = intend
+        self._arrived: frozenset[int] = frozenset()
 
-    def load(self, offset: int | None) -> None:
-        """Begin at a saved offset, corrected into the queue's bounds; None: at 0."""
+    def load(self, offset: int | None, note: DeliveryNote | None = None) -> None:
+        """Begin at a saved offset, corrected into the queue's bounds; None: at 0.
+
+        What has arrived already is passed over: the process that delivered it may have been killed
+        before it could say so. ``note`` is what that process was about to do.
+        """
         self.offset = 0 if offset is None else self._within_bounds(offset)
         self.delivered = None if offset is None else self.offset
+        self._arrived = frozenset()
+        unit = self._view().unit(SCHEDULE_TOPIC, self.queue_id, self.offset)
+        if unit is None:
+            return
+        from .arrived import Arrivals  # a level where nothing waits does not need it
+
+        since = self._since(unit[0], unit[2], note)
+        behind = Arrivals(self._view(), self.queue_id, since, self._ended).behind(self.offset)
+        if behind.offset > self.offset or behind.others:
+            logger.info(
+                "delay level %d goes on at %d: what waits from %d on has arrived",
+                self.level,
+                behind.offset,
+                self.offset,
+            )
+        if behind.offset > self.offset:
+            self.offset = self.delivered = behind.offset
+        self._arrived = behind.others
+
+    def _since(self, place: int, tags_code: int, note: DeliveryNote | None) -> Since:
+        """Where copies of messages from ``offset`` on begin; the first waits at ``place``."""
+        from .arrived import Since, since_due
+
+        view = self._view()
+        if note is not None and note.log_offset <= view.log_max_offset():
+            if note.offset == self.offset:
+                return Since(max(place, note.log_offset), None, exact=True)
+            if note.offset < self.offset:
+                place = max(place, note.log_offset)
+        now = self._now()
+        return since_due(place, min(now, self._deliver_timestamp(tags_code, self.offset, now)))
 
     def run(self) -> int:
         """Deliver what is due, at most a batch; gives when to come again, ms since the epoch."""
@@ -105,6 +147,7 @@ class DelayLevel:
 
     def _deliver(self, units: bytes) -> bool:
         """Store what these units name, the first at ``offset``, and advance; False: not all."""
+        self._note_intent()
         units = self._deliver_usual(units)
         if not units:
             return True
@@ -123,13 +166,17 @@ class DelayLevel:
         self.offset = behind
         return True
 
+    def _note_intent(self) -> None:
+        """Say where the log ends before messages from ``offset`` on are stored."""
+        self._intend(self.level, self.offset, self._view().log_max_offset())
+
     def _deliver_usual(self, units: bytes) -> bytes:
         """Store what compiled code sees to, and advance; gives the units that are left.
 
         Those of records that are not as usual, and of what the store does not take: one by one it
         will be seen what is to blame.
         """
-        while units and not self._ended(self.queue_id):
+        while units and not self._arrived and not self._ended(self.queue_id):
             made = self._view().readdressed(
                 SCHEDULE_TOPIC, self.queue_id, self.offset, units, _NAMES
             )
@@ -152,12 +199,16 @@ class DelayLevel:
 
     def _read(self, offset: int, units: bytes) -> list[MessageInner | None]:
         """Read delayed messages as what they become; None for each that is gone, or goes nowhere,
-        or went there before its time."""
-        ended = self._ended(self.queue_id)
+        or is there already."""
+        ended, arrived = self._ended(self.queue_id), self._arrived
         messages = self._view().messages_of_units(SCHEDULE_TOPIC, self.queue_id, offset, units)
+        if arrived and max(arrived) < offset:
+            self._arrived = frozenset()
         return [
             None
-            if message is None or (ended and (at, message.commitlog_offset) in ended)
+            if message is None
+            or at in arrived
+            or (ended and (at, message.commitlog_offset) in ended)
             else message_timeup(message)
             for at, message in enumerate(messages, offset)
         ]

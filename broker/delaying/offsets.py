@@ -1,21 +1,28 @@
-"""How far delayed delivery is, in config/delayOffset.json.
+"""How far delayed delivery is, in config/delayOffset.json, and what it is about to do.
 
-Written every 10 s while something is delivered, and at the end. By another thread than the one that
-delivers, because a device takes its time: messages would be late by it. No lock is needed: only the
-process that is elected to deliver writes the file.
+The offsets are written with each batch, so that a Java broker that opens the store after a kill
+delivers one batch again at most; the notes before each batch (storage.configs.delivery_notes), so
+that rmqctl delivers none again. Neither waits for the device: that is done every 10 s while
+something is delivered, and at the end, by another thread than the one that delivers, or messages
+would be late by it. Only the process that is elected to deliver writes the files.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from storage.configs.delay_offsets import load_delay_offsets, save_delay_offsets
+from storage.configs.delay_offsets import DelayOffsetFile
+from storage.configs.delivery_notes import DeliveryNote, DeliveryNotes
+
+logger = logging.getLogger("rmqctl.broker")
 
 
 class DelayOffsets:
-    """The file and its timer. ``delivered`` gives the levels that were delivered from, or loaded.
+    """The files and their timer. ``delivered`` gives the levels that were delivered from, or
+    loaded.
 
     Safe for threads.
     """
@@ -23,21 +30,48 @@ class DelayOffsets:
     def __init__(
         self, root: Path, interval_ms: int, delivered: Callable[[], Mapping[int, int]]
     ) -> None:
-        self._root = root
+        self._file = DelayOffsetFile(root)
+        self._notes = DeliveryNotes(root)
         self._interval_ms = interval_ms
         self._delivered = delivered
         self._lock = threading.Lock()  # one writer; guards the fields below
         self._saved: dict[int, int] = {}
         self._due: int | None = None
+        self._cannot_note = False
 
     def load(self) -> Mapping[int, int]:
-        """Read the file. Raises CorruptFileError."""
+        """Read the offsets. Raises CorruptFileError."""
         with self._lock:
-            self._saved = load_delay_offsets(self._root)
+            self._saved = self._file.load()
             return self._saved
 
+    def notes(self) -> Mapping[int, DeliveryNote]:
+        """Read what the process before was about to do."""
+        try:
+            return self._notes.read()
+        except OSError:
+            logger.exception("what was delivered last is looked for in more of the log")
+            return {}
+
+    def intend(self, level: int, offset: int, log_offset: int) -> None:
+        """Note what a level is about to deliver."""
+        try:
+            self._notes.write(level, DeliveryNote(offset, log_offset))
+        except OSError:  # the note before holds, too
+            if not self._cannot_note:
+                self._cannot_note = True
+                logger.exception("delivery goes on without notes: after a kill it takes longer")
+
+    def write(self) -> None:
+        """Write how far delivery is, without waiting for the device where that can be."""
+        with self._lock:
+            offsets = {**self._saved, **self._delivered()}
+            if offsets != self._saved:
+                self._file.write(offsets)
+                self._saved = offsets
+
     def tick(self, now_ms: int) -> int:
-        """Write the file if it is time; gives when to call again, ms since the epoch."""
+        """Have the device hold the file if it is time; gives when to call again, ms."""
         latest = now_ms + self._interval_ms
         if self._due is None or self._due > latest:  # the start; or the clock was moved back
             self._due = latest
@@ -47,9 +81,11 @@ class DelayOffsets:
         return self._due
 
     def persist(self) -> None:
-        """Write the file unless it says so already. Raises StoreNotWritableError."""
-        with self._lock:
-            offsets = {**self._saved, **self._delivered()}
-            if offsets != self._saved:
-                save_delay_offsets(self._root, offsets)
-                self._saved = offsets
+        """Write the file unless it says so already, and sync it. Raises StoreNotWritableError."""
+        self.write()
+        self._file.sync()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._notes.close()
+        self._file.close()

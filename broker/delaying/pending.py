@@ -72,9 +72,10 @@ class PendingDelayLevel(DelayLevel):
         put: Callable[..., PutMessageResult],
         now: Callable[[], int],
         ended: Callable[[int], Collection[Place]] = lambda _: (),
+        intend: Callable[[int, int, int], None] = lambda *_: None,
         executor: Executor | None = None,
     ) -> None:
-        super().__init__(level, delay_ms, view=view, put=put, now=now, ended=ended)
+        super().__init__(level, delay_ms, view=view, put=put, now=now, ended=ended, intend=intend)
         self._max_pending = config.schedule_async_deliver_max_pending_limit
         self._max_resends = config.schedule_async_deliver_max_resend_num_to_blocked
         self._executor = executor
@@ -104,6 +105,8 @@ class PendingDelayLevel(DelayLevel):
             self._pending.clear()
 
     def _deliver(self, units: bytes) -> bool:
+        if not self._pending:  # else a copy may lie before the end of the log
+            self._note_intent()
         for at in range(0, len(units), CQ_STORE_UNIT_SIZE):
             if len(self._pending) > self._max_pending:
                 return False

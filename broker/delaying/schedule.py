@@ -1,8 +1,9 @@
 """Delayed delivery (ScheduleMessageService of 4.9): 18 levels, driven by ticks.
 
-One process of a store does it, whoever is elected to run the timed services. How far it is lies in
-config/delayOffset.json (broker.schedule_offsets), written every 10 s and at shutdown: after a kill,
-deliveries of up to 10 s come again, and none is lost.
+One process of a store does it, the one that is elected to run the timed services. How far it is
+lies in config/delayOffset.json (offsets.py), written with each batch. The next process looks in the
+log for what the one before has delivered without saying so (arrived.py): after a kill nothing comes
+again, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ class LevelProgress(NamedTuple):
 class ScheduleMessageService:
     """Delivers delayed messages of one store. For one thread; call ``shutdown`` at the end.
 
-    ``put`` is MessageStore.put, ``now`` the store's clock, ms. ``offsets`` is to be ticked too, by
-    another thread if there is one.
+    ``put`` is MessageStore.put, ``now`` the store's clock, ms. ``settle`` finishes what a writer
+    that was killed has left in the log. ``offsets`` is to be ticked too, by another thread if there
+    is one.
     """
 
     def __init__(
@@ -54,8 +56,10 @@ class ScheduleMessageService:
         view: Callable[[], StoreView],
         put: Callable[..., PutMessageResult],
         now: Callable[[], int],
+        settle: Callable[[], None] = lambda: None,
     ) -> None:
         self._view = view
+        self._settle = settle
         self.offsets = DelayOffsets(root, config.flush_delay_offset_interval_ms, self._delivered)
         ended = EndedDelays(root).of
         self._levels: list[DelayLevel] = []
@@ -65,12 +69,27 @@ class ScheduleMessageService:
 
                 self._levels.append(
                     PendingDelayLevel(
-                        level, delay_ms, config, view=view, put=put, now=now, ended=ended
+                        level,
+                        delay_ms,
+                        config,
+                        view=view,
+                        put=put,
+                        now=now,
+                        ended=ended,
+                        intend=self.offsets.intend,
                     )
                 )
             else:
                 self._levels.append(
-                    DelayLevel(level, delay_ms, view=view, put=put, now=now, ended=ended)
+                    DelayLevel(
+                        level,
+                        delay_ms,
+                        view=view,
+                        put=put,
+                        now=now,
+                        ended=ended,
+                        intend=self.offsets.intend,
+                    )
                 )
         self._due: list[int] | None = None
 
@@ -81,15 +100,18 @@ class ScheduleMessageService:
         a delayOffset.json that can not be read.
         """
         if self._due is None:
-            saved = self.offsets.load()
+            self._settle()
+            saved, notes = self.offsets.load(), self.offsets.notes()
             for level in self._levels:
-                level.load(saved.get(level.level))
+                level.load(saved.get(level.level), notes.get(level.level))
+            self.offsets.write()
             self._due = [now_ms] * len(self._levels)
         for number, level in enumerate(self._levels):
             # Further ahead than it can have been said: the clock was moved back.
             if not now_ms < self._due[number] <= now_ms + _longest_pause(level):
                 try:
                     self._due[number] = level.run()
+                    self.offsets.write()
                 except Exception:
                     logger.exception("delay level %d", level.level)
                     self._due[number] = now_ms + DELAY_FOR_A_PERIOD_MS
@@ -100,6 +122,7 @@ class ScheduleMessageService:
         for level in self._levels:
             level.settle()
         self.offsets.persist()
+        self.offsets.close()
 
     def progress(self) -> list[LevelProgress]:
         """Tell how far each level is (ScheduleMessageService.buildRunningStats)."""

@@ -60,6 +60,7 @@ class ServicesRole:
             view=lambda: store.view,
             put=store.put,
             now=store.now,
+            settle=store.flush,
         )
 
     @cached_property

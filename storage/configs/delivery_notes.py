@@ -1,0 +1,78 @@
+"""What delayed delivery is about to do: ``<store>/rmqctl/deliveries``, a slot for each delay level.
+
+Before a level stores a batch of messages, the process that delivers notes the queue offset of the
+batch's first message and where the log ends. So after a kill the next process knows from which
+place of the log on the copies lie that delayOffset.json does not tell of yet. Nothing is synced: a
+note survives the process. One that a power loss takes away costs a longer look at the log.
+
+    zeros to 32, then a slot of 32 bytes for each level, the first at 32:
+    queue offset (8), commit log offset (8), CRC-32 of these 16 bytes (4), little endian; zeros
+
+A slot whose check sum is wrong says nothing, and so does a file that is not there.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from storage.format.names import OURS
+
+DELIVERIES_FILE: Final = "deliveries"
+_SLOT_SIZE: Final = 32
+_NOTE: Final = Struct("<qq")
+_CRC: Final = Struct("<I")
+_MOST_LEVELS: Final = 1_024
+
+
+class DeliveryNote(NamedTuple):
+    """Copies of the messages from queue ``offset`` on lie at ``log_offset`` or behind it."""
+
+    offset: int
+    log_offset: int
+
+
+class DeliveryNotes:
+    """The file of one store. Only the process that is elected to deliver writes it."""
+
+    def __init__(self, root: Path) -> None:
+        self.path = root / OURS / DELIVERIES_FILE
+        self._fd: int | None = None
+
+    def read(self) -> dict[int, DeliveryNote]:
+        """Give the notes by level (1-based). Raises OSError for a file that can not be read."""
+        try:
+            with self.path.open("rb") as file:
+                data = file.read(_SLOT_SIZE * (_MOST_LEVELS + 1))
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        notes = {}
+        for at in range(_SLOT_SIZE, len(data) - _NOTE.size - _CRC.size + 1, _SLOT_SIZE):
+            content = data[at : at + _NOTE.size]
+            (crc,) = _CRC.unpack_from(data, at + _NOTE.size)
+            note = DeliveryNote(*_NOTE.unpack(content))
+            if crc == crc32(content) and min(note) >= 0:
+                notes[at // _SLOT_SIZE] = note
+        return notes
+
+    def write(self, level: int, note: DeliveryNote) -> None:
+        """Note what a level is about to deliver. Raises OSError."""
+        if level > _MOST_LEVELS:
+            return
+        if self._fd is None:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self.path.parent.mkdir(exist_ok=True)
+            self._fd = os.open(self.path, flags, 0o666)
+        content = _NOTE.pack(*note)
+        os.pwrite(self._fd, content + _CRC.pack(crc32(content)), _SLOT_SIZE * level)
+
+    def close(self) -> None:
+        """Let go of the file. Twice is fine; a later write opens it again."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            with suppress(OSError):
+                os.close(fd)
