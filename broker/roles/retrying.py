@@ -99,12 +99,16 @@ class RetryingRole:
     @cached_property
     def _transactions(self) -> TransactionalMessageService:
         from broker.transactions.transaction import TransactionalMessageService
+        from storage.format.names import OURS
+        from storage.sharing.locks import ProcessLock
 
         return TransactionalMessageService(
             self.config,
             self._builder,
             put=None if self._store is None else self._store.put,
             look=self._look,
+            find=lambda topic, unique_id: self.view.find_unique(topic, unique_id),
+            ending=ProcessLock(self.view.root / OURS / "transactions.lock").held,
             now=now_ms if self._store is None else self._store.now,
         )
 

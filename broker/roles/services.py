@@ -81,6 +81,7 @@ class ServicesRole:
             ask=lambda question: self.members.calls.check_transaction(question),
             now=store.now,
             file_reserved_ms=store.config.file_reserved_time_hours * 3_600_000,
+            settle=store.flush,
         )
 
     def start_services(self, *, deliver: bool | None = None) -> None:

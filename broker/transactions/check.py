@@ -6,7 +6,9 @@ the half topic, with one check more, and its producer is asked about the new one
 beginning moves on although nothing is ever changed in place. One that was asked about too often, or
 that is older than messages are kept, goes to TRANS_CHECK_MAX_TIME_TOPIC.
 
-How far the rounds are is progress of group CID_RMQ_SYS_TRANS in the half and the op topic.
+How far the rounds are is progress of group CID_RMQ_SYS_TRANS in the half and the op topic. It is
+committed every 32 copies; what a killed checker has stored again since is found by the next one
+(copies.py).
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from storage.model import (
     MessageExt,
 )
 
+from .copies import HalfCopies
 from .ops import HALF_QUEUE, EndedHalves, TransactionOffsets
 from .transaction import real_queue
 
@@ -48,6 +51,8 @@ logger = logging.getLogger("rmqctl.broker")
 MAX_QUEUE_PROCESS_TIME_MS: Final = 60_000
 """Longest round; the next one goes on where it ended."""
 QUEUE_NUMS: Final = 1
+COMMIT_EVERY: Final = 32
+"""Records after which progress is committed: so many come again beside a Java broker, at most."""
 
 Ask = Callable[[CheckTransactionState], bool]
 """Hands a question to a live producer of the group; False if there is none. Does not wait."""
@@ -56,7 +61,8 @@ Ask = Callable[[CheckTransactionState], bool]
 class TransactionCheckService:
     """Checks the half messages of one store. For one thread.
 
-    ``put`` is MessageStore.put; ``file_reserved_ms`` how long messages are kept.
+    ``put`` is MessageStore.put; ``file_reserved_ms`` how long messages are kept; ``settle``
+    finishes what a writer that was killed has left in the log.
     """
 
     def __init__(
@@ -71,11 +77,13 @@ class TransactionCheckService:
         ask: Ask,
         now: Callable[[], int],
         file_reserved_ms: int,
+        settle: Callable[[], None] = lambda: None,
     ) -> None:
         self._interval_ms = config.transaction_check_interval_ms
         self._timeout_ms = config.transaction_timeout_ms
         self._check_max = config.transaction_check_max
         self._file_reserved_ms = file_reserved_ms
+        self._settle = settle
         self._topics = topics
         self._offsets = TransactionOffsets(progress, view)
         self._builder = builder
@@ -84,6 +92,8 @@ class TransactionCheckService:
         self._ask = ask
         self._now = now
         self._due: int | None = None
+        self._ended_at: int | None = None
+        self._uncommitted = 0
 
     def tick(self, now_ms: int) -> int:
         """Run a round if it is time; gives when to call again, ms since the epoch.
@@ -106,15 +116,24 @@ class TransactionCheckService:
             return  # no transaction so far
         self._topics.for_own_use(TRANS_HALF_TOPIC, QUEUE_NUMS)
         half_offset, op_offset = self._offsets.query()
+        known, self._ended_at = self._ended_at, None
+        if half_offset != known:
+            self._settle()
+        copies = HalfCopies(self._view(), half_offset, wanted=half_offset != known)
         ended = EndedHalves(self._view, op_offset, half_offset)
         ended.read_more()
-        offset = self._go_through(half_offset, ended, start)
+        offset = self._go_through(half_offset, ended, copies, start)
         self._offsets.commit(offset, ended.done_up_to())
+        self._ended_at = offset
 
-    def _go_through(self, offset: int, ended: EndedHalves, start: int) -> int:
+    def _go_through(self, offset: int, ended: EndedHalves, copies: HalfCopies, start: int) -> int:
         """Look at half messages one by one; gives the offset of the first that is still to come."""
+        self._uncommitted = 0
         while self._now() - start <= MAX_QUEUE_PROCESS_TIME_MS:
-            if ended.take(offset):
+            if self._uncommitted >= COMMIT_EVERY:
+                self._offsets.commit(offset, ended.done_up_to())
+                self._uncommitted = 0
+            if ended.take(offset) or copies.is_followed(offset):
                 offset += 1
                 continue
             found = self._view().get_message(TRANS_HALF_TOPIC, HALF_QUEUE, offset, 1)
@@ -127,9 +146,16 @@ class TransactionCheckService:
             if half.queue_offset != offset:  # what lay before it can not be read
                 offset = half.queue_offset
                 continue
+            others = copies.others(offset)
+            while others and not ended.names(others) and ended.read_more():
+                pass
+            if others and ended.names(others):
+                offset += 1
+                continue
             age = self._now() - half.born_timestamp
             if self._is_given_up(half, age) or not _names_real_queue(half):
-                self._put_aside(half)
+                if not copies.is_aside(half):
+                    self._put_aside(half)
                 offset += 1
                 continue
             if half.store_timestamp >= start:
@@ -166,6 +192,7 @@ class TransactionCheckService:
         return self._timeout_ms if number == -1 else number * 1000
 
     def _put_aside(self, half: MessageExt) -> None:
+        self._uncommitted += 1
         self._topics.for_own_use(TRANS_CHECK_MAX_TIME_TOPIC, QUEUE_NUMS)
         properties = self._builder.encode(half.properties)
         inner = stored_again(half, TRANS_CHECK_MAX_TIME_TOPIC, 0, properties)
@@ -179,6 +206,7 @@ class TransactionCheckService:
 
     def _store_immune(self, half: MessageExt) -> None:
         """Store a half message again whose producer wants to be left alone for longer."""
+        self._uncommitted += 1
         half.properties = {
             PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET: str(half.queue_offset),
             **half.properties,
@@ -187,6 +215,7 @@ class TransactionCheckService:
 
     def _check_again(self, half: MessageExt) -> None:
         """Store a half message again and ask its producer about the new one."""
+        self._uncommitted += 1
         result = self._put(prepared([self._renewed(half)]))
         put_outcome(result)
         half.commitlog_offset = int(result.commitlog_offsets[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from broker.port.progress import OffsetCommit
@@ -34,6 +34,7 @@ class EndedHalves:
         self._first_half = first_half
         self._op_of: dict[int, int] = {}
         self._earlier: set[int] = set()
+        self._named: set[int] = set()
         self._open: dict[int, int] = {}  # op offset -> half messages of it not yet passed over
 
     def read_more(self) -> bool:
@@ -49,6 +50,7 @@ class EndedHalves:
             self._next_op = found.next_begin_offset
         for op in found.messages:
             for half in _half_offsets(op):
+                self._named.add(half)
                 if half < self._first_half:
                     self._earlier.add(half)
                 elif half not in self._op_of:
@@ -74,6 +76,10 @@ class EndedHalves:
         """
         return half_offset in self._earlier or self.take(half_offset)
 
+    def names(self, half_offsets: Iterable[int]) -> bool:
+        """Tell whether an op message of this round has ended one of these half messages."""
+        return not self._named.isdisjoint(half_offsets)
+
     def done_up_to(self) -> int:
         """Give the offset of the first op message that is still needed."""
         return min(self._open, default=self._next_op)
@@ -92,6 +98,7 @@ class TransactionOffsets:
 
     def commit(self, half_offset: int, op_offset: int) -> None:
         """Store how far a round came. It may be less than before, if the log was cut."""
+        moved = False
         for topic, offset in ((TRANS_HALF_TOPIC, half_offset), (TRANS_OP_HALF_TOPIC, op_offset)):
             if offset == self._offset(topic):
                 continue
@@ -101,6 +108,9 @@ class TransactionOffsets:
             else:
                 commit = OffsetCommit(topic, HALF_QUEUE, offset, known.generation)
                 self._progress.commit(CHECK_GROUP, [commit])
+            moved = True
+        if moved:
+            self._progress.persist()  # for a Java broker that comes after a kill
 
     def _offset(self, topic: str) -> int:
         known = self._progress.query(CHECK_GROUP, topic, HALF_QUEUE).offset
