@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from broker.config import BrokerConfig
@@ -137,9 +139,8 @@ def test_what_is_put_aside_by_a_killed_checker_is_put_aside_once(open_broker):
 
     for _ in range(2):
         bench.now += 60_000
-        with pytest.raises(BrokenOff):
+        with suppress(BrokenOff):  # the second one stores nothing
             service(bench, put=put).check()
-            raise BrokenOff  # the second one stores nothing
     assert len(bench.messages(TRANS_CHECK_MAX_TIME_TOPIC)) == 1
 
 
