@@ -93,7 +93,10 @@ class DelayOffsetFile:
             self._open()
 
     def sync(self) -> None:
-        """Have the device hold what was written, and a copy of it in the ``.bak``."""
+        """Have the device hold what was written, and a copy of it in the ``.bak``.
+
+        Raises StoreNotWritableError.
+        """
         with self._lock:
             if self._fd is None or self._is_synced:
                 return

@@ -20,6 +20,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from storage.files.bounded import read_first
 from storage.format.names import OURS
 
 DELIVERIES_FILE: Final = "deliveries"
@@ -46,8 +47,7 @@ class DeliveryNotes:
     def read(self) -> dict[int, DeliveryNote]:
         """Give the notes by level (1-based). Raises OSError for a file that can not be read."""
         try:
-            with self.path.open("rb") as file:
-                data = file.read(_SLOT_SIZE * (_MOST_LEVELS + 1))
+            data = read_first(self.path, _SLOT_SIZE * (_MOST_LEVELS + 1))
         except (FileNotFoundError, NotADirectoryError):
             return {}
         notes = {}
