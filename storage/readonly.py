@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from .detect import detect_config, not_covered, version_hint
+from .errors import StoreBrokenError
 from .files.read_files import StoreFiles
 from .format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from .reading.messages import MessageReader, no_such_queue
@@ -66,6 +67,7 @@ class StoreView:
         self._times = TimeSearch(self._records, log)
         self._generation = -1
         self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
+        self._wrong_page = 0  # when the page was made that contradicts the files
         self._lock = threading.Lock()  # guards the change of bounds and of the generation
 
     def _set_bounds(self, bounds: Bounds | None) -> None:
@@ -118,9 +120,29 @@ class StoreView:
             if self._page is not None or not self._own_bounds:
                 return False
             page = PageBounds.open(self.root, log_file_size=self.config.mapped_file_size_commit_log)
+            if page is not None and page.made() == self._wrong_page:
+                page.close()
+                return False
             if page is not None:
                 self._set_bounds(page)
             return page is not None
+
+    def _leave_wrong_page(self, wrong: PageBounds, topic: str, queue_id: int) -> None:
+        """Read without the page from now on, which says of a queue what its files do not.
+
+        Raises StoreBrokenError for a writer's view, which has no other bounds.
+        """
+        if not self._own_bounds:
+            raise StoreBrokenError(
+                f"{wrong.page.path} says that queue {queue_id} of {topic} ends at "
+                f"{wrong.next_offset(topic, queue_id)}, its files say something else; end all "
+                "writers, the next one makes it right"
+            )
+        with self._lock:
+            if self._page is wrong:
+                self._wrong_page = wrong.made()
+                self._set_bounds(None)
+                wrong.close()
 
     @property
     def has_page(self) -> bool:
@@ -139,6 +161,10 @@ class StoreView:
 
     def queues(self) -> list[tuple[str, int]]:
         """All (topic, queue id) that have or had messages, sorted."""
+        bounds = self.bounds
+        if isinstance(bounds, PageBounds):
+            for queue in bounds.page.queues():  # a queue that seems to be empty is not shown
+                self._queue(*queue)
         return sorted(self.bounds.queues())
 
     def queue_bounds(self, topic: str, queue_id: int) -> QueueBounds:
@@ -434,7 +460,11 @@ class StoreView:
             row = self.files.queue(topic, queue_id)
             if row is None:
                 return None
-            page = None if self._page is None or self._own_bounds else self._page.page
+            known = self._page
+            if known is not None and not known.agrees(topic, queue_id, row):
+                self._leave_wrong_page(known, topic, queue_id)
+                known = None
+            page = None if known is None or self._own_bounds else known.page
             queue = QueueReader(QueueKey(topic, queue_id), row, self._bounds, self._scan, page)
             queue = self._queues.setdefault(key, queue)
         return queue

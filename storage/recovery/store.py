@@ -92,7 +92,7 @@ class Recovery:
         report.notes += queues.notes + log.notes
         queues.truncate(report.log_end)
         words = page.words
-        words[Word.LOG_END] = report.log_end
+        words[Word.LOG_END] = words[Word.FROM] = words[Word.TO] = report.log_end
         words[Word.LOG_MIN] = report.log_min
         words[Word.FLUSHED_TO] = report.log_end if report.clean_shutdown else report.log_min
         for topic, queue_id, following in queues.next_offsets():

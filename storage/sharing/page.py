@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -32,6 +33,8 @@ from .slot_names import SlotNamesError, name_line, read_name_lines
 
 if TYPE_CHECKING:
     from mmap import mmap
+
+    from storage.files.read_files import FileRow
 
 PAGE_NAME: Final = "shared"
 QUEUES_NAME: Final = "queues"
@@ -86,6 +89,7 @@ class Word:
     INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
     GATE_WANTED = 32  # changes when somebody asks for the gate: the only word written without it
     CONFIGS = 33  # changes when topics.json or subscriptionGroup.json was replaced
+    MADE = 34  # when the page was made, ns: tells a page that was made anew from the one before
 
 
 _REMEDY: Final = (
@@ -100,6 +104,7 @@ _LOG_END: Final = Word.LOG_END
 _KEYS_FROM: Final = Word.KEYS_FROM
 _FILES_GENERATION: Final = Word.FILES_GENERATION
 _WORDS_END: Final = 64
+_LOOKS: Final = 20
 WORD_NAMES: Final = {number: name for name, number in vars(Word).items() if name.isupper()}
 
 
@@ -178,6 +183,11 @@ class SharedPage:
             return "a sync failed"
         if (self._root / ABORT).exists() != (words[Word.STATE] == STATE_OPEN):
             return "the abort file disagrees"
+        from .page_check import contradiction
+
+        wrong = contradiction(self, self._root, log_file_size)
+        if wrong is not None:
+            return wrong
         try:
             self.queues()
         except CorruptFileError as error:
@@ -218,6 +228,9 @@ class SharedPage:
         words[Word.MAGIC] = 0
         for number in range(1, _WORDS_END):
             words[number] = 0
+        for number in range(SLOTS // 8, (SLOTS + self._capacity * SLOT_SIZE) // 8):
+            if words[number]:
+                words[number] = 0  # a slot without a name has nothing: contradiction() looks
         with self._lock:
             self._fs.set_length(self._open_names(), 0)
             self._names, self._slots, self._names_read = [], {}, (0, 0)
@@ -230,6 +243,7 @@ class SharedPage:
         words[Word.BOOT_HIGH], words[Word.BOOT_LOW] = high, low
         words[Word.DEVICE], words[Word.INODE] = info.st_dev, info.st_ino
         words[Word.LOCK_MTIME] = lock_mtime(str(self._root / LOCK))
+        words[Word.MADE] = time.time_ns()
         words[Word.MAGIC] = PAGE_MAGIC
 
     # -- slots --------------------------------------------------------------------------------
@@ -292,6 +306,10 @@ class SharedPage:
             return 0 if slot is None else self.next_offset(slot)
         end: int = self.words[(SLOTS + slot * SLOT_SIZE) // 8]
         return end
+
+    def mapped_offset(self, slot: int) -> int:
+        """The same, 0 for a slot that is not mapped."""
+        return self.next_offset(slot) if slot < self._capacity else 0
 
     def set_next_offset(self, slot: int, value: int) -> None:
         """Say so; needs the gate."""
@@ -397,7 +415,9 @@ class PageBounds:
             page = SharedPage(FileSystem(), root, writable=False)
         except OSError:
             return None
-        if page.stale(log_file_size=log_file_size) is not None:
+        from .page_check import contradiction
+
+        if page.stale(log_file_size=log_file_size) or contradiction(page, root, log_file_size):
             page.close()
             return None
         try:
@@ -427,6 +447,20 @@ class PageBounds:
     def next_offset(self, topic: str, queue_id: int) -> int:
         """The queue's max offset (exclusive), 0 for a queue that has no message."""
         return self.page.queue_end(topic, queue_id)
+
+    def agrees(self, topic: str, queue_id: int, row: FileRow) -> bool:
+        """Whether a queue can end where the page says, by its files; for who reads it first."""
+        from .page_check import queue_agrees
+
+        for _ in range(_LOOKS):
+            if queue_agrees(self.page, topic, queue_id, row):
+                return True
+            time.sleep(0.0005)  # a writer may be between two stores
+        return False
+
+    def made(self) -> int:
+        """When the page was made; another one is made at another time."""
+        return int(self.page.words[Word.MADE])
 
     def queues(self) -> list[tuple[str, int]]:
         """All queues that ever got a unit; a writer may have died after naming another one."""

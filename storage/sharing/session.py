@@ -22,6 +22,7 @@ from storage.writing.append import Appender
 
 from .gate import Gate
 from .page import PAGE_MAGIC, STATE_CLOSED, STATE_OPEN, SharedPage, Word
+from .page_check import contradiction
 from .rivals import Rivals
 
 if TYPE_CHECKING:
@@ -97,6 +98,12 @@ class Session:
                 raise StoreBrokenError(f"{root} is open in another version of rmqctl; end that")
             if not first:
                 page.queues()  # damaged names end this here, before anything is held or written
+                wrong = contradiction(page, root, config.mapped_file_size_commit_log)
+                if wrong is not None:
+                    raise StoreBrokenError(
+                        f"{page.path} can not be right: {wrong}; end all writers of {root}, "
+                        "the next one makes it anew"
+                    )
             trusted = not first or not page.distrust(
                 log_file_size=config.mapped_file_size_commit_log
             )

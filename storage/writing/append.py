@@ -21,14 +21,17 @@ from storage.errors import StoreBrokenError
 from storage.files.access import refuse_unwritable_folders
 from storage.files.file_ahead import FileAhead
 from storage.files.mapped_file_queue import MappedFileQueue
+from storage.files.read_files import FileRow, MapBudget
 from storage.format.delay import parse_delay_levels
 from storage.format.encode import prepare
-from storage.format.names import COMMITLOG, OURS
+from storage.format.names import COMMITLOG, CONSUMEQUEUE, OURS
 from storage.format.prepared_one import PreparedOne
 from storage.format.prepared_table import PreparedTable
 from storage.format.record import BLANK_SIZE, blank_record
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.sharing.page import STAGE_DISPATCH, STAGE_NONE, STAGE_RECORDS, SharedPage, Word
+from storage.sharing.page_check import mend_queue, queue_agrees
+from storage.sharing.second_names import SecondNames
 
 from .append_batch import BatchAppender
 from .append_one import LARGEST_STORED, OneAppender
@@ -81,6 +84,8 @@ class Appender:
         self.index = IndexWriter(fs, root, config, page)
         self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self.keys = PendingKeys(config, page, root / COMMITLOG, self.index)
+        self._known_slots: set[int] = set()
+        """Queues whose end has been held against their files."""
         self._windows = Windows(OF_LOG, makes_pages=has_pages_made(config))
         self.one = OneAppender(config, page, self.log, self.queues, self.keys)
         self._batch = BatchAppender(config, page, self.one, self.index, self.keys, self._make_room)
@@ -193,6 +198,7 @@ class Appender:
         ``light`` are further queues that the only record of ``part`` goes to.
         """
         page = self._page
+        self._check_log_end(end)
         size = len(part.image)
         if part.store_timestamps is not None:
             newest = int(max(part.store_timestamps))
@@ -260,7 +266,43 @@ class Appender:
 
     def _slot(self, topic: str, queue_id: int) -> int:
         slot = self._page.slot(topic, queue_id)
-        return self._page.add_slot(topic, queue_id) if slot is None else slot
+        if slot is None:
+            slot = self._page.add_slot(topic, queue_id)
+        if slot not in self._known_slots:
+            self._check_end(topic, queue_id)
+            self._known_slots.add(slot)
+        return slot
+
+    def _check_end(self, topic: str, queue_id: int) -> None:
+        """Hold a queue's end against its files before it is appended to; the page may be wrong."""
+        page, maps = self._page, MapBudget(2)
+        folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
+        row = FileRow(maps, str(folder), self._config.mapped_file_size_consume_queue)
+        try:
+            if queue_agrees(page, topic, queue_id, row):
+                return
+            if SecondNames(self._fs, self._root).restore(folder) and queue_agrees(
+                page, topic, queue_id, row
+            ):
+                return
+        finally:
+            maps.drop()
+        if not mend_queue(page, topic, queue_id, self._config):
+            page.words[Word.FAILED] = 1  # the next first-in makes all anew
+            raise StoreBrokenError(
+                f"queue {queue_id} of {topic} lacks places of messages that the log has; end all "
+                f"writers of {self._root}: the next one makes them again"
+            )
+
+    def _check_log_end(self, end: int) -> None:
+        """Refuse to append at an end of the log that no batch has left."""
+        words = self._page.words
+        start, to = words[Word.FROM], words[Word.TO]
+        if end not in (start, to) and end % self._file_size and start | to:
+            raise StoreBrokenError(
+                f"{self._page.path} says that the log ends at {end}, and the last batch at {to}; "
+                f"end all writers of {self._root}, the next one makes it right"
+            )
 
     def _put_keys(self, part: PreparedRecords, end: int, timestamp: int) -> None:
         times: Ints | int = timestamp
@@ -274,6 +316,7 @@ class Appender:
     def _roll(self, end: int) -> None:
         """End the file with the blank record; the next append makes the next file."""
         words = self._page.words
+        self._check_log_end(end)
         remaining = self._file_size - end % self._file_size
         file = self._file_of(end)
         assert file is not None  # a file that is still to be made has room
