@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +24,7 @@ from storage.format.names import (
     INDEX,
     file_name,
     is_index_file_name,
+    parse_file_name,
 )
 from storage.format.unit import CQ_STORE_UNIT_SIZE
 from storage.results import PutMessageStatus
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _FAILED: Final = Word.FAILED
 _FLUSHED_TO: Final = Word.FLUSHED_TO
 _LOG_END: Final = Word.LOG_END
+_MANY_FILES: Final = 64
 
 
 class Flusher:
@@ -209,12 +211,18 @@ class Flusher:
         for slot, (topic, queue_id) in enumerate(self._page.queues()):
             following = self._page.next_offset(slot)
             synced = self._page.synced_offset(slot)
+            if not 0 <= synced <= following:
+                synced = 0  # a wrong word: sync all once more
             if following <= synced:
                 continue
             start = synced * CQ_STORE_UNIT_SIZE
             end = following * CQ_STORE_UNIT_SIZE
             folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
-            files = range(start - start % size, end, size)
+            files: Sequence[int] = range(start - start % size, end, size)
+            if len(files) > _MANY_FILES:  # or the page is wrong: look which there are
+                files = [first for first in _first_offsets(folder) if first in files]
+                if not files:
+                    continue
             for first in files:
                 self._sync_file(folder / file_name(first))
             if files[-1] >= start:
@@ -353,3 +361,12 @@ class FlushService:
             except (StoreError, OSError):
                 self._on_error()
                 return
+
+
+def _first_offsets(folder: Path) -> list[int]:
+    """First offsets of the files in a folder, ascending."""
+    try:
+        names = [parse_file_name(path.name) for path in folder.iterdir()]
+    except FileNotFoundError:
+        return []
+    return sorted(first for first in names if first is not None)
