@@ -85,6 +85,9 @@ def test_who_is_behind_and_gets_nearer_is_fine():
 def test_too_few_looks_are_no_trend():
     assert word(look(70, 10, 50), look(0, 20, 70)) is Health.UNKNOWN
     assert word(look(30, 10, 50), look(20, 12, 60), look(0, 20, 90)) is Health.UNKNOWN
+    assert word(look(59, 10, 50), look(20, 12, 60), look(0, 20, 90)) is Health.UNKNOWN
+    assert word(look(60, 10, 50), look(20, 12, 60), look(0, 20, 90)) is Health.WARN, "two steps"
+    assert word(look(60, 10, 50), look(20, 10, 60), look(0, 20, 90)) is Health.UNKNOWN, "one"
 
 
 @pytest.mark.feature(48)

@@ -253,11 +253,13 @@ def test_after_fifteen_checks_a_half_message_is_put_aside(bench):
     assert len(bench.messages(TRANS_CHECK_MAX_TIME_TOPIC)) == 1
 
 
-def test_a_half_message_older_than_messages_are_kept_is_put_aside_unasked(bench):
+@pytest.mark.parametrize(("late_ms", "asked"), [(-1, 1), (0, 1), (1, 0), (3_600_000, 0)])
+def test_a_half_message_older_than_messages_are_kept_is_put_aside_unasked(bench, late_ms, asked):
     bench.prepare(b"x")
-    bench.check(73 * 3_600_000)
-    assert bench.asked == []
-    assert len(bench.messages(TRANS_CHECK_MAX_TIME_TOPIC)) == 1
+    born = only(bench.messages(TRANS_HALF_TOPIC)).born_timestamp
+    bench.check(born - bench.now + 72 * 3_600_000 + late_ms)
+    assert len(bench.asked) == asked
+    assert len(bench.messages(TRANS_CHECK_MAX_TIME_TOPIC)) == 1 - asked
 
 
 def test_checks_count_also_while_no_producer_lives(bench, caplog):

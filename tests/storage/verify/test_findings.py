@@ -75,7 +75,9 @@ def test_a_unit_that_no_record_has_is_judged_by_where_it_points(
     assert "offset 3" in found[0].what
 
 
-@pytest.mark.parametrize(("second", "broken"), [(1, 2), (0, 1)], ids=["twice", "once"])
+@pytest.mark.parametrize(
+    ("second", "broken"), [(1, 2), (0, 1), (2, 2)], ids=["twice", "once", "by itself"]
+)
 @pytest.mark.parametrize("form", ["compiled", "pure"])
 def test_an_entry_of_the_index_that_is_passed_is_told_and_one_that_is_reached_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, second: int, broken: int
@@ -98,6 +100,6 @@ def test_an_entry_of_the_index_that_is_passed_is_told_and_one_that_is_reached_tw
         file.write(struct.pack(">i", second))
     [found] = findings(tmp_path)
     assert found.code is Code.INDEX_CHAIN_BROKEN
-    first_broken = 1 if second else 2
+    first_broken = 1 if second == 1 else 2
     assert found.position == entry_position(TINY.max_hash_slot_num, first_broken)
     assert found.what.startswith(f"{broken} links")
