@@ -242,6 +242,27 @@ def test_an_undoing_into_deleted_messages_says_so(tmp_path, monkeypatch, below):
     assert row["note"] == (f"messages before {low} are deleted" if below else None)
 
 
+def test_where_it_is_is_neither_forward_nor_back(orders, offsets):
+    """--no-forward and --no-backward refuse what moves."""
+    stay = ("-g", "g", "-t", "orders:0", "--to-offset", "5", "--no-forward", "--no-backward")
+    result = run("offset", "reset", *stay, "--execute", "--yes")
+    assert result.code == 0, result.err
+    assert offsets()[0] == 5
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_of_messages_of_one_time_the_one_that_is_named_is_landed_on(tmp_path, monkeypatch, number):
+    root = new_store(tmp_path / "s")
+    with open_store(root, clock=Ticking(step=0)) as store:
+        for n in range(3):
+            store.put(prepared([Sample(f"7F0000010A0B0C0D0E0F1011121314{n:02}", "T")]))
+        [message] = store.view.get_message("T", 0, number, 1).messages
+    monkeypatch.setenv("RMQCTL_STORE", str(root))
+    to = ("--to-message", message.msg_id)
+    [row] = run("offset", "reset", "-g", "g", "-t", "T", *to, "-o", "json").json()
+    assert row["new_offset"] == number
+
+
 @pytest.mark.feature(66)
 def test_where_another_group_is(orders, offsets):
     with EmbeddedBroker.open(orders) as broker:
