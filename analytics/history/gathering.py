@@ -79,11 +79,16 @@ def _try_all(found: Sequence[Kept]) -> list[Share | Unreadable]:
     return [_try(kept) for kept in found]
 
 
+_UNREADABLE: Final = (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError)
+"""What comes of files that are no kept reports, or have columns of other types; ArrowInvalid is a
+ValueError."""
+
+
 def _try(kept: Kept) -> Share | Unreadable:
     """Read a share, or say in a sentence why that can not be done."""
     try:
         return read_share(kept)
-    except (OSError, ValueError, KeyError, IndexError) as error:  # ArrowInvalid is a ValueError
+    except _UNREADABLE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return Unreadable(StoreRef(kept.broker, str(kept.path("stores"))), reason)
 

@@ -1,12 +1,14 @@
 """Making the report of a call: which stores, who counts, and what is shown of it."""
 
+import os
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from errno import EISDIR
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analytics.health import Health, worst
 from analytics.history.gathering import gathered_report
@@ -15,7 +17,10 @@ from analytics.stores import StoreRef, find_stores
 from broker.validation import check_group, check_topic
 from rmqctl import exit_codes
 from rmqctl.errors import CliError, NotFound, UsageProblem
-from rmqctl.text.json_texts import parse_json
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
+from storage.format.shapes import MAX_TIME, check, maybe, members, rows as rows_of, text, whole
+from storage.format.strict_json import loads_strict
 
 if TYPE_CHECKING:
     from analytics.amounts import Row
@@ -157,6 +162,14 @@ def _has_topic(ref: StoreRef, topic: str) -> bool:
         return topic in known_topics(view)
 
 
+_REPORT: Final = members(
+    {
+        "as_of": whole(0, MAX_TIME),
+        "groups": rows_of(members({"group": text, "topic": text, "lag": maybe(whole(0))})),
+    }
+)
+
+
 class Previous(NamedTuple):
     """An earlier report to compare with."""
 
@@ -168,10 +181,12 @@ def read_previous(path: str) -> Previous:
     """Read a report that was saved as JSON. NotFound without the file, UsageProblem if it is no
     report."""
     try:
-        text = Path(path).read_text("utf-8")
-        document = parse_json(text)
+        if Path(path).is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        document = loads_strict(read_bounded(Path(path)))
+        check(document, _REPORT)
         lags = {(row["group"], row["topic"]): row["lag"] for row in document["groups"]}
-        return Previous(int(document["as_of"]), lags)
+        return Previous(document["as_of"], lags)
     except FileNotFoundError:
         raise NotFound(f"--compare: there is no file {path}") from None
     except OSError as error:
@@ -179,7 +194,7 @@ def read_previous(path: str) -> Previous:
         raise CliError(
             f"--compare: {path} can not be read: {reason}", exit_codes.NOT_WRITABLE
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, CorruptFileError) as error:
         raise UsageProblem(
             f"--compare: {path} is no report; make one with 'rmqctl lag report -o json --save FILE'"
         ) from error

@@ -9,6 +9,9 @@ from rmqctl.exit_codes import CHANGED, NOT_WRITABLE
 from rmqctl.output.saved_file import saved_file
 from rmqctl.output.values import plain
 from rmqctl.rows.repairs import RepairRow
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
+from storage.format.strict_json import loads_strict
 
 
 def write_plan(path: Path, rows: Sequence[RepairRow]) -> None:
@@ -23,10 +26,10 @@ def write_plan(path: Path, rows: Sequence[RepairRow]) -> None:
 def compare_with(path: Path, rows: Sequence[RepairRow]) -> None:
     """CliError (6) if the plan is not the one that was saved; UsageProblem for no such file."""
     try:
-        saved = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+        saved = loads_strict(read_bounded(path).decode("utf-8", "surrogateescape"))
     except OSError as error:
         raise UsageProblem(f"--expect: {path} can not be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, CorruptFileError) as error:
         raise UsageProblem(f"--expect: {path} is no plan that --export wrote") from error
     if saved != json.loads(_text(rows)):
         raise CliError(f"the plan is not the one in {path} any more; nothing was changed", CHANGED)

@@ -13,7 +13,6 @@ moment comes again, as after the death of a consumer.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,6 +24,7 @@ from storage.configs.delay_offsets import DELAY_OFFSET_FILE
 from storage.configs.progress import OFFSETS_FILE, ProgressFile, ProgressKey
 from storage.configs.progress_notes import notes_in, read_notes
 from storage.configs.progress_table import QueueProgress
+from storage.files.bounded import read_with_status
 from storage.files.creating import create, is_temporary, make_folders
 from storage.files.fs import FileSystem
 from storage.format.fastjson import loads
@@ -194,18 +194,17 @@ def _is_whole(read: tuple[bytes, int] | None) -> bool:
 
 
 def _read(path: Path) -> tuple[bytes, int] | None:
-    """Bytes and modification time of a regular file; None if there is none."""
+    """Bytes and modification time of a regular file; None if there is none.
+
+    Raises CorruptFileError for one that is larger than any such file.
+    """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        if not path.is_file():
+            return None
+        data, status = read_with_status(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError:
-        if path.is_socket():
-            return None
-        raise
-    with os.fdopen(fd, "rb") as file:
-        modified_ns = os.fstat(file.fileno()).st_mtime_ns
-        return file.read(), modified_ns
+    return data, status.st_mtime_ns
 
 
 def _write(target: Path, data: bytes, modified_ns: int) -> None:
