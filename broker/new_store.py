@@ -35,8 +35,9 @@ def create_store(
     """
     root = Path(root).absolute()
     config = config or BrokerConfig()
-    MessageStore.create(root, store_config, fs=fs)
     changed = changed_settings(config)
+    BrokerConfig.from_record(changed)  # nothing is recorded that no opener would take
+    MessageStore.create(root, store_config, fs=fs)
     if changed:
         recorded = read_store_settings(root)
         write_store_settings(root, recorded._replace(broker=changed), fs)

@@ -128,6 +128,10 @@ def parse_hours(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
+_MAY_BE_EMPTY = frozenset({"delete_when"})
+"""No hour at all: nothing is deleted by the clock."""
+
+
 def recorded(kind: Any, values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
     """Take the settings of a class of settings out of a record, and leave out all other names.
 
@@ -146,7 +150,7 @@ def recorded(kind: Any, values: Mapping[str, Any], but: Collection[str] = ()) ->
         elif isinstance(default, float):
             right = type(value) in (int, float) and 0 <= value <= 1
         else:
-            right = isinstance(value, str) and bool(value.strip())
+            right = isinstance(value, str) and (bool(value.strip()) or name in _MAY_BE_EMPTY)
         if not right:
             shown = value if isinstance(value, (bool, int, float)) else type(value).__name__
             raise ValueError(f"{name} is not a value that it can have ({str(shown)[:40]})")

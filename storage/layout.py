@@ -56,8 +56,11 @@ def create_store(fs: FileSystem, root: Path, config: StoreConfig) -> None:
     of the other settings that ``config`` changes: they hold for the next opener too.
 
     Files are made with the first message. Everything is on the device when this returns. Raises
-    OSError, FileExistsError too for a folder that is not empty.
+    OSError, FileExistsError too for a folder that is not empty, and ValueError for a setting that
+    can not be recorded.
     """
+    changed = changed_settings(config, but=FIXED_FIELDS)
+    StoreConfig.from_record(changed)  # nothing is recorded that no opener would take
     fs.make_dirs(root)
     if any(root.iterdir()):
         raise FileExistsError(errno.EEXIST, "the folder is not empty")
@@ -66,7 +69,6 @@ def create_store(fs: FileSystem, root: Path, config: StoreConfig) -> None:
     for name in (COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS):
         fs.make_dirs(root / name)
     write_sizes(fs, root, config)
-    changed = changed_settings(config, but=FIXED_FIELDS)
     if changed:
         write_store_settings(root, StoreSettings(changed, {}), fs)
     _write(fs, root / LOCK, _LOCK_CONTENT)

@@ -12,6 +12,7 @@ from tests.support.cli import run
 GIVEN = {
     "flush_disk_type": FlushDiskType.SYNC_FLUSH,
     "file_reserved_time_hours": 7,
+    "delete_when": "",
     "message_delay_level": "1s 2s",
     "disk_space_clean_forcibly_ratio": 0.5,
     "clean_file_forcibly_enable": True,
