@@ -13,6 +13,7 @@ moment comes again, as after the death of a consumer.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress

@@ -18,6 +18,7 @@ ARCHITECTURE.md, "One folder, many processes".
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -381,12 +382,18 @@ class SharedPage:
             fd = self._fs.open(self._names_path, writable=False)
         except FileNotFoundError:
             raise CorruptFileError(self._names_path, 0, f"it is missing ({_REMEDY})") from None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise CorruptFileError(self._names_path, 0, f"it is no file ({_REMEDY})") from None
         try:
             size = self._fs.size(fd)
             if size < end:
                 what = f"it has {size} bytes of {end} ({_REMEDY})"
                 raise CorruptFileError(self._names_path, size, what)
             return read_name_lines(self._fs.read(fd, end - read, read), count)
+        except IsADirectoryError:
+            raise CorruptFileError(self._names_path, 0, f"it is a folder ({_REMEDY})") from None
         except SlotNamesError as error:
             raise CorruptFileError(
                 self._names_path, read + error.position, f"{error.reason} ({_REMEDY})"

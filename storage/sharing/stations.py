@@ -18,6 +18,7 @@ Names are new for each station, so whoever has seen one dead may act on that for
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -122,6 +123,10 @@ class Stations:
             life = LockFile(self.life_path(name), create=False, writable=False)
         except FileNotFoundError:
             return False
+        except OSError as error:
+            if error.errno == errno.ELOOP:  # a link in a circle is no station
+                return False
+            raise
         try:
             # A watcher of the dead holds a shared lock for a moment: that is no life.
             return life.holder(0, exclusive=False) is not None

@@ -305,7 +305,7 @@ def _whole_file(path: Path, chance: random.Random) -> str:
         elif how == "link":
             path.symlink_to(path.name)
     elif how == "huge":
-        os.truncate(path, 2 << 30)
+        os.truncate(path, 400 << 20)
     else:
         content = {"empty": b"", "zeros": bytes(300), "noise": chance.randbytes(300)}[how]
         _write(path, content)
