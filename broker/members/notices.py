@@ -201,7 +201,7 @@ class Notices:
         if station is not None and thread is not None and self._watch is not None:
             self._watch.close()
             self._paused.set()
-            self.stations.ring(station.name)
+            station.end_sleep()
             if thread is not threading.current_thread():
                 thread.join()
             with self._looking:

@@ -169,8 +169,10 @@ class Stations:
                     raise
                 self._socket, self._folder_fd = made, folder_fd
             address = _address(self._folder_fd, name)
-            # Full: it has been rung. Refused or gone: it is dead.
-            with suppress(BlockingIOError, ConnectionRefusedError, FileNotFoundError):
+            # Full: it has been rung. Refused, gone or shut: it is dead, or about to go.
+            with suppress(
+                BlockingIOError, ConnectionRefusedError, FileNotFoundError, BrokenPipeError
+            ):
                 self._socket.sendto(_RING, address)
 
     def remove(self, name: str) -> None:
@@ -291,6 +293,14 @@ class Station(ForkAware):
         with suppress(BlockingIOError):
             while self._socket.recv(16):
                 pass
+
+    def end_sleep(self) -> None:
+        """Have :meth:`sleep` come back, now and ever after: nothing in the store's folder is asked,
+        which may have been moved or deleted."""
+        import socket
+
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RD)
 
     def letters(self) -> list[Letter]:
         """Take the letters that have come, oldest first.
