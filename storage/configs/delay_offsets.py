@@ -56,6 +56,12 @@ def decode_delay_offsets(document: JsonObject) -> dict[int, int]:
     return {java_int(level): java_long(offset) for level, offset in table.items()}
 
 
+def _table_alone(table: Mapping[int, int]) -> bytes:
+    """What ``encoded`` gives for a document of the table, in a twentieth of the time."""
+    entries = ",".join([f"{level}:{offset}" for level, offset in table.items()])
+    return f'{{\n\t"offsetTable":{{{entries}\n\t}}\n}}'.encode()
+
+
 class DelayOffsetFile:
     """The file for its one writer, who writes it often. Safe for threads.
 
@@ -83,8 +89,7 @@ class DelayOffsetFile:
         """Write the offsets. Raises CorruptFileError and StoreNotWritableError."""
         with self._lock:
             if self._fd is not None and self._is_there(ident_of(self._path)):
-                table = dict(sorted(offsets.items()))
-                text = encoded({**self._document, "offsetTable": table})
+                text = self._encoded(offsets)
                 if len(text) == len(self._text):
                     self._write_over(text)
                     return
@@ -120,6 +125,13 @@ class DelayOffsetFile:
     def _is_there(self, ident: FileIdent | None) -> bool:
         return ident is not None and (ident.inode, ident.size) == self._ident
 
+    def _encoded(self, offsets: Mapping[int, int]) -> bytes:
+        """Give the file's bytes; at once where it has nothing but the offsets."""
+        table = dict(sorted(offsets.items()))
+        if len(self._document) == 1:
+            return _table_alone(table)
+        return encoded({**self._document, "offsetTable": table})
+
     def _write_over(self, text: bytes) -> None:
         assert self._fd is not None
         try:
@@ -136,7 +148,9 @@ class DelayOffsetFile:
                 self._text = os.pread(fd, 1 << 20, 0)
                 status = os.fstat(fd)
                 document = delay_offset_file(self._root).load().document
-                if encoded(document) == self._text:
+                known = decode_delay_offsets(document)
+                self._document = document
+                if encoded(document) == self._text == self._encoded(known):
                     self._document, self._ident = document, (status.st_ino, status.st_size)
                     self._fd, fd = fd, -1
             finally:

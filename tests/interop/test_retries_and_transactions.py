@@ -3,7 +3,10 @@ and we go on where a real broker ended."""
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,6 +143,42 @@ def test_a_real_broker_and_its_consumer_go_on_where_we_ended_and_we_behind_them(
         delayed.tick(now_ms())
         assert broker.max_offset("Later", 0) == 2
     assert run("-S", root, "store", "fsck").code == 0
+
+
+def test_a_real_broker_goes_on_from_a_killed_deliverer_and_repeats_nothing(
+    java49: Release, tmp_path: Path
+) -> None:
+    """The deliverer was killed behind its last batch; delayOffset.json tells of that one, too."""
+    root = tmp_path / "store"
+    create_store(root, STORE)
+    clock = [now_ms() - 100_000]
+    count = 700
+    with EmbeddedBroker.open(root, CONFIG, store_config=STORE, clock=lambda: clock[0]) as broker:
+        broker.send_column("D", [b"%d" % n for n in range(count)], 0, properties={"DELAY": "1"})
+        clock[0] += 2_000
+        pid = os.fork()
+        if not pid:
+            with suppress(BaseException):
+                killed = EmbeddedBroker.open(root, CONFIG, store_config=STORE)
+                delayed = killed.delayed
+                assert delayed is not None
+                while delayed.tick(now_ms()) <= now_ms():
+                    pass
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(pid, 0)
+        assert broker.max_offset("D", 0) == count
+        broker.send(Message("D", b"waits", delay_time_level=1), 0)
+    with running_cluster(java49, root, tmp_path, SETTINGS) as cluster:
+        deadline = time.monotonic() + 30
+        end = 0
+        while end <= count:  # the one that waited has come
+            assert time.monotonic() < deadline
+            [row] = [row for row in cluster.topic_stats("D") if row["queueId"] == 0]
+            end = row["maxOffset"]
+        cluster.stop()
+    with StoreView.open(root) as view:
+        bodies = [m.body for m in all_messages(view) if m.topic == "D"]
+    assert sorted(bodies) == sorted([*(b"%d" % n for n in range(count)), b"waits"])
 
 
 def by_key(rows: list[Row]) -> list[Row]:
