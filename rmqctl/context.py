@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 _SHAPING = frozenset({"output", "columns", "sort", "where", "limit", "tz", "color"})
 """The options of a view that can be wrong."""
 
+_DECIDED = ("settings", "zone", "store", "view")
+"""What is decided by options, and so not before all of them are known."""
+
+_OPPOSITES = {"quiet": "verbose", "verbose": "quiet"}
+
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,21 +56,51 @@ class Cli:
         self.failure_code: int | None = None
         """The exit code of every failure, for a command that has to speak another language."""
         self._started = time.time_ns() // 1_000_000
+        self._no_color = False
 
     # What the options said
 
     def remember(self, name: str, value: Any) -> None:
-        """Keep the value of a global option; called while the command line is parsed."""
+        """Keep the value of a global option; called while the command line is parsed.
+
+        What was found out with fewer words is forgotten: the target, the zone and the view are
+        decided by all words that were typed, in whatever order they are read.
+        """
+        for decided in _DECIDED:
+            self.__dict__.pop(decided, None)
+        self._check_one_target(name, value)
         if name == "no_color":
+            if self.given.get("color", "never") != "never":
+                raise UsageProblem(
+                    f"--no-color and --color {self.given['color']} exclude each other"
+                )
             name, value = "color", "never"
+            self._no_color = True
+        elif name == "color" and self._no_color and value != "never":
+            raise UsageProblem(f"--no-color and --color {value} exclude each other")
         if name == "version":
             from rmqctl import __version__
 
             self.out.write(f"rmqctl {__version__}\n")
             raise SystemExit(0)
         if name == "store":
-            value = [*self.given.get("store", ()), *value]
+            before = self.given.get("store", [])
+            value = [*before, *(folder for folder in value if folder not in before)]
         self.given[name] = value
+
+    def _check_one_target(self, name: str, value: Any) -> None:
+        """Refuse a second context or settings file; stores are compared when all are known."""
+        before = self.given.get(name)
+        if name in {"context", "config"} and before not in (None, value):
+            raise UsageProblem(f"--{name} {before} and --{name} {value} name two targets; give one")
+
+    def check_one_store(self) -> None:
+        """Refuse two different stores; called where all words of the command line are parsed."""
+        folders = self.given.get("store", ())
+        paths = {Path(folder).expanduser().resolve(): folder for folder in folders}
+        if len(paths) > 1:
+            named = " and ".join(f"--store {folder}" for folder in paths.values())
+            raise UsageProblem(f"{named} name different stores; give one")
 
     def explain_fields(self, command: Any) -> None:
         """Answer ``-o help`` for a command and end the call."""
@@ -79,9 +114,11 @@ class Cli:
         render_help(row_types[0], self.view._replace(format=Format.TABLE), self.out)
         raise SystemExit(0)
 
-    def begin(self, command_path: str) -> None:
+    def begin(self, command_path: str, *, many_stores: bool = False) -> None:
         """Called once the command line is parsed, before the command runs."""
         self.command_path = command_path
+        if not many_stores:
+            self.check_one_store()
         self.settings.mends = command_path.split()[1:2] in (["config"], ["context"])
         limit = self.setting("timeout")
         if limit is not None:
@@ -118,7 +155,10 @@ class Cli:
         return built_in if value is None else value.value
 
     def flag(self, name: str) -> bool:
-        """Whether a flag is set, by option or setting."""
+        """Whether a flag is set, by option or setting; a typed one silences its opposite."""
+        opposite = _OPPOSITES.get(name)
+        if opposite is not None and opposite in self.given and name not in self.given:
+            return False
         return bool(self.setting(name, built_in=False))
 
     def parsed(self, option: str, parse: Callable[[str], T], text: str) -> T:
@@ -279,10 +319,6 @@ class Cli:
             raise UsageProblem(f"--color: {choice!r} is not one of auto, always, never")
         if choice != "auto":
             return choice == "always"
-        if self.environ.get("NO_COLOR"):
-            return False
-        if self.environ.get("FORCE_COLOR"):
-            return True
         return stream.isatty() and self.environ.get("TERM") != "dumb"
 
     # Changing
@@ -304,6 +340,11 @@ class Cli:
             note["reason"] = text
         return note
 
+    def target_of(self, question: str) -> str:
+        """A question with the absolute path of the store that it is about, unless it names it."""
+        path = str(self.store.path)
+        return question if path in question else f"{question} Store {path}."
+
     def confirm(self, question: str) -> None:
         """Go on only if the user agrees; without a terminal and ``--yes`` it is refused (7)."""
         if self.given.get("yes"):
@@ -312,7 +353,7 @@ class Cli:
             _refuse(
                 "there is no terminal to ask on; add --yes to do it, or --dry-run to look first"
             )
-        LAST_LINE.ask(f"{question} [y/N] ")
+        LAST_LINE.ask(f"{self.target_of(question)} [y/N] ")
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             _refuse("not confirmed; nothing was changed")
 
@@ -387,4 +428,10 @@ def prints(*row_types: type) -> Callable[[F], F]:
 def leaves_arguments(function: F) -> F:
     """Mark a command function whose arguments are not looked at behind the first of them."""
     function.leaves_arguments = True  # type: ignore[attr-defined]
+    return function
+
+
+def takes_many_stores(function: F) -> F:
+    """Mark a command function that reads all stores that ``--store`` names."""
+    function.many_stores = True  # type: ignore[attr-defined]
     return function

@@ -38,6 +38,8 @@ class Command(TyperCommand):
     """What the command prints; ``-o help`` lists the fields of the first."""
     failure_code: int | None = None
     """See Cli.failure_code."""
+    many_stores: bool = False
+    """Whether ``--store`` may name several, all of which are read."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,7 +58,7 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an integer that it returns is the exit code."""
-        ctx.obj.begin(ctx.command_path)
+        ctx.obj.begin(ctx.command_path, many_stores=self.many_stores)
         if self.row_types and not self._sees_to_its_view(ctx):
             ctx.obj.check_view(*self.row_types)
         return super().invoke(ctx)
@@ -193,8 +195,22 @@ def build(name: str, entry: Leaf | Noun) -> TyperGroup | Command:
     assert isinstance(command, Command)
     command.row_types = getattr(function, "row_types", ())
     command.failure_code = getattr(function, "failure_code", None)
+    command.many_stores = getattr(function, "many_stores", False)
     command.add(options_of(getattr(function, "more_options", ())))
     return command
+
+
+def take_options(cli: Any, words: Sequence[str]) -> None:
+    """Have the call's context know the options of all commands among some words.
+
+    For a command that makes another line of its words: what that line is for is known before it is
+    made, and it is parsed once more as a whole.
+    """
+    settings = {**_CONTEXT, "ignore_unknown_options": True, "allow_extra_args": True}
+    settings["help_option_names"] = []
+    own = TyperCommand("mqadmin", params=[*global_options()], context_settings=settings)
+    own.make_context("mqadmin", list(words), obj=cli)
+    cli.check_one_store()
 
 
 def root() -> LazyGroup:

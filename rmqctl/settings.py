@@ -1,10 +1,14 @@
 """Settings and where each value comes from.
 
-Option > ``RMQCTL_*`` variable > context > project file > user file > system file > built-in. A
-context is a named table of settings (``[contexts.NAME]``) in any of the files. Paths in a file are
-relative to that file. Files: ``rmqctl.toml`` or ``.rmqctl.yaml`` in the working folder or above,
-``rmqctl/config.toml`` (or ``.yaml``) in the XDG config folders; ``--config`` names one instead of
-the project's and the user's.
+Option > what a typed ``--context`` says > what a typed ``--config`` says > variable > context >
+project file > user file > system file > built-in. A context is a named table of settings
+(``[contexts.NAME]``) in any of the files. Paths in a file are relative to that file. Files:
+``rmqctl.toml`` or ``.rmqctl.yaml`` in the working folder or above, ``rmqctl/config.toml`` (or
+``.yaml``) in the XDG config folders; ``--config`` names one instead of the project's and the
+user's.
+
+What was typed stands before the environment, whichever option it was typed with: a variable that a
+shell has exported long ago must not redirect a command whose user has named the target.
 """
 
 import os
@@ -32,6 +36,8 @@ KEYS: Final[Mapping[str, tuple[type, str]]] = {
 }
 """Every setting a file may hold, its type and what it means."""
 
+_UNFILED: Final[Mapping[str, type]] = {"config": str, "debug": bool, "dry_run": bool}
+"""What a variable may say and no file: RMQCTL_CONFIG, RMQCTL_DEBUG and RMQCTL_DRY_RUN."""
 _PATHS: Final = frozenset({"store"})
 _PROJECT_FILES: Final = ("rmqctl.toml", ".rmqctl.yaml", ".rmqctl.yml")
 _HOME_FILES: Final = ("config.toml", "config.yaml", "config.yml")
@@ -82,37 +88,81 @@ class Settings:
 
     def get(self, name: str) -> Value | None:
         """The setting's value and origin; None where nothing sets it (the built-in holds)."""
-        first = self._given(name)
-        if first is not None:
-            return first
-        for layer in self.context_layers():
+        typed = self._typed(name)
+        if typed is not None:
+            return typed
+        if name == "context":
+            return self._context()
+        layers = self._by_strength()
+        for layer in layers[0]:
             if name in layer.values:
                 return Value(layer.values[name], layer.origin)
-        for layer in self.layers():
+        found = self._variable(name)
+        if found is not None:
+            return found
+        for layer in layers[1]:
             if name in layer.values:
                 return Value(layer.values[name], layer.origin)
+        return None
+
+    def _by_strength(self) -> tuple[list[Layer], list[Layer]]:
+        """The layers that were typed, which beat the environment, and those that it beats."""
+        contexts, files = self.context_layers(), self.layers()
+        if self._typed("config") is not None:
+            if self._context_is_typed(files[0]):
+                return [*contexts, *files[:1]], files[1:]
+            return files[:1], [*contexts, *files[1:]]
+        if self._typed("context") is not None:
+            return contexts, files
+        return [], [*contexts, *files]
+
+    def _context_is_typed(self, typed_file: Layer) -> bool:
+        """Whether the option names the context in use, or the file that an option names."""
+        return self._typed("context") is not None or "context" in typed_file.values
+
+    def _typed(self, name: str) -> Value | None:
+        """The value of the option."""
+        value = self._options.get(name)
+        return None if value is None else Value(value, f"option --{name.replace('_', '-')}")
+
+    def _variable(self, name: str) -> Value | None:
+        """The value of the variable; also of those that all programs know."""
+        variable = f"RMQCTL_{name.upper()}"
+        text = self._environ.get(variable) if name in KEYS or name in _UNFILED else None
+        if text:
+            kind = KEYS[name][0] if name in KEYS else _UNFILED[name]
+            return Value(_as_kind(kind, text, variable), f"variable {variable}")
+        if name == "color":
+            for variable, choice in (("NO_COLOR", "never"), ("FORCE_COLOR", "always")):
+                if self._environ.get(variable):
+                    return Value(choice, f"variable {variable}")
         return None
 
     def _given(self, name: str) -> Value | None:
         """The value of the option or the variable."""
-        if self._options.get(name) is not None:
-            return Value(self._options[name], f"option --{name.replace('_', '-')}")
-        variable = f"RMQCTL_{name.upper()}"
-        text = self._environ.get(variable)
-        if not text:
-            return None
-        kind = KEYS[name][0] if name in KEYS else str
-        return Value(_as_kind(kind, text, variable), f"variable {variable}")
+        typed = self._typed(name)
+        return self._variable(name) if typed is None else typed
+
+    def _context(self) -> Value | None:
+        """The name of the context in use, and who says it."""
+        typed = self._typed("context")
+        if typed is not None:
+            return typed
+        layers = self.layers()
+        if self._typed("config") is not None and "context" in layers[0].values:
+            return Value(layers[0].values["context"], layers[0].origin)
+        found = self._variable("context")
+        if found is not None:
+            return found
+        for layer in layers:
+            if "context" in layer.values:
+                return Value(layer.values["context"], layer.origin)
+        return None
 
     def context_name(self) -> str | None:
-        """The context in use: option, variable or the setting ``context`` of a file."""
-        given = self._given("context")
-        if given is not None:
-            return str(given.value)
-        for layer in self.layers():
-            if "context" in layer.values:
-                return str(layer.values["context"])
-        return None
+        """The context in use: option, typed file, variable or ``context`` of another file."""
+        found = self._context()
+        return None if found is None else str(found.value)
 
     def context_layers(self) -> list[Layer]:
         """What the context in use says, file by file. UsageProblem if no file has it."""
@@ -128,7 +178,10 @@ class Settings:
             known = sorted({context for layer in self.layers() for context in layer.contexts})
             hint = f"known: {', '.join(known)}" if known else "no settings file has any"
             sentence = f"no context {name!r} ({hint})"
-            if not self.mends or self._given("context") is not None:
+            elsewhere = self._typed("config") is not None and not self._context_is_typed(
+                self.layers()[0]
+            )
+            if not elsewhere and (not self.mends or self._given("context") is not None):
                 raise UsageProblem(sentence)
             if not self._warned:
                 self._warned = True
@@ -145,7 +198,7 @@ class Settings:
         """The settings files of this call, the strongest first, missing ones too."""
         named = self._given("config")
         if named is not None:
-            path = Path(str(named.value)).expanduser()
+            path = Path(str(named.value)).expanduser().absolute()
             if not path.is_file():
                 raise UsageProblem(f"no settings file {path} ({named.origin})")
             return [Place("option", path, True), *self._system_places()]

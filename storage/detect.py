@@ -44,6 +44,9 @@ _ENOUGH_FILES: Final = 200
 _FOLDERS: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG})
 _LOG_FILE_SIZES: Final = range(1024, 1 << 31)
 
+_FEW: Final = 16
+"""Entries of a folder that are looked into for the store that was meant."""
+
 
 def detect_config(
     root: Path, config: StoreConfig | None = None, *, reading: bool = False
@@ -93,6 +96,17 @@ def recorded_config(root: Path) -> StoreConfig:
         raise settings_error(root, error) from error
 
 
+def _store_below(root: Path, names: set[str]) -> Path | None:
+    """The store in a folder that is none itself, as ``store`` in RocketMQ's home; None if several.
+
+    Only what bears the usual name is taken where a folder holds more than a few others.
+    """
+    usual = [name for name in ("store",) if name in names]
+    candidates = usual or (sorted(names) if len(names) <= _FEW else [])
+    found = [root / name for name in candidates if (root / name / COMMITLOG).is_dir()]
+    return found[0] if len(found) == 1 else None
+
+
 def check_is_store(root: Path) -> None:
     """Raise unless ``root`` is a store of a kind that rmqctl reads.
 
@@ -120,7 +134,7 @@ def check_is_store(root: Path) -> None:
         )
         if not is_store:
             what = "it is empty" if not names else "it has no commitlog folder"
-            raise StoreNotFoundError(root, what)
+            raise StoreNotFoundError(root, what, _store_below(root, names))
         if (root / CONSUMEQUEUE / "CURRENT").exists():
             raise UnsupportedStoreError(
                 root, "consume queues in RocksDB (storeType defaultRocksDB)"

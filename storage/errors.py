@@ -44,14 +44,23 @@ class StoreError(RocketMQError):
     """Something about a store folder or its files."""
 
 
+_EMPTY: Final = frozenset({"no such folder", "it is empty"})
+"""Where a store can be made: 'store init' takes no folder that holds something else."""
+
+
 class StoreNotFoundError(StoreError):
     """The folder does not exist, or holds nothing that makes it a store."""
 
-    def __init__(self, path: Path, reason: str = "no such folder") -> None:
-        super().__init__(
-            f"{path} is not a RocketMQ store ({reason}); "
-            f"make one with 'rmqctl store init {path}' or name another with --store"
-        )
+    def __init__(
+        self, path: Path, reason: str = "no such folder", below: Path | None = None
+    ) -> None:
+        """``below``: a store that lies in the folder, and was probably meant."""
+        remedy = f"make one with 'rmqctl store init {path}' or name another with --store"
+        if below is not None:
+            remedy = f"a store lies below it: name {below} with --store"
+        elif reason not in _EMPTY:
+            remedy = "name another with --store"
+        super().__init__(f"{path} is not a RocketMQ store ({reason}); {remedy}")
         self.path = path
 
 

@@ -49,6 +49,7 @@ def carry_out(
     if dry or not for_programs or not plan:
         _print_plan(cli, row_type, result_type or row_type, plan)
         cli.out.flush()
+    cli.say(f"store {cli.store.path} ({cli.store.origin})")
     for sentence in foot:
         cli.say(sentence)
     if refusal is not None:
@@ -71,6 +72,8 @@ def carry_out(
 def print_created(cli: Cli, row_type: type, rows: Sequence[Any]) -> None:
     """Print what was created, or with ``--dry-run`` would be; for commands that do not ask."""
     dry = cli.flag("dry_run")
+    if dry:
+        cli.say(f"store {cli.store.path} ({cli.store.origin})")
     _tell_hidden(cli, "plan" if dry else "result", cli.rows(row_type, rows), len(rows))
     if dry:
         cli.say("dry run: nothing was created")
@@ -126,7 +129,7 @@ def _confirm_name(cli: Cli, question: str, name: str, given: str | None) -> None
     if given is None:
         if cli.flag("no_input") or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise Refused(f"this needs the name: add --confirm {name}, or --dry-run to look first")
-        LAST_LINE.ask(f"{question} Type {name} to go on: ")
+        LAST_LINE.ask(f"{cli.target_of(question)} Type {name} to go on: ")
         given = sys.stdin.readline().strip()
     if given != name:
         raise Refused(f"{given!r} is not {name!r}; nothing was changed")

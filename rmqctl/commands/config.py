@@ -9,7 +9,7 @@ import typer
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.output.values import for_terminal
-from rmqctl.rows.settings import SetSettingRow, SettingOriginRow, SettingRow, SettingsFileRow
+from rmqctl.rows.settings import SetSettingRow, SettingRow, SettingsFileRow
 from rmqctl.settings import KEYS, did_you_mean
 
 _Project = Annotated[
@@ -18,23 +18,28 @@ _Project = Annotated[
 _User = Annotated[bool, typer.Option("--user", help="The user's file (default)")]
 _System = Annotated[bool, typer.Option("--system", help="The system's file")]
 _VARIABLE = "RMQCTL_"
-_NO_SETTINGS = frozenset({"config", "pure", "spark_jvm"})
+_NO_SETTINGS = frozenset({"config", "debug", "dry_run", "pure", "spark_jvm"})
 """Variables that mean something, but that no file may hold."""
 
 
-@prints(SettingRow, SettingOriginRow)
+@prints(SettingRow)
 def show(
     ctx: typer.Context,
-    origin: Annotated[bool, typer.Option("--origin", help="Also where each comes from")] = False,
+    origin: Annotated[
+        bool, typer.Option("--origin", help="Where each comes from (always shown)")
+    ] = False,
 ) -> None:
-    """Show all settings as they hold now.
+    """Show all settings as they hold now, and where each value comes from.
 
-    And who says so:           rmqctl config show --origin
+    Typed options come first, then what a typed --context and a typed --config say, then variables,
+    the context in use, the settings files and what is built in.
+
+    All of them:               rmqctl config show
     As JSON:                   rmqctl config show -o json
     """
     cli = context_of(ctx)
     _warn_of_variables(cli)
-    cli.rows(SettingOriginRow if origin else SettingRow, _rows(cli))
+    cli.rows(SettingRow, _rows(cli))
 
 
 @prints(SettingRow)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmqctl.context import Cli, context_of, prints
+from rmqctl.context import Cli, context_of, prints, takes_many_stores
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
 from rmqctl.output.view import Format
@@ -78,6 +78,7 @@ _ROWS: Mapping[By, type[Any]] = {
 _OF_ROWS = ("columns", "where", "sort", "limit", "no_headers")
 
 
+@takes_many_stores
 @prints(LagReport)
 def report(
     ctx: typer.Context,

@@ -36,7 +36,8 @@ def mqadmin(
     if name is None:
         cli.rows(OldCommandRow, map(_row, _commands()))
         return DONE
-    from rmqctl.helping.mqadmin.translate import known_name, translate
+    from rmqctl.helping.mqadmin.translate import known_name, own_words, translate
+    from rmqctl.lazy import take_options
 
     given = list(words or ())
     if name == "help" and given:
@@ -46,10 +47,20 @@ def mqadmin(
     if {"-h", "--help"} & set(given):
         cli.one(_row(known))
         return DONE
+    own = own_words(known, given)
+    given = [*_typed_before(cli), *given]
+    take_options(cli, own)
     translation = translate(known, given, cli.store.path)
     if translation.ignored:
         cli.say(f"rmqctl: of no meaning here: {', '.join(translation.ignored)}")
     return max(_run(cli, line) for line in translation.lines)
+
+
+def _typed_before(cli: Cli) -> list[str]:
+    """What was typed about the target before the old name: the line that is printed has it too."""
+    words = [f"--store={folder}" for folder in cli.given.get("store", ())]
+    named = [f"--{name}={cli.given[name]}" for name in ("context", "config") if name in cli.given]
+    return words + named
 
 
 def _commands() -> list[str]:

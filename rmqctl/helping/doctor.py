@@ -15,6 +15,7 @@ from typing import Final
 
 from rmqctl.context import Cli
 from rmqctl.rows.helping import CheckRow
+from rmqctl.settings import KEYS
 
 OK: Final = "ok"
 NOTE: Final = "note"
@@ -182,12 +183,16 @@ def encoding() -> CheckRow:
 
 
 def settings(cli: Cli) -> Iterator[CheckRow]:
-    """Which settings files and variables hold."""
+    """Which settings files and variables there are, and each value that is set with its source."""
+    from rmqctl.managing.settings_files import shown
+
     for place in cli.settings.places():
         if place.exists:
             yield CheckRow("settings", OK, f"{place.path} ({place.layer})", "")
     names = sorted(name for name in cli.environ if name.startswith("RMQCTL_"))
     if names:
         yield CheckRow("settings", OK, f"variables: {', '.join(names)}", "")
-    if cli.settings.context_name():
-        yield CheckRow("settings", OK, f"context {cli.settings.context_name()}", "")
+    for name in KEYS:
+        found = cli.settings.get(name)
+        if found is not None and name != "store":  # which has a line of its own
+            yield CheckRow("settings", OK, f"{name} = {shown(found.value)} ({found.origin})", "")

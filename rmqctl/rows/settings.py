@@ -10,15 +10,6 @@ class SettingRow(NamedTuple):
 
     setting: Annotated[str, "the setting"]
     value: Annotated[str | None, "what holds now; null if nothing sets it and nothing is built in"]
-    origin: Annotated[str, Wide("where the value comes from")]
-    meaning: Annotated[str, Wide("what it is")]
-
-
-class SettingOriginRow(NamedTuple):
-    """One setting, its value and where that comes from."""
-
-    setting: Annotated[str, "the setting"]
-    value: Annotated[str | None, "what holds now; null if nothing sets it and nothing is built in"]
     origin: Annotated[str, "where the value comes from"]
     meaning: Annotated[str, Wide("what it is")]
 

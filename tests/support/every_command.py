@@ -26,7 +26,7 @@ class Call(NamedTuple):
     def words(self, values: dict[str, str]) -> list[str]:
         """The arguments of the call."""
         command, _, rest = self.line.partition(" -- ")
-        return [*command.split(), *(word.format(**values) for word in rest.split())]
+        return [*command.split(), *(word.format_map(values) for word in rest.split())]
 
 
 CHANGES: Final = True

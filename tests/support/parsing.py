@@ -9,14 +9,15 @@ from rmqctl import lazy
 from rmqctl.context import Cli
 
 
-def parsed(words: Sequence[str]) -> list[str]:
+def parsed(words: Sequence[str], cli: Cli | None = None) -> list[str]:
     """The names of the command that a line (without the program's name) is for.
 
-    Raises what the program would end with: an unknown command or option, a missing value.
+    ``cli`` learns the options of all commands. Raises what the program would end with: an unknown
+    command or option, a missing value.
     """
     command: Any = lazy.root()
     names: list[str] = []
-    ctx: Any = command.make_context("rmqctl", list(words), obj=Cli())
+    ctx: Any = command.make_context("rmqctl", list(words), obj=cli or Cli())
     while isinstance(command, lazy.LazyGroup):
         name, command, rest = command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
         names.append(name)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from rmqctl.errors import UsageProblem
+from rmqctl.global_options import SPECS
 
 Lines = list[list[str]]
 """Command lines of ours, each without the program's name."""
@@ -86,6 +87,8 @@ class Old(NamedTuple):
 _GUARD: Final = ("--",)
 _OUR_SHORT: Final = {"-S": True, "-o": True, "-q": False, "-v": False, "-y": False}
 """Global options of ours, where mqadmin's command has no such letter; whether they take a value."""
+_OUR_LONG: Final = {spec.names[-1]: bool(spec.metavar) for spec in SPECS}
+"""Global options of ours; whether they take a value."""
 
 
 def parse(name: str, old: Old, words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -104,7 +107,8 @@ def parse(name: str, old: Old, words: Sequence[str]) -> tuple[dict[str, str], li
         letter = letters.get(long, "")
         if not letter and word.startswith("--") and len(word) > 2:
             own.append(word)
-            if not equals and left and not left[0].startswith("-"):
+            takes = _OUR_LONG.get(word, bool(left) and not left[0].startswith("-"))
+            if takes and not equals and left:
                 own.append(left.pop(0))
             continue
         if not letter and word.startswith("-") and word[1:2] in specs:
@@ -112,6 +116,9 @@ def parse(name: str, old: Old, words: Sequence[str]) -> tuple[dict[str, str], li
             equals = "=" if value else ""
         if not letter and word in _OUR_SHORT:
             own += [word, *([left.pop(0)] if _OUR_SHORT[word] and left else [])]
+            continue
+        if not letter and _OUR_SHORT.get(word[:2]):  # the value in the same word, as -Sfolder
+            own.append(word)
             continue
         if not letter:
             raise UsageProblem(f"mqadmin {name} has no option {word!r}")

@@ -36,6 +36,12 @@ def known_name(name: str) -> str:
     return found
 
 
+def own_words(name: str, words: Sequence[str]) -> list[str]:
+    """The words of a call that are options of ours: they say which store the call is for."""
+    old = COMMANDS[name]
+    return [] if isinstance(old.new, str) else parse(name, old, words)[1]
+
+
 def translate(name: str, words: Sequence[str], root: Path | None = None) -> Translation:
     """The new form of a call; ``root`` tells what exists, so whether to create or to change.
 
