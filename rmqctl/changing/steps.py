@@ -49,7 +49,8 @@ def carry_out(
     if dry or not for_programs or not plan:
         _print_plan(cli, row_type, result_type or row_type, plan)
         cli.out.flush()
-    cli.say(f"store {cli.store.path} ({cli.store.origin})")
+    if dry and plan:
+        _say_store(cli)
     for sentence in foot:
         cli.say(sentence)
     if refusal is not None:
@@ -63,6 +64,7 @@ def carry_out(
         cli.confirm(question)
     else:
         _confirm_name(cli, question, confirm_name, confirmed)
+    _say_store(cli)
     total, refused = _print_result(cli, result_type or row_type, apply())
     if refused:
         raise PartlyDone(f"{refused} of {total} were not done; the rows say which")
@@ -73,7 +75,7 @@ def print_created(cli: Cli, row_type: type, rows: Sequence[Any]) -> None:
     """Print what was created, or with ``--dry-run`` would be; for commands that do not ask."""
     dry = cli.flag("dry_run")
     if dry:
-        cli.say(f"store {cli.store.path} ({cli.store.origin})")
+        _say_store(cli)
     _tell_hidden(cli, "plan" if dry else "result", cli.rows(row_type, rows), len(rows))
     if dry:
         cli.say("dry run: nothing was created")
@@ -82,6 +84,11 @@ def print_created(cli: Cli, row_type: type, rows: Sequence[Any]) -> None:
 def will_execute(cli: Cli, *, execute_by_default: bool = False) -> bool:
     """Whether this call is to do it, and not only to show what it would do."""
     return not cli.flag("dry_run") and (execute_by_default or cli.flag("execute"))
+
+
+def _say_store(cli: Cli) -> None:
+    """Name the store that a plan is for, and where its name came from."""
+    cli.say(f"store {cli.store.path} ({cli.store.origin})")
 
 
 def _why_not(cli: Cli, planned: bool) -> str:

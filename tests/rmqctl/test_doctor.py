@@ -168,6 +168,9 @@ def test_settings_files_and_variables_are_named(store, own_home):
     assert found == [
         f"{own_home}/rmqctl.toml (project)",
         "variables: RMQCTL_PROGRESS, RMQCTL_STORE",
+        "output = json (option --output)",
+        f"tz = UTC ({own_home}/rmqctl.toml)",
+        "progress = none (variable RMQCTL_PROGRESS)",
     ]
 
 

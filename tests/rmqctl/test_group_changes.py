@@ -97,7 +97,8 @@ def test_a_dry_run_does_not_say_that_a_group_was_created(store):
     run("group", "create", "there")
     result = run("group", "create", "g", "there", "-n", "-o", "json")
     assert [row["created"] for row in result.json()] == [None, False]
-    assert result.err == "dry run: nothing was created\n"
+    said = f"store {store} (variable RMQCTL_STORE)\ndry run: nothing was created\n"
+    assert result.err == said
     assert settings(store, "g") is None
 
 

@@ -54,7 +54,9 @@ def test_a_context_stands_between_variables_and_files(place):
     (place / "home/rmqctl/config.yaml").write_text("contexts: {prod: {tz: Asia/Tokyo}}\n")
     assert settings(place, {"context": "prod"}).get("tz").value == "Asia/Tokyo"
     assert "context prod" in settings(place, {"context": "prod"}).get("tz").origin
-    assert settings(place, {"context": "prod"}, RMQCTL_TZ="B").get("tz").value == "B"
+    assert settings(place, RMQCTL_CONTEXT="prod", RMQCTL_TZ="B").get("tz").value == "B"
+    typed = settings(place, {"context": "prod"}, RMQCTL_TZ="B").get("tz")
+    assert typed.value == "Asia/Tokyo", "what is typed beats the environment"
     assert settings(place, RMQCTL_CONTEXT="prod").get("tz").value == "Asia/Tokyo"
     (place / "system/rmqctl/config.toml").write_text('context = "prod"\n')
     assert settings(place).get("tz").value == "Asia/Tokyo"

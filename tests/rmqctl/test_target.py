@@ -168,7 +168,7 @@ def test_two_stores_are_refused(named, command):
     result = run("-S", named / "test", *placed(words, ["-S", f"{named}/prod"], first=False))
     if command == "mqadmin":
         result = run("-S", named / "test", "mqadmin", "topicList", "-S", f"{named}/prod")
-    assert f"--store {named}/test and --store {named}/prod name different named" in result.err
+    assert f"--store {named}/test and --store {named}/prod name different stores" in result.err
     assert result.code == (3 if command == "lag check" else 2)
 
 

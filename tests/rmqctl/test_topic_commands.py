@@ -77,7 +77,8 @@ def test_a_topic_that_is_there_with_other_settings_is_refused_and_none_is_made(s
 def test_a_dry_run_creates_nothing(store):
     result = run("topic", "create", "orders", "-n", "-o", "json")
     assert (result.code, result.json()[0]["created"]) == (0, None)
-    assert result.err == "dry run: nothing was created\n"
+    said = f"store {store} (variable RMQCTL_STORE)\ndry run: nothing was created\n"
+    assert result.err == said
     assert "orders" not in listed()
 
 

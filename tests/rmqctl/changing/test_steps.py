@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -12,6 +14,12 @@ import pytest
 from rmqctl.changing.steps import carry_out
 from rmqctl.context import Cli
 from rmqctl.errors import PartlyDone, Refused, UsageProblem
+
+
+def store_sentence() -> str:
+    """The sentence about the store that a plan is for."""
+    store = Path(os.environ["HOME"]) / ".local/share/rmqctl/store"
+    return f"store {store} (the user's data folder)"
 
 
 class Step(NamedTuple):
@@ -128,7 +136,8 @@ def test_on_a_terminal_it_asks_after_the_plan(answer, done):
     assert streams.done == done
     shown, question = streams.err.getvalue().split("Do it?")
     assert "NAME" in shown, "the plan, as stdout has only the result"
-    assert question == " [y/N] "
+    store = Path(os.environ["HOME"]) / ".local/share/rmqctl/store"
+    assert question.startswith(f" Store {store}. [y/N] "), "the question names the target"
 
 
 @pytest.mark.parametrize(("answer", "done"), [("orders\n", True), ("y\n", False)])
@@ -171,7 +180,7 @@ def test_what_was_done_before_a_failure_is_shown(streams):
 
 def test_the_foot_stands_below_the_plan(streams):
     streams.carry_out(given={"output": "plain"}, foot=["2 of them"])
-    assert streams.err.getvalue().splitlines()[0] == "2 of them"
+    assert streams.err.getvalue().splitlines()[:2] == [store_sentence(), "2 of them"]
 
 
 def test_an_empty_plan_is_nothing_to_ask_about(streams):
@@ -202,10 +211,11 @@ def test_what_was_done_and_is_filtered_away_is_spoken_of_once(streams, form):
     assert streams.carry_out(given=given, results=RESULTS, execute_by_default=True)
     part = "plan" if form == "plain" else "result"
     warning = f"rmqctl: warning: 1 of 2 rows of the {part} are not shown, but belong to it\n"
-    assert streams.err.getvalue() == warning
+    said = sorted(streams.err.getvalue().splitlines(keepends=True))
+    assert said == [warning, f"{store_sentence()}\n"]
 
 
 def test_nothing_is_said_where_all_rows_are_shown(streams):
     given = {"output": "json", "limit": "2", "yes": True}
     assert streams.carry_out(given=given, results=RESULTS, execute_by_default=True)
-    assert streams.err.getvalue() == ""
+    assert streams.err.getvalue() == f"{store_sentence()}\n"
