@@ -86,6 +86,21 @@ def test_it_appends_once_all_is_known(tmp_path: Path) -> None:
         assert view.max_offset_in_queue("T", 0) == 20 + 10 + 20 + 10 + 600 + 20
 
 
+def test_a_clock_that_goes_back_takes_no_store_time_back(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "store", ROOMY)
+    with open_store(root, ROOMY, clock=Ticking(step=0)) as store:
+        for number in range(2):
+            store.put(column(f"{number}"))
+        for later_ms, expected_ms in ((0, 0), (-5000, 0), (3000, 3000), (2999, 3000)):
+            records = column("2")
+            assert type(records) is PreparedTable
+            with store.gate():
+                result = store._appender._batch.append(records, START_MS + later_ms)
+            assert result is not None
+            last = int(result.queue_offsets[-1])
+            assert store.view.store_timestamp("T", 1, last) == START_MS + expected_ms
+
+
 def test_it_puts_only_while_the_gate_is_held_on_to(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", ROOMY)
 
