@@ -128,9 +128,10 @@ def test_what_belongs_to_processes_and_past_events_stays_out(root, tmp_path):
     assert (snap / "abort").exists()
 
 
-def test_a_closed_store_gives_a_closed_snapshot(root, tmp_path):
+@pytest.mark.parametrize("count", [40, 41], ids=["full files", "a part of a file"])
+def test_a_closed_store_gives_a_closed_snapshot(root, tmp_path, count):
     with open_store(root, clock=Ticking()) as store:
-        fill(store, "m")
+        fill(store, "m", count)
     take_snapshot(root, tmp_path / "snap", now_ms=1)
     assert not (tmp_path / "snap/abort").exists()
     found = Found(tmp_path / "snap", TINY)
