@@ -255,6 +255,11 @@ class Appender:
         write is not found out when a record of it is in the log. Raises StoreNotWritableError."""
         page = self._page
         known = [page.slot(topic, queue_id) for topic, queue_id in queues]
+        for slot, queue in zip(known, queues, strict=True):
+            if slot is not None:
+                self._slot(
+                    *queue
+                )  # where the queue ends is looked at before a file is opened there
         words = page.words
         self.queues.get_ready(
             queues, [0 if slot is None else words[page.slot_word(slot)] for slot in known]

@@ -26,7 +26,7 @@ from storage.format.names import (
     is_index_file_name,
     parse_file_name,
 )
-from storage.format.unit import CQ_STORE_UNIT_SIZE
+from storage.format.unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
 from storage.results import PutMessageStatus
 from storage.sharing.page import SharedPage, Word
 from storage.sharing.services import TimedServices
@@ -213,7 +213,7 @@ class Flusher:
             synced = self._page.synced_offset(slot)
             if not 0 <= synced <= following:
                 synced = 0  # a wrong word: sync all once more
-            if following <= synced:
+            if following <= synced or following > MAX_QUEUE_OFFSET:
                 continue
             start = synced * CQ_STORE_UNIT_SIZE
             end = following * CQ_STORE_UNIT_SIZE
