@@ -260,14 +260,18 @@ def _check(defaults: "Defaults") -> None:
 def _check_queue(broker: "Broker", defaults: "Defaults") -> None:
     """Refuse a queue that the topic does not have, before an unknown topic is created."""
     from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS
+    from rmqctl.sending.sender import is_untold
 
     queue_id = defaults.queue_id
     if queue_id is None:
         return
     config = broker.topic(defaults.topic)
-    count = DEFAULT_TOPIC_QUEUE_NUMS if config is None else config.write_queue_nums
+    first_send = config is None or is_untold(config)
+    count = DEFAULT_TOPIC_QUEUE_NUMS if config is None or first_send else config.write_queue_nums
     if queue_id >= count:
-        raise NotFound(f"topic {defaults.topic} has no queue {queue_id}: it has {count}, from 0 on")
+        gets = "gets" if first_send else "has"
+        how_many = {0: "no queues to write to", 1: "one, queue 0"}.get(count, f"{count}, from 0 on")
+        raise NotFound(f"topic {defaults.topic} has no queue {queue_id}: it {gets} {how_many}")
 
 
 def _source(cli: Cli, topic: str, reading: _Reading, count: int | None) -> Source:

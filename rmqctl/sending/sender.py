@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import MessageIllegalError
 from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS, SendStatus
+from storage.configs.topics import PERM_WRITE
 from storage.model import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_KEYS, PROPERTY_TAGS
 
 if TYPE_CHECKING:
     from broker.api import Broker
     from broker.port.sending import ColumnSendResult
     from rmqctl.sending.parsers import Outgoing
+    from storage.configs.topics import TopicConfig
 
 
 class InvalidRecordError(Exception):
@@ -131,7 +133,8 @@ class Sender:
         from storage.format.java_hash import java_hash
 
         config = self._broker.topic(topic)
-        queues = config.write_queue_nums if config else DEFAULT_TOPIC_QUEUE_NUMS
+        known = config is not None and not is_untold(config)
+        queues = config.write_queue_nums if config and known else DEFAULT_TOPIC_QUEUE_NUMS
         key = (keys or "") if defaults.ordering_key == "%k" else defaults.ordering_key
         number = java_hash(key)
         # Java's remainder has the sign of the number, and then abs is taken.
@@ -181,6 +184,11 @@ class Sender:
         if result.send_status is not SendStatus.SEND_OK:
             self.not_flushed += len(bodies)
         self._acknowledged(result)
+
+
+def is_untold(config: "TopicConfig") -> bool:
+    """Whether only queues on disk tell of a topic: the first send gives it its settings."""
+    return not config.write_queue_nums and not config.perm & PERM_WRITE
 
 
 def _runs(queues: list[int]) -> Iterator[tuple[int, slice]]:

@@ -218,7 +218,12 @@ def test_tee_prints_what_was_sent(store):
 @pytest.mark.parametrize(
     ("options", "data", "sent", "reason"),
     [
-        (["--input", "jsonl"], b'{"body":"a"}\n{"bod":1}\n{"body":"c"}\n', 1, "did you mean 'body'?"),
+        (
+            ["--input", "jsonl"],
+            b'{"body":"a"}\n{"bod":1}\n{"body":"c"}\n',
+            1,
+            "did you mean 'body'?",
+        ),
         (["--input", "jsonl"], b"[1]\n", 0, "not a JSON object"),
         (["--input", "jsonl"], b'{"body":"a","flag":"x"}\n', 0, "flag"),
         (["--input", "jsonl"], b'{"body_base64":"*"}\n', 0, "not base64"),
@@ -269,7 +274,7 @@ def test_what_can_not_be_sent_can_be_left_out(store):
         (["t", "--tag", "\x02"], 2, "U+0001 or U+0002"),
         (["t", "-H", "a=" + "x" * 40_000], 2, "32767"),
         (["t", "-Q", "-1"], 2, "not a queue"),
-        (["t", "-Q", "99"], 3, "has no queue 99: it has 4"),
+        (["t", "-Q", "99"], 3, "has no queue 99: it gets 4"),
         (["t", "--delay-level", "-1"], 2, "negative"),
         (["t", "--delay", "1s", "--delay-level", "1"], 2, "exclude"),
         (["t", "--queue", "1", "--ordering-key", "x"], 2, "exclude"),
@@ -372,3 +377,21 @@ def test_small_work_imports_no_numpy(store, command):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.stdout.splitlines()[-1] == b"False", done.stderr
+
+
+@pytest.mark.parametrize(
+    "choice", [[], ["--queue", "0"], ["--queue", "3"], ["--ordering-key", "k"]]
+)
+def test_a_first_send_to_queues_without_settings_goes_by_any_choice(store, choice):
+    run("produce", "t", "-Q", "0", stdin=b"a\n")
+    for name in ("topics.json", "topics.json.bak"):
+        (store / "config" / name).unlink(missing_ok=True)
+    result = run("produce", "t", *choice, "-o", "json", stdin=b"b\n")
+    assert result.code == 0, result.err
+    assert len(run("consume", "t", "-e").lines) == 2
+
+
+def test_a_count_of_queues_makes_a_sentence(store):
+    run("topic", "create", "one", "--queues", 1)
+    assert "has no queue 1: it has one, queue 0" in run("produce", "one", "-Q", 1, stdin=b"a").err
+    assert "has no queue 9: it gets 4, from 0 on" in run("produce", "new", "-Q", 9, stdin=b"a").err
