@@ -26,7 +26,17 @@ def status(ctx: typer.Context) -> None:
     with open_for_reading(cli) as broker:
         from rmqctl.looking.broker_status import broker_status
 
-        cli.one(broker_status(broker))
+        status = broker_status(broker)
+        cli.one(status)
+        lost = {
+            level["level"]: level["waiting"]
+            for level in status.delay_levels
+            if level["delay_ms"] is None and level["waiting"]
+        }
+        if lost:
+            from rmqctl.retrying.agenda import stranded_sentence
+
+            cli.warn(stranded_sentence(lost))
 
 
 def start(ctx: typer.Context) -> None:

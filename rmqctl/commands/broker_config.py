@@ -1,6 +1,6 @@
 """``rmqctl broker config get|set``: the settings of a store and of its broker."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import UsageProblem
 from rmqctl.opening import open_for_reading
 from rmqctl.rows.brokers import BrokerSettingRow
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
 
 _ACTIONS = ("get", "set")
 
@@ -65,6 +68,16 @@ def _get(cli: Cli, names: list[str], *, unset: bool, broker_conf: bool) -> None:
             cli.rows(BrokerSettingRow, settings.rows([settings.name_of(name) for name in names]))
 
 
+def _tell_stranded(cli: Cli, view: "StoreView", levels: str) -> None:
+    """Warn of messages that wait in levels which the new setting has not."""
+    from rmqctl.retrying.agenda import stranded, stranded_sentence
+    from storage.format.delay import parse_delay_levels
+
+    counts = stranded(view, len(parse_delay_levels(levels)))
+    if counts:
+        cli.warn(stranded_sentence(counts))
+
+
 def _set(cli: Cli, word: str, value: str | None) -> None:
     from rmqctl.managing.broker_settings import BrokerSettings
     from rmqctl.managing.safely import change_settings
@@ -74,14 +87,17 @@ def _set(cli: Cli, word: str, value: str | None) -> None:
         root = broker.view.root
         settings = BrokerSettings(root, broker.view.config)
         writers = find_holders(root).writers
-    name = settings.name_of(word)
+        name = settings.name_of(word)
+        plan = settings.plan(name, value)
+        if name == "message_delay_level" and plan:
+            _tell_stranded(cli, broker.view, plan[0].value or "")
     if writers:
         cli.say(f"process {', '.join(map(str, writers))} keeps the old value until it ends")
     change_settings(
         cli,
         root,
         BrokerSettingRow,
-        settings.plan(name, value),
+        plan,
         lambda: settings.change(name, value, change_note(cli, what=name), cli.now_ms),
         question=f"Change {name}?",
     )

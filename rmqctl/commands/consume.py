@@ -6,7 +6,7 @@ import typer
 
 from rmqctl.consuming.printing import BODY_FORMS
 from rmqctl.context import Cli, context_of, prints
-from rmqctl.errors import PartlyDone, UsageProblem
+from rmqctl.errors import CliError, PartlyDone, UsageProblem
 from rmqctl.filtering.options import MessageFilter, filters_messages, message_filter
 from rmqctl.output.view import Format
 from rmqctl.rows.messages import MessageRow
@@ -343,7 +343,8 @@ def _join(
             if position is not None:
                 for sentence in selection.words_about(broker, topic, position, ()):
                     cli.warn(sentence)
-            joining.place(broker, topic, group, queues, position.begin if position else None)
+            begin = position.begin if position else None
+            joining.place(broker, topic, group, queues, begin, cli.warn)
         ends = None
         if reading.ends:
             end = position.end if position else None
@@ -375,8 +376,14 @@ def _join(
         raise PartlyDone(
             f"{listening.failed} messages of {topic} failed and are dropped: {dropped}"
         )
-    if listening.failed:
-        cli.say(f"{listening.failed} failed; they come again, or are dead letters")
+    if listening.failed and options.orderly:
+        cli.say(f"{listening.failed} attempts failed; an orderly queue waits for its message")
+    elif listening.failed:
+        words = f"{listening.failed} of {listening.quota.consumed} messages failed"
+        sentence = f"{words}; they come again, or are dead letters"
+        if listening.failed < listening.quota.consumed:
+            raise PartlyDone(sentence)
+        raise CliError(sentence)
     cli.detail(f"consumed {listening.quota.consumed} messages of {topic}")
 
 

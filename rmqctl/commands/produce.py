@@ -128,6 +128,7 @@ def produce(
     level = _level(cli, delay_level, delay)
     defaults = _defaults(topic, queue, key, tag, properties, level, ordering_key)
     _check(defaults)
+    _tell_split(cli, key, tag)
     reading = _Reading(
         files or [], input_format, ends, key_delimiter, form, template, ignore_unknown
     )
@@ -195,6 +196,22 @@ def _defaults(
         raise UsageProblem(str(error)) from None
     keys = " ".join(key) if key else None
     return Defaults(topic, keys, tag or None, named, level, queue, ordering_key)
+
+
+def _tell_split(cli: Cli, keys: list[str] | None, tag: str | None) -> None:
+    """Warn of a key that is several, and of a tag that no subscription can name."""
+    for key in keys or ():
+        parts = key.split()
+        if len(parts) > 1:
+            cli.warn(
+                f"--key {key!r} is {len(parts)} keys, as RocketMQ divides keys at blanks: "
+                f"{', '.join(map(repr, parts))}; none of them is {key!r}"
+            )
+    if tag is not None and "||" in tag:
+        cli.warn(
+            f"--tag {tag!r} is one tag with || in it; a subscription reads || as 'or', so none can "
+            "name this tag"
+        )
 
 
 def _level(cli: Cli, level: int | None, delay: str | None) -> int:

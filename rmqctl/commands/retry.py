@@ -80,13 +80,24 @@ def agenda(
     if not each and any(part is not None for part in wanted):
         raise UsageProblem("filters choose among messages: add --each")
     with open_for_reading(cli) as broker:
-        from rmqctl.retrying.agenda import agenda_rows, delayed_rows
+        from rmqctl.retrying.agenda import (
+            STRANDED,
+            agenda_rows,
+            delayed_rows,
+            stranded_sentence,
+        )
 
         if each:
             cli.rows(DelayedRow, delayed_rows(broker, wanted))
             return
         rows = list(agenda_rows(broker, cli.now_ms))
         cli.rows(AgendaRow, rows)
+        lost = {row.level: 0 for row in rows if row.state == STRANDED}
+        for row in rows:
+            if row.state == STRANDED:
+                lost[row.level] += row.messages
+        if lost:
+            cli.warn(stranded_sentence(lost))
         if any(row.state == "OVERDUE" for row in rows):
             cli.say("no process of rmqctl delivers; 'rmqctl broker start' does")
 

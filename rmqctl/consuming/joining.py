@@ -1,6 +1,6 @@
 """Making a member of a group: its settings, its queues, where it begins and ends."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -191,12 +191,13 @@ def place(
     group: "Group",
     queues: Sequence[int],
     begin: "Point | None",
+    warn: Callable[[str], None],
 ) -> None:
     """Set the group's progress where it has none, if ``begin`` says where to.
 
     Refused (7) where it has some, that is `offset reset`'s. Progress before the first message that
     is still there, or behind the end, is put right: a pull of it would be refused, and the queue
-    left alone for ten seconds.
+    left alone for ten seconds. ``warn`` is told of progress behind the end.
     """
     commits = []
     for queue_id in queues:
@@ -214,6 +215,13 @@ def place(
         elif offset is None and group.from_where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET:
             offset = least
         elif offset is not None and known.stored and offset > broker.max_offset(topic, queue_id):
+            most = broker.max_offset(topic, queue_id)
+            warn(
+                f"group {group.name} had progress {offset} in queue {queue_id} of {topic}, beyond "
+                f"its end {most} (the topic may have been deleted and made anew): it goes on at "
+                f"the end; 'rmqctl offset reset -g {group.name} -t {topic} --to-earliest' reads "
+                "what is there"
+            )
             broker.correct_consumer_offset(group.name, topic, queue_id)
             continue
         elif offset is None or offset >= least:

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.errors import NoPermissionError
 from broker.port.progress import ConsumeFromWhere
 from broker.pulling.start_position import compute_pull_from_where
 from broker.tables.topics import check_readable
-from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.errors import NotFound, Refused, UsageProblem
 from rmqctl.text.positions import END, Bound, Point, Position
+from storage.model import DLQ_GROUP_TOPIC_PREFIX
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
@@ -41,7 +43,16 @@ def queues_of(broker: "EmbeddedBroker", topic: str, wanted: Sequence[int] | None
     config = broker.topic(topic)
     if config is None:
         raise NotFound(f"topic {topic} does not exist in {broker.view.root}")
-    check_readable(config)
+    try:
+        check_readable(config)
+    except NoPermissionError as error:
+        remedy = f"'rmqctl topic alter {topic} --perm 6' lets it be read"
+        if topic.startswith(DLQ_GROUP_TOPIC_PREFIX):
+            group = topic.removeprefix(DLQ_GROUP_TOPIC_PREFIX)
+            remedy = f"'rmqctl dlq browse {group}' shows the dead letters as they are; {remedy}"
+        else:
+            remedy += f", and 'rmqctl message export -t {topic}' reads the log without it"
+        raise Refused(f"{error}; {remedy}") from None
     if wanted is None:
         return list(range(config.read_queue_nums))
     for queue_id in wanted:

@@ -86,6 +86,14 @@ def message_filter(
     )
 
 
+def warn_of_blank(cli: Cli, key: str) -> None:
+    """Warn of a key that no message can have: RocketMQ divides keys at blanks."""
+    parts = key.split()
+    if len(parts) > 1:
+        shown = ", ".join(map(repr, parts))
+        cli.warn(f"--key {key!r} holds a blank, so no message has it; its keys would be {shown}")
+
+
 def check_time_range(cli: Cli, first: int | None, last: int | None) -> None:
     """Refuse --from after --to, and say where --from has not come yet: both find nothing."""
     if first is None:
@@ -109,6 +117,7 @@ def _tests(cli: Cli) -> list[Predicate]:
     if (expression := given.get("tag")) is not None:
         tests += _tag_test(expression)
     if (key := given.get("key")) is not None:
+        warn_of_blank(cli, key)
         tests.append(lambda message: key in message.keys)
     if texts := given.get("id", ()):
         # Any text: unique ids may be somebody's own. RocketMQ's are hex digits, in capitals.

@@ -80,7 +80,11 @@ def _clients(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
 def _delay_levels(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
     view = broker.view
     delivered = load_delay_offsets(view.root)
-    for level, delay_ms in enumerate(parse_delay_levels(view.config.message_delay_level), 1):
+    delays = parse_delay_levels(view.config.message_delay_level)
+    used = [queue_id + 1 for topic, queue_id in view.queues() if topic == SCHEDULE_TOPIC]
+    for level in range(1, max([len(delays), *used]) + 1):
+        # A level that the settings have not any more is shown too: nothing delivers what waits.
+        delay_ms = delays[level - 1] if level <= len(delays) else None
         low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
         if low == high:
             continue

@@ -16,8 +16,11 @@ from .retries import takes
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
     from rmqctl.filtering.options import MessageFilter
+    from storage.readonly import StoreView
 
 AHEAD: Final = "AHEAD"
+STRANDED: Final = "STRANDED"
+"""The store has no such level any more, so nothing delivers what waits in it."""
 LATE_MS: Final = DELAY_FOR_A_PERIOD_MS + CLOCK_STEP_MS
 """Overdue for longer than this is no accident: a level that failed is tried again after 10 s."""
 
@@ -39,6 +42,26 @@ def agenda_rows(broker: "EmbeddedBroker", now_ms: int) -> Iterator[AgendaRow]:
             yield _row(level, None, [], now_ms, state)
         for topic in sorted(dues, key=lambda name: (min(dues[name]), name)):
             yield _row(level, topic, dues[topic], now_ms, state)
+
+
+def stranded(view: "StoreView", delays: int) -> dict[int, int]:
+    """How many messages wait in levels above the number of ``delays``, by level."""
+    counts = {
+        level.level: sum(1 for _ in waiting(view, level))
+        for level in levels(view)
+        if level.level > delays
+    }
+    return {level: count for level, count in counts.items() if count}
+
+
+def stranded_sentence(counts: dict[int, int]) -> str:
+    """What waits in levels that there are not, and the remedy."""
+    where = ", ".join(f"{count:,} in level {level}" for level, count in sorted(counts.items()))
+    return (
+        f"{sum(counts.values()):,} messages wait in delay levels that messageDelayLevel has not "
+        f"({where}): nothing delivers them until 'rmqctl broker config set messageDelayLevel' "
+        f"gives it at least {max(counts)} levels again"
+    )
 
 
 def _row(level: Level, topic: str | None, dues: list[int], now_ms: int, state: str) -> AgendaRow:
@@ -93,6 +116,8 @@ def group_of(topic: str) -> str | None:
 def _state(level: Level, first_due: int | None, now_ms: int, *, running: bool) -> str:
     if level.saved_offset is not None and level.saved_offset > level.max_offset:
         return AHEAD
+    if level.delay_ms is None:
+        return STRANDED if first_due is not None else "OK"
     if first_due is None or first_due > now_ms:
         return "OK"
     if not running:

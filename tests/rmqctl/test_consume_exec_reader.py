@@ -98,6 +98,6 @@ def test_a_program_that_fails_while_somebody_reads_has_failed(ten):
     result = call(
         "consume", "t", "-g", "g", "-e", *NO_SECOND_TRY, "--exec", "sh -c 'kill -PIPE $$'"
     )
-    assert result.code == 0, result.err
+    assert result.code == 1, result.err
     assert committed(ten) == {0: 10}
     assert not nothing_came_back(ten)

@@ -46,8 +46,8 @@ class TestDropped:
     def test_others_come_again(self, three):
         result = consume("--exec", "false")
         assert (result.code, result.err) == (
-            0,
-            "3 failed; they come again, or are dead letters\n",
+            1,
+            "rmqctl: 3 of 3 messages failed; they come again, or are dead letters\n",
         )
 
     def test_in_a_broadcast_in_order_the_queue_waits(self, three, tmp_path):

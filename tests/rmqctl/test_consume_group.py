@@ -319,7 +319,7 @@ class TestExec:
         script = "sh -c 'read x; echo first >&2; echo no $x >&2; exit 3'"
         limits = ["--max-reconsume-times", 1, "--delay-level", 1]
         result = call("consume", "t", "-g", "g", "--offset", 9, "-c", 2, *limits, "--exec", script)
-        assert result.code == 0, result.err
+        assert result.code == 1, result.err
         assert result.err.splitlines()[:4] == ["first", "no m9"] * 2
         (dead,) = stored("%DLQ%g")
         assert (dead["body"], dead["reconsume_times"]) == ("m9", 2)
@@ -329,7 +329,7 @@ class TestExec:
 
     def test_minus_one_makes_it_a_dead_letter_at_once(self, one_queue):
         result = call("consume", "t", "-g", "g", "-c", 1, "--delay-level", -1, "--exec", "false")
-        assert result.code == 0, result.err
+        assert result.code == 1, result.err
         assert [row["body"] for row in stored("%DLQ%g")] == ["m0"]
 
     def test_orderly_the_queue_waits_for_the_message_that_fails(self, one_queue, tmp_path):

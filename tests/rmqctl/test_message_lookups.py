@@ -202,9 +202,9 @@ def test_the_life_of_a_message_goes_on_after_a_redrive_under_its_new_id(store):
     """Given back once, dead, sent again, dead again: one line, by any of its names."""
     run("produce", "t", "-k", "k1", "-Q", 0, stdin=b"x\n")
     fail = ("consume", "t", "-g", "g", "-c", 1, "--delay-level", -1, "--exec", "false")
-    assert run(*fail, "--from-where", "first").code == 0
+    assert run(*fail, "--from-where", "first").code == 1
     assert run("dlq", "redrive", "g", "--all", "--execute", "--yes").code == 0
-    assert run(*fail).code == 0
+    assert run(*fail).code == 1
     told = rows("life", "k1")
     events = [
         (each["event"], each["group"], each["topic"]) for each in told if each["at_timestamp"]
