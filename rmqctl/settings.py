@@ -38,6 +38,8 @@ KEYS: Final[Mapping[str, tuple[type, str]]] = {
 
 _UNFILED: Final[Mapping[str, type]] = {"config": str, "debug": bool, "dry_run": bool}
 """What a variable may say and no file: RMQCTL_CONFIG, RMQCTL_DEBUG and RMQCTL_DRY_RUN."""
+_LARGEST: Final = 64 << 20
+"""Bytes of a settings file."""
 _PATHS: Final = frozenset({"store"})
 _PROJECT_FILES: Final = ("rmqctl.toml", ".rmqctl.yaml", ".rmqctl.yml")
 _HOME_FILES: Final = ("config.toml", "config.yaml", "config.yml")
@@ -278,7 +280,11 @@ def _first_file(folder: Path, names: tuple[str, ...]) -> Path | None:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        return parse_settings(path.read_text("utf-8"), path.suffix)
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST} bytes")
+        return parse_settings(data.decode(), path.suffix)
     except OSError as error:
         raise UsageProblem(f"settings file {path} can not be read: {error.strerror}") from error
     except ValueError as error:

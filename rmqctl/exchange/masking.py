@@ -28,12 +28,12 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.retrying.failure_reason import FAILURE_CLIENT
 from broker.retrying.lineage import REDRIVE_DEAD, REDRIVE_ORIGIN, REDRIVE_UNIQUE
 from rmqctl.exchange.masked_traces import TOLD, ids_in, is_trace, masked_trace, without_host
+from rmqctl.given_file import read_given
 from storage.format.crc import crc32
 from storage.model import (
     PROPERTY_KEYS,
@@ -75,7 +75,7 @@ class Rule:
 def parse_rules(text: str, key: str | None) -> list[Rule]:
     """The rules of an option's text; ValueError for a malformed one, OSError for a missing file."""
     if text.startswith("@"):
-        lines = Path(text[1:]).read_text("utf-8").splitlines()
+        lines = read_given(text[1:]).decode().splitlines()
         parts = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
     else:
         parts = text.split(",")

@@ -9,7 +9,6 @@ JSON    an array of objects with those names, or an object for each line
 
 import csv
 import io
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import DAMAGED, NOT_WRITABLE
+from rmqctl.given_file import read_given
 from storage.configs.consumer_offsets import OffsetTable, decode_offsets, split_topic_at_group
 from storage.configs.progress_table import ProgressTable
 from storage.configs.sealed_json import unseal
@@ -45,7 +45,7 @@ def read_offset_file(path: Path) -> list[FileOffset]:
     one before it; CliError (4) for an offsets.json whose check sum is wrong.
     """
     try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        data = read_given(path, stdin=True)
     except FileNotFoundError:
         raise NotFound(f"there is no file {path}") from None
     except OSError as error:

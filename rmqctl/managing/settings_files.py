@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
+from rmqctl.given_file import read_given
 from rmqctl.output.view import Format
 from rmqctl.settings import KEYS, did_you_mean, parse_settings
 from rmqctl.text.durations import parse_duration
@@ -81,7 +82,7 @@ def chosen_file(cli: Cli, layer: str | None, context: str | None = None) -> Path
 def read_text(path: Path) -> str:
     """What a settings file says, "" if there is none. UsageProblem for a malformed one."""
     try:
-        text = path.read_bytes().decode()
+        text = read_given(path).decode()
         parse_settings(text, path.suffix)
     except FileNotFoundError:
         return ""

@@ -8,12 +8,12 @@ RocketMQ (``readQueueNums``) or as here (``read_queue_nums``, ``read_queues``).
 
 import csv
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rmqctl.errors import CliError, NotFound, UsageProblem
+from rmqctl.given_file import read_given
 from rmqctl.text.json_texts import parse_json
 
 _TABLE: Final = "topicConfigTable"
@@ -52,7 +52,7 @@ def wanted_topics(file: str) -> list[WantedTopic]:
     NotFound (3) without the file, UsageProblem (2) for one that can not be read.
     """
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_bytes().decode("utf-8-sig")
+        text = read_given(file, stdin=True).decode("utf-8-sig")
     except FileNotFoundError:
         raise NotFound(f"there is no file {file}") from None
     except UnicodeDecodeError as error:

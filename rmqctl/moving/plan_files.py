@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from broker.errors import OffsetChangedError
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
+from rmqctl.given_file import read_given
 from rmqctl.looking.offset_files import FileOffset, read_offset_file, shown_offset
 from rmqctl.moving.plan import Step
 from rmqctl.moving.queues import Place, TopicChoice, committed
@@ -162,7 +163,7 @@ def expects(expected: Mapping[Place, int | None]) -> Check:
 
 def _read_expected(path: Path) -> dict[Place, int | None]:
     try:
-        text = path.read_text("utf-8", "surrogateescape")
+        text = read_given(path).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         raise NotFound(f"there is no plan {path}") from None
     except OSError as error:

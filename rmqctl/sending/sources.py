@@ -88,7 +88,8 @@ class Input:
         for name in self._files:
             with opened(name) as source:
                 parser: CsvParser | None = None
-                for records in _whole_csv_records(read_records(source, b"\n", self._longest)):
+                lines = read_records(source, b"\n", self._longest)
+                for records in _whole_csv_records(lines, self._longest):
                     if parser is None:
                         first = records.pop(0).removeprefix(BOM_UTF8)
                         self._line += 1
@@ -150,22 +151,31 @@ def opened(name: str) -> _Opened:
     return _Opened(name)
 
 
-def _whole_csv_records(chunks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
-    """Join lines whose quotes are open: a cell may hold newlines. Blank lines are left out."""
-    pending = b""
-    quotes = 0
+def _whole_csv_records(chunks: Iterator[list[bytes]], longest: int) -> Iterator[list[bytes]]:
+    """Join lines whose quotes are open: a cell may hold newlines. Blank lines are left out.
+
+    UsageProblem for a record of more than ``longest`` bytes, as a quote that nothing closes makes.
+    """
+    pending: list[bytes] = []
+    quotes = size = 0
     for lines in chunks:
         whole: list[bytes] = []
         for line in lines:
             quotes += line.count(b'"')
-            record = pending + line
+            size += len(line) + 1
+            pending.append(line)
+            if size > longest + 1:
+                raise UsageProblem(
+                    f"a CSV record has more than {longest} bytes: a quote is not closed"
+                )
             if quotes % 2:
-                pending = record + b"\n"
                 continue
-            pending, quotes = b"", 0
+            record = b"\n".join(pending)
+            quotes = size = 0
+            pending.clear()
             if record.strip():
                 whole.append(record)
         if whole:
             yield whole
     if pending:
-        yield [pending]
+        yield [b"\n".join(pending) + b"\n"]

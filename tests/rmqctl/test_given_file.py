@@ -1,0 +1,45 @@
+"""Files that a user was given and that are larger than such a file can be: exit 4, at once."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rmqctl.errors import UsageProblem
+from rmqctl.given_file import MAX_GIVEN
+from rmqctl.sending.sources import Input
+from tests.support.cli import run
+
+READERS = {
+    "offset import": "offset import {}",
+    "offset reset --from-file": "offset reset --from-file {}",
+    "offset reset --expect": "offset reset -g g -t t --to-earliest --expect {}",
+    "topic create --from-file": "topic create --from-file {}",
+    "repair --expect": "store repair --expect {}",
+    "lag report --compare": "lag report --compare {}",
+    "settings": "config set output json --config {}",
+}
+
+
+@pytest.mark.parametrize("name", list(READERS))
+def test_a_file_of_a_terabyte_is_refused(tmp_path: Path, name: str) -> None:
+    store = tmp_path / "s"
+    assert run("store", "init", store).code == 0
+    assert run("produce", "t", "-S", store, stdin=b"x\n").code == 0
+    assert run("consume", "t", "-g", "g", "-e", "-S", store).code == 0
+    given = tmp_path / "given.json"
+    given.touch()
+    os.truncate(given, 1 << 40)
+    done = run(*READERS[name].format(given).split(), "-S", store)
+    assert done.code in (2, 4), done
+    if name.startswith(("offset", "topic", "settings")):
+        assert done.code == (2 if name == "settings" else 4)
+        assert str(MAX_GIVEN) in done.err
+
+
+def test_a_quote_that_nothing_closes_makes_no_record_without_an_end(tmp_path: Path) -> None:
+    given = tmp_path / "given.csv"
+    given.write_bytes(b'body,tags\n"' + b"line\n" * 300)
+    with pytest.raises(UsageProblem, match="a quote is not closed"):
+        list(Input([str(given)], b"\n", 1000).csv())
+    assert len(list(Input([str(given)], b"\n", 2000).csv())) == 1
