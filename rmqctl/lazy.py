@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command as build_command
 
+from rmqctl.exclusions import check_exclusions
 from rmqctl.global_options import SPECS, global_options, is_everywhere, options_of
 from rmqctl.tree import SECTIONS, TREE, Leaf, Noun
 
@@ -54,7 +55,14 @@ class Command(TyperCommand):
         """Parse the options; from here on a failure is this command's."""
         if not ctx.resilient_parsing:
             ctx.obj.failure_code = self.failure_code
-        return super().parse_args(ctx, args)
+        words = list(args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing and not ctx.ignore_unknown_options:
+            own = {p.opts[-1] for p in self.params if p.name in ctx.params and _is_typed(ctx, p)}
+            everywhere = {f"--{name.replace('_', '-')}" for name in ctx.obj.given}
+            name = ctx.command_path.removeprefix("rmqctl ")
+            check_exclusions(name, self.params, {*_longs(self, own), *everywhere}, words)
+        return rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an integer that it returns is the exit code."""
@@ -87,6 +95,22 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
         with formatter.section("Everywhere (see rmqctl --help)"):
             formatter.write_text(" ".join("/".join(spec.names) for spec in SPECS) + " -h/--help")
+
+
+def _is_typed(ctx: Any, parameter: Any) -> bool:
+    source = ctx.get_parameter_source(parameter.name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _longs(command: Command, own: set[str]) -> set[str]:
+    """All long names of options of which one name is known."""
+    return {
+        name
+        for parameter in command.params
+        if own.intersection(parameter.opts)
+        for name in parameter.opts
+        if name.startswith("--")
+    }
 
 
 class LazyGroup(TyperGroup):

@@ -1,0 +1,36 @@
+"""Options that contradict each other: the table, and the check that all commands go through."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from rmqctl.errors import UsageProblem
+
+EXCLUSIONS: Final = (
+    ("*", "--quiet", "--verbose"),
+    ("*", "--dry-run", "--execute"),
+    ("consume", "--exit", "--follow"),
+    ("lag report", "--since", "--window"),
+)
+"""The command (``*`` is every one) and two options that can not be given together."""
+
+
+def check_exclusions(name: str, params: Sequence[Any], typed: set[str], words: list[str]) -> None:
+    """Raise UsageProblem, naming both, for two typed options that contradict each other.
+
+    ``typed`` are the options by their long names, ``words`` what stands behind the command.
+    """
+    for command, first, second in EXCLUSIONS:
+        if command in {"*", name} and {first, second} <= typed:
+            raise UsageProblem(f"{first} and {second} exclude each other")
+    for one, other in _both_ways(params, words):
+        raise UsageProblem(f"{one} and {other} exclude each other")
+
+
+def _both_ways(params: Sequence[Any], words: list[str]) -> Iterator[tuple[str, str]]:
+    """Flags that were given together with their own negation."""
+    given = set(words[: words.index("--")] if "--" in words else words)
+    for param in params:
+        on = given.intersection(param.opts)
+        off = given.intersection(param.secondary_opts)
+        if on and off:
+            yield min(on), min(off)
