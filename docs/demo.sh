@@ -42,12 +42,12 @@ run 'rmqctl offset list -o table'
 
 say 'A program consumes, and fails: its message comes again after a second, and is a dead letter then.'
 run 'echo "order 7" | rmqctl produce orders --quiet'
-run 'rmqctl consume orders -g billing -c 2 --exec false --max-reconsume-times 1 --delay-level 1'
+run 'rmqctl consume orders -g billing -c 2 --exec false --max-reconsume-times 1 --delay-level 1 || echo "exit code $?"'
 run 'rmqctl dlq browse billing -o table --columns msg_id,origin_topic,reconsume_times,reason'
 
 say 'A message is given back: it waits for its next attempt. The dead letter is sent again, marked.'
 run 'echo "order 8" | rmqctl produce orders --quiet'
-run 'rmqctl consume orders -g billing -c 1 --exec false'
+run 'rmqctl consume orders -g billing -c 1 --exec false || echo "exit code $?"'
 run 'rmqctl retry browse billing -o table --columns msg_id,reconsume_times,due_timestamp,reason'
 run 'rmqctl dlq redrive billing --all --set-property mended=yes --execute --yes -o table'
 

@@ -135,7 +135,7 @@ def consume(
     With --exec each message is a run of CMD (no shell; body on stdin, RMQ_TOPIC, RMQ_QUEUE_ID,
     RMQ_QUEUE_OFFSET, RMQ_MSG_ID, RMQ_TAGS, RMQ_KEYS and RMQ_RECONSUME_TIMES in its environment).
     One that fails comes again after 10 s, 30 s, 1 min ...; after --max-reconsume-times (16) it is
-    a dead letter of the group, which says why.
+    a dead letter of the group, which says why. Exit code 8: some failed; 1: all failed.
     """
     from rmqctl.consuming.checks import check_committing, check_shown
     from rmqctl.consuming.joining_options import MemberOptions

@@ -7,7 +7,7 @@ import typer
 
 from rmqctl.context import Cli, context_of, prints
 from rmqctl.errors import NotFound, UsageProblem
-from rmqctl.filtering.options import filters_messages
+from rmqctl.filtering.options import filters_messages, warn_of_blank
 from rmqctl.opening import view_of
 from rmqctl.rows.lookups import IdRow, LifeRow, TraceRow
 from rmqctl.rows.messages import MessageRow
@@ -55,6 +55,8 @@ def query(
         raise UsageProblem("--index and --scan are ways to find a --key")
     if key == "":
         raise UsageProblem("--key: it is empty")
+    if key is not None:
+        warn_of_blank(cli, key)
     with view_of(cli) as view:
         from rmqctl.filtering.options import message_filter
         from rmqctl.searching.query import check_topic_exists

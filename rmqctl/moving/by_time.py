@@ -57,7 +57,7 @@ class ResetByTime(NamedTuple):
 
         def planned(step: Step) -> ResetByTimeRow:
             lower = describe.lower(step)
-            notes = [step.wish.note] if step.wish.note else []
+            notes = [note for note in (step.wish.note, step.stand.note) if note]
             if not step.wish.stays and lower is not None and lower != step.target:
                 notes.append(f"lower bound is {lower}")
             return ResetByTimeRow(

@@ -26,6 +26,10 @@ def foot(
 ) -> Iterator[str]:
     """Sentences about a plan, none about an empty one. Without ``full`` no message is looked at;
     None: tags are counted if there are at most CHEAP messages."""
+    unread = sum(step.stand.read_queues is not None for step in steps)
+    if unread:
+        yield f"{unread} of {len(steps)} queues are read by no group any more and are not counted"
+    steps = [step for step in steps if step.stand.read_queues is None]
     if not steps:
         return
     again = [step for step in steps if (step.distance or 0) < 0]

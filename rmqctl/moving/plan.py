@@ -71,7 +71,7 @@ class Describer:
 
     def planned(self, step: Step) -> PlannedMove:
         """The row of a plan."""
-        place, offset, _, low, high = step.stand
+        place, offset, _, low, high, _ = step.stand
         target = step.target
         message = self._message(step) if self._full else None
         lower, upper, nearest = self._by_time(step)
@@ -87,7 +87,7 @@ class Describer:
             Unread(low, offset, high).lag,
             Unread(low, target, high).lag,
             self._age(step),
-            step.wish.note,
+            "; ".join(note for note in (step.wish.note, step.stand.note) if note) or None,
             self._bytes(step) if self._full else None,
             message.keys[0] if message and message.keys else None,
             message.msg_id if message else None,
@@ -137,7 +137,7 @@ class Describer:
         return unit and self._view.message_of_unit(topic, queue_id, target, unit)
 
     def _age(self, step: Step) -> int | None:
-        place, _, _, low, high = step.stand
+        place, _, _, low, high, _ = step.stand
         what = Unread(low, step.target, high)
         if what.lag is None:
             return None

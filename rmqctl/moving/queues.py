@@ -41,6 +41,15 @@ class Stand(NamedTuple):
     """Counts deliberate moves (storage.configs.progress_table)."""
     low: int
     high: int
+    read_queues: int | None = None
+    """How many queues of the topic are read, where this one is not among them."""
+
+    @property
+    def note(self) -> str | None:
+        """What is to be said of a queue that no group reads any more."""
+        if self.read_queues is None:
+            return None
+        return f"not read: the topic has {self.read_queues} read queue(s)"
 
 
 class TopicChoice(NamedTuple):
@@ -117,10 +126,14 @@ def stands(
     broker: "EmbeddedBroker", progress: ProgressTable, places: Iterable[Place]
 ) -> Iterator[Stand]:
     """How groups stand in queues, by ``progress`` and the bounds as they are now."""
+    topics = broker.topics()
     for place in places:
         known = progress.get(*place.key)
         low, high = broker.view.queue_bounds(place.topic, place.queue_id)
-        yield Stand(place, committed(known), known.generation, low, high)
+        config = topics.get(place.topic)
+        count = None if config is None else config.read_queue_nums
+        unread = None if count is None or place.queue_id < count else count
+        yield Stand(place, committed(known), known.generation, low, high, unread)
 
 
 def committed(progress: QueueProgress) -> int | None:

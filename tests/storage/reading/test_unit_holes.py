@@ -74,7 +74,9 @@ def test_a_reader_has_units_that_a_power_loss_took_from_the_log(killed, lost):
         assert len(column) > 0
         times = [view.store_timestamp("T", 0, offset) for offset in range(600)]
         for offset in (0, 20, 120, 399, 450, 599):
-            assert view.offset_in_queue_by_time("T", 0, times[offset]) in {
+            moment = times[offset]
+            assert moment is not None
+            assert view.offset_in_queue_by_time("T", 0, moment) in {
                 number for number, time in enumerate(times) if time == times[offset]
             }
 
