@@ -81,6 +81,7 @@ def _tell_stranded(cli: Cli, view: "StoreView", levels: str) -> None:
 def _set(cli: Cli, word: str, value: str | None) -> None:
     from rmqctl.managing.broker_settings import BrokerSettings
     from rmqctl.managing.safely import change_settings
+    from rmqctl.managing.unreachable import setting_sentences
     from storage.sharing.holders import find_holders
 
     with open_for_reading(cli) as broker:
@@ -91,6 +92,11 @@ def _set(cli: Cli, word: str, value: str | None) -> None:
         plan = settings.plan(name, value)
         if name == "message_delay_level" and plan:
             _tell_stranded(cli, broker.view, plan[0].value or "")
+        elif plan:
+            for sentence in setting_sentences(
+                broker, name, *settings.change_of(name, value), cli.now_ms
+            ):
+                cli.warn(sentence)
     if writers:
         cli.say(f"process {', '.join(map(str, writers))} keeps the old value until it ends")
     change_settings(

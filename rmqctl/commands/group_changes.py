@@ -148,7 +148,7 @@ def alter(
             cli,
             tables.view.root,
             ChangedGroupRow,
-            list(change_rows(changes)),
+            list(change_rows(tables, changes)),
             lambda: change_groups(tables, changes, lambda name: change_note(cli, group=name)),
             question=f"Change {', '.join(names)}?",
         )

@@ -111,6 +111,12 @@ class BrokerSettings:
         row = self._row(name, value, self._values[name])
         return [row._replace(origin="built-in" if text is None else _RECORD)]
 
+    def change_of(self, name: str, text: str | None) -> tuple[Any, Any]:
+        """A setting's value now, and that of a text; None is the default."""
+        return self._values[name], self._defaults[name] if text is None else self._parsed(
+            name, text
+        )
+
     def change(
         self, name: str, text: str | None, note: Mapping[str, Any], now_ms: int
     ) -> Iterator[BrokerSettingRow]:

@@ -12,9 +12,11 @@ from rmqctl.rows.groups import ChangedGroupRow
 from storage.configs.subscription_groups import SubscriptionGroupConfig, system_groups
 
 from .topic_plans import said, unchanged
+from .unreachable import retries_note, unread_of_group
 
 if TYPE_CHECKING:
     from rmqctl.opening import Tables
+    from storage.readonly import StoreView
 
 _NOTES: Final[Mapping[tuple[str, Any], str]] = {
     ("consume_enable", False): "its members get no more messages",
@@ -59,15 +61,27 @@ def refuse_system_group(group: str) -> None:
         raise NoPermissionError(f"group {group} belongs to the system and can not be changed")
 
 
-def change_rows(changes: Iterable[GroupChange]) -> Iterator[ChangedGroupRow]:
+def change_rows(tables: Tables, changes: Iterable[GroupChange]) -> Iterator[ChangedGroupRow]:
     """A row for each setting that changes, with what that means."""
     for old, new in changes:
         for name, before, after in zip(SubscriptionGroupConfig._fields, old, new, strict=True):
             if before != after:
-                note = _NOTES.get((name, after))
-                if note is None and name == "retry_max_times":
-                    note = _CLIENTS_LIMIT
+                note = _note(tables.view, new.group_name, name, before, after)
                 yield ChangedGroupRow(new.group_name, name, said(before), said(after), note, None)
+
+
+def _note(view: StoreView, group: str, name: str, before: Any, after: Any) -> str | None:
+    note = _NOTES.get((name, after))
+    if name == "retry_max_times":
+        note = note or _CLIENTS_LIMIT
+        waits = retries_note(view, group) if after < before else ""
+        return f"{note}; {waits}, and the next failure counts with the new limit" if waits else note
+    if name == "retry_queue_nums" and not after:
+        waits = retries_note(view, group)
+        return f"{note}; {waits}, and what fails then is dropped" if waits else note
+    if name == "consume_enable" and not after:
+        return f"{note}{unread_of_group(view, group)}"
+    return note
 
 
 def change_groups(
@@ -88,6 +102,6 @@ def change_groups(
     )
     for change in changes:
         now = tables.groups.get(change.new.group_name)
-        for row in change_rows([change]):
+        for row in change_rows(tables, [change]):
             held = None if now is None else getattr(now, row.setting)
             yield row._replace(applied=said(held) == row.new)

@@ -11,6 +11,8 @@ from rmqctl.rows.topics import ChangedTopicRow
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.topics import PERM_READ, PERM_WRITE, TopicConfig
 
+from .unreachable import unread_note, unreadable_note
+
 if TYPE_CHECKING:
     from rmqctl.opening import Tables
 
@@ -111,8 +113,9 @@ def messages_of_topic(tables: Tables, topic: str) -> dict[int, int]:
 
 
 def _note(tables: Tables, name: str, old: TopicConfig, new: TopicConfig) -> str | None:
+    view, topic = tables.view, old.topic_name
     if name == "read_queue_nums" and new.read_queue_nums < old.read_queue_nums:
-        return _unread_note(tables, old.topic_name, new.read_queue_nums)
+        return unread_note(view, topic, new.read_queue_nums)
     if name == "write_queue_nums" and new.write_queue_nums < old.write_queue_nums:
         return f"queues from {new.write_queue_nums} on take no new messages"
     if name == "write_queue_nums" and new.write_queue_nums > new.read_queue_nums:
@@ -123,11 +126,8 @@ def _note(tables: Tables, name: str, old: TopicConfig, new: TopicConfig) -> str 
             for bit, words in ((PERM_WRITE, "sending"), (PERM_READ, "consuming"))
             if old.perm & bit and not new.perm & bit
         ]
-        return f"{' and '.join(lost)} will be refused" if lost else None
+        if not lost:
+            return None
+        unread = unreadable_note(view, topic) if "consuming" in lost else ""
+        return f"{' and '.join(lost)} will be refused{unread}"
     return None
-
-
-def _unread_note(tables: Tables, topic: str, queues: int) -> str:
-    left = sum(count for q, count in messages_of_topic(tables, topic).items() if q >= queues)
-    there = f"; {left} messages lie there" if left else ""
-    return f"queues from {queues} on are not read any more{there}"

@@ -186,6 +186,11 @@ class Code(StrEnum):
     """
     OFFSET_WITHOUT_QUEUE = "OFFSET_WITHOUT_QUEUE"
     """Info. A group has progress in a queue that the store does not have."""
+    DELAY_LEVEL_GONE = "DELAY_LEVEL_GONE"
+    """Warning. Messages wait in a delay level that messageDelayLevel does not have (any more):
+    nothing delivers them until it has that many levels again. Info in a store of a Java broker,
+    whose broker.conf may have more levels.
+    """
     CONFIG_UNREADABLE = "CONFIG_UNREADABLE"
     """Error. A file of settings or progress can not be read, nor its .bak: a Java broker starts
     without it, or not at all.

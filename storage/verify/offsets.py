@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,10 +18,13 @@ from storage.configs.delay_offsets import (
     decode_delay_offsets,
     load_delay_offsets,
 )
+from storage.configs.ended_delays import EndedDelays
 from storage.configs.subscription_groups import SubscriptionGroupTable
 from storage.configs.topics import TopicTable
 from storage.errors import CorruptFileError, StoreVersionError
-from storage.format.names import CONFIG
+from storage.format.delay import parse_delay_levels
+from storage.format.names import CONFIG, CONSUMEQUEUE
+from storage.layout import was_created_here
 from storage.model import SCHEDULE_TOPIC
 from storage.salvaging.delays import passed_over
 
@@ -153,6 +156,7 @@ def check_offsets(view: StoreView, emit: Emit, checked: Checked) -> None:
         where = f"delay level {level}"
         if (SCHEDULE_TOPIC, level - 1) in queues:
             _check_level(view, level, offset, where, emit)
+    _check_stranded(view, levels, emit)
 
 
 def _no_progress(root: Path, error: CorruptFileError | StoreVersionError) -> Finding:
@@ -214,6 +218,46 @@ def _check_level(view: StoreView, level: int, offset: int, where: str, emit: Emi
             "rmqctl store recover-config" if waiting else "",
         )
     )
+
+
+def _check_stranded(view: StoreView, saved: Mapping[int, int], emit: Emit) -> None:
+    """Messages in delay levels above the number that the settings have."""
+    delays = len(parse_delay_levels(view.config.message_delay_level))
+    counts = {}
+    for topic, queue_id in view.queues():
+        level = queue_id + 1
+        if topic == SCHEDULE_TOPIC and level > delays:
+            low, end = view.queue_bounds(topic, queue_id)
+            first = max(saved.get(level, low), low)
+            counts[level] = max(0, end - first) - _ended_from(view.root, queue_id, first)
+    most = max((level for level, count in counts.items() if count > 0), default=0)
+    ours = was_created_here(view.root)
+    for level, count in sorted(counts.items()):
+        if count <= 0:
+            continue
+        emit(
+            Finding(
+                Code.DELAY_LEVEL_GONE,
+                Severity.WARNING if ours else Severity.INFO,
+                f"{CONSUMEQUEUE}/{SCHEDULE_TOPIC}/{level - 1}",
+                None,
+                f"{'1 message waits' if count == 1 else f'{count} messages wait'} in delay level "
+                f"{level}; messageDelayLevel has {delays} levels",
+                "nothing delivers them"
+                if ours
+                else "only a broker whose broker.conf has that many levels delivers them",
+                f"'rmqctl broker config set messageDelayLevel' with at least {most} levels",
+            )
+        )
+
+
+def _ended_from(root: Path, queue_id: int, first: int) -> int:
+    """How many messages of a level from an offset on were sent before their time."""
+    try:
+        ended = EndedDelays(root).all().get(queue_id, ())
+    except (CorruptFileError, StoreVersionError):
+        return 0  # reported with rmqctl's own files
+    return sum(offset >= first for offset, _ in ended)
 
 
 def _found(code: Code, what: str, file: str, emit: Emit) -> None:

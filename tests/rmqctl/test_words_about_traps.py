@@ -13,7 +13,8 @@ THREE = ["broker", "config", "set", "messageDelayLevel", "1s 5s 10s"]
 @pytest.fixture
 def delayed(store):
     run("produce", "t", "--delay-level", 18, "-q", stdin=b"a\nb\n")
-    return store
+    yield store
+    run("broker", "config", "set", "messageDelayLevel", "--unset", "--yes")
 
 
 def test_fewer_delay_levels_are_planned_with_what_they_strand(delayed):
