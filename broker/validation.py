@@ -53,6 +53,9 @@ SYSTEM_TOPICS: Final = NOT_ALLOWED_SEND_TOPICS | {
 }
 """Topics that may not be created, changed or deleted (TopicValidator.SYSTEM_TOPIC_SET)."""
 
+BODY_LENGTH_ZERO: Final = "the message body length is zero"
+"""What RocketMQ's clients say of a message without a body, and refuse it."""
+
 WRONG_TYPES: Final = (TypeError, AttributeError, struct.error)
 """What the ways of messages raise where a part has a wrong type: then ``check_types`` is asked."""
 
@@ -104,7 +107,7 @@ def is_system_topic(topic: str) -> bool:
 def check_body(body: bytes, max_message_size: int = MAX_MESSAGE_SIZE) -> None:
     """Refuse an empty body and one above ``max_message_size`` bytes (Validators.checkMessage)."""
     if not body:
-        raise MessageIllegalError("the message body is empty; RocketMQ's clients send none")
+        raise MessageIllegalError(f"{BODY_LENGTH_ZERO}; RocketMQ's clients send none")
     check_body_size(body, max_message_size)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from . import native
 from .format.compress import MAX_INFLATED_BODY_SIZE, decompress
+from .format.errors import BodyError
 from .format.host import unpack_host
 from .format.message_id import offset_msg_id
 from .format.properties import find_property, parse_properties
@@ -241,7 +242,8 @@ class MessageExt(Message):
     Times are ms since the epoch; hosts are ``ip:port``, IPv6 in brackets. ``stored_body`` and
     ``property_bytes`` are what lies on disk; ``body`` and ``properties`` are derived from them on
     first use. Reading ``body`` of a compressed message inflates it, up to 64 MiB: more raises
-    BodyTooLargeError, damage BodyError (``inflated_body`` takes another limit).
+    BodyTooLargeError, damage BodyError, both with the place of the message in their text
+    (``inflated_body`` takes another limit, ``raw_body`` is what is stored).
     Assigning ``body`` or ``properties`` changes the object only, never the store.
 
     ``added_property_bytes`` are properties that a client adds to what it has pulled, written alike;
@@ -338,12 +340,28 @@ class MessageExt(Message):
         if body is None:
             if not self.sys_flag & _COMPRESSED:
                 return self.stored_body
-            body = self._body = self.inflated_body(MAX_INFLATED_BODY_SIZE)
+            try:
+                body = self._body = self.inflated_body(MAX_INFLATED_BODY_SIZE)
+            except BodyError as error:
+                raise error.of(self.place) from None
         return body
 
     @body.setter
     def body(self, body: bytes) -> None:
         self._body = body
+
+    @property
+    def raw_body(self) -> bytes:
+        """The body as it is stored: compressed if ``sys_flag`` says so. It can always be read."""
+        return self.stored_body
+
+    @property
+    def place(self) -> str:
+        """Topic, queue, offset and id, for errors and warnings."""
+        return (
+            f"message {self.msg_id} (topic {self.topic}, queue {self.queue_id}, "
+            f"offset {self.queue_offset})"
+        )
 
     def inflated_body(self, limit: int) -> bytes:
         """Give the body as it was sent; BodyTooLargeError if it inflates beyond ``limit`` bytes."""

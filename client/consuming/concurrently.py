@@ -43,6 +43,7 @@ from .listener import (
 )
 from .pulled import Pulled, Share
 from .quick_calls import QuickCalls
+from .readable import checked
 from .service import reset_retry_topic, thread_name
 from .settling import Settling
 from .timer import ConsumeTimer, WatchedRequest
@@ -91,6 +92,9 @@ class ConsumeMessageConcurrentlyService:
         """Have messages consumed by ``listener``."""
         self._consumer = consumer
         self._listen = concurrent_function(listener)
+        self._listen_to_packed = self._listen
+        if not consumer.config.deliver_unreadable_bodies:
+            self._listen_to_packed = checked(self._listen)
         self._now_ms = consumer.clock.now_ms
         self._seconds = seconds_of(consumer.clock)
         self._clock = None if consumer.clock is SYSTEM_CLOCK else self._seconds
@@ -185,7 +189,7 @@ class ConsumeMessageConcurrentlyService:
         pulled.process_queue.finished.append(share)
         owed = Owed(pulled.process_queue, pulled.queue, share.given)
         try:
-            self._run(pulled.requests, owed, share.requests)
+            self._run(pulled.requests, owed, share.requests, packed=pulled.packed)
         finally:
             if owed.calls:
                 self._giving_back.give_noted(owed)
@@ -200,6 +204,8 @@ class ConsumeMessageConcurrentlyService:
         owed: Owed,
         finished: list[Messages],
         watched: WatchedRequest | None = None,
+        *,
+        packed: bool,
     ) -> None:
         """Have requests consumed one after the other (ConsumeRequest.run).
 
@@ -208,7 +214,8 @@ class ConsumeMessageConcurrentlyService:
         """
         consumer, pool, seconds = self._consumer, self.pool, self._seconds
         process_queue, queue = owed.process_queue, owed.queue
-        calls = QuickCalls(self._listen, queue, process_queue, pool, self._clock)
+        listen = self._listen_to_packed if packed else self._listen
+        calls = QuickCalls(listen, queue, process_queue, pool, self._clock)
         if queue.topic == self._retry_topic:
             requests = map(self._as_first_sent, requests)
         hooks: Sequence[ConsumeMessageHook] = ()
@@ -281,7 +288,8 @@ class ConsumeMessageConcurrentlyService:
 
     def _watch(self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         def consume(request: WatchedRequest) -> None:
-            self._run(iter((messages,)), Owed(process_queue, queue, []), [], request)
+            owed = Owed(process_queue, queue, [])
+            self._run(iter((messages,)), owed, [], request, packed=True)
 
         request = WatchedRequest(messages, process_queue, queue)
         self._timer.run(request, self._consumer.config.resend_after_if_still_un_ack_ms, consume)
@@ -398,7 +406,7 @@ class ConsumeMessageConcurrentlyService:
         now_ms = self._consumer.clock.now_ms
         started, remark = now_ms(), ""
         try:
-            status = self._listen((message,), ConsumeConcurrentlyContext(queue))
+            status = self._listen_to_packed((message,), ConsumeConcurrentlyContext(queue))
             result = _DIRECT.get(status, ConsumeDirectlyStatus.CR_LATER)
         except (Exception, SystemExit) as error:
             logger.exception("a listener failed: %s", queue)

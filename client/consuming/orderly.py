@@ -37,6 +37,7 @@ from storage.model import MessageExt, MessageQueue, retry_topic
 from .consume_hooks import call_after, call_before, return_type
 from .listener import ConsumeOrderlyContext, ConsumeOrderlyStatus, orderly_function
 from .process_queue import REBALANCE_LOCK_INTERVAL_MS
+from .readable import checked, packed, unreadable
 from .service import reset_retry_topic, thread_name
 from .worker_pool import WorkerPool
 
@@ -54,6 +55,7 @@ FIRST_LOCK_DELAY_MS: Final = 1_000
 MIN_SUSPEND_MS: Final = 10
 MAX_SUSPEND_MS: Final = 30_000
 
+DEAD_LETTER_LEVEL: Final = -1  # the delay level that makes a dead letter of a message
 _LOCK_LATER_MS: Final = 100  # not locked when a task begins
 _LOCK_SOON_MS: Final = 10  # lost while it runs; also the pause before it goes on
 _NOT_LOCKED_DELAY_MS: Final = 3_000
@@ -100,6 +102,9 @@ class ConsumeMessageOrderlyService:
         """Have messages consumed by ``listener``."""
         self._consumer = consumer
         self._listen = orderly_function(listener)
+        self._listen_to_packed = self._listen
+        if not consumer.config.deliver_unreadable_bodies:
+            self._listen_to_packed = checked(self._listen)
         self._retry_topic = retry_topic(consumer.group)
         group = consumer.group
         self.pool: Final = WorkerPool(
@@ -219,6 +224,10 @@ class ConsumeMessageOrderlyService:
                 return
             size = self._consumer.config.consume_message_batch_max_size
             messages = tuple(process_queue.take_messages(size))
+            if len(messages) > 1 and packed(messages) and any(map(unreadable, messages)):
+                # One at a time until it is passed, so that it fails alone.
+                process_queue.make_message_to_consume_again(messages)
+                messages = tuple(process_queue.take_messages(1))
             if not messages or not self._consume(messages, process_queue, queue):
                 return
         logger.info("consumed no further, the queue is dropped: %s", queue)
@@ -250,7 +259,8 @@ class ConsumeMessageOrderlyService:
         error: BaseException | None = None
         started = consumer.clock.now_ms()
         try:
-            status = self._listen(messages, context)
+            listen = self._listen_to_packed if packed(messages) else self._listen
+            status = listen(messages, context)
         except BaseException as raised:  # noqa: BLE001 - whatever it raises, the queue goes on
             error = raised
         took = consumer.clock.now_ms() - started
@@ -287,7 +297,7 @@ class ConsumeMessageOrderlyService:
         goes_on = True
         if status is _SUSPEND:
             consumer.stats.consume_failed_tps.add_value(key, len(messages))
-            if self._check_reconsume_times(messages, failure):
+            if self._check_reconsume_times(messages, queue, failure):
                 process_queue.make_message_to_consume_again(messages)
                 goes_on = False
             else:
@@ -320,18 +330,38 @@ class ConsumeMessageOrderlyService:
             return {}
         return failure_properties(error, consumer.client_id, consumer.clock.now_ms(), answer=answer)
 
-    def _check_reconsume_times(self, messages: Messages, failure: dict[str, str]) -> bool:
-        """Count an attempt of each message; tells whether any is to be tried again here."""
+    def _check_reconsume_times(
+        self, messages: Messages, queue: MessageQueue, failure: dict[str, str]
+    ) -> bool:
+        """Count an attempt of each message; tells whether any is to be tried again here.
+
+        A body that cannot be unpacked will not change: its message is a dead letter at once, so
+        that the queue goes on. In a broadcast, which has no dead letters, it is passed over.
+        """
         most = self._consumer.config.max_reconsume_times
         if most == -1:
             most = MAX_RECONSUME_TIMES_ORDERLY
         suspend = False
         for message in messages:
-            if message.reconsume_times >= most and self._sent_to_retry(message, failure):
+            if packed((message,)) and unreadable(message):
+                if not self._clustering or self._sent_to_dead_letters(message, queue, failure):
+                    continue
+            elif message.reconsume_times >= most and self._sent_to_retry(message, failure):
                 continue
             message.reconsume_times += 1
             suspend = True
         return suspend
+
+    def _sent_to_dead_letters(
+        self, message: MessageExt, queue: MessageQueue, failure: dict[str, str]
+    ) -> bool:
+        """Have the broker store it as it is: it cannot be sent anew."""
+        try:
+            self._consumer.send_message_back(message, DEAD_LETTER_LEVEL, queue, failure)
+        except Exception:
+            logger.exception("a message can not be sent to the dead letters: %r", message)
+            return False
+        return True
 
     def _sent_to_retry(self, message: MessageExt, failure: dict[str, str]) -> bool:
         try:
@@ -351,7 +381,7 @@ class ConsumeMessageOrderlyService:
         started = now_ms()
         remark = ""
         try:
-            status = self._listen((message,), context)
+            status = self._listen_to_packed((message,), context)
             result = _DIRECT.get(status, ConsumeDirectlyStatus.CR_LATER)
         except (Exception, SystemExit) as error:
             logger.exception("a listener failed: %s", context.message_queue)

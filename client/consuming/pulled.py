@@ -13,6 +13,8 @@ from itertools import chain
 from operator import length_hint
 from typing import TYPE_CHECKING
 
+from .readable import apart, packed
+
 if TYPE_CHECKING:
     from storage.model import MessageExt, MessageQueue
 
@@ -22,7 +24,16 @@ if TYPE_CHECKING:
 class Pulled:
     """Messages that were pulled together, as a Job of a WorkerPool."""
 
-    __slots__ = ("_left", "_work", "count", "messages", "process_queue", "queue", "requests")
+    __slots__ = (
+        "_left",
+        "_work",
+        "count",
+        "messages",
+        "packed",
+        "process_queue",
+        "queue",
+        "requests",
+    )
 
     def __init__(
         self,
@@ -40,6 +51,8 @@ class Pulled:
         self.process_queue = process_queue
         self.queue = queue
         self._work = work
+        self.packed = packed(messages)
+        """Whether any body is compressed, and may not be readable."""
         # A step of either is whole, whoever makes it: nothing of Python's own runs in it.
         self.requests: Iterator[Messages]
         self._left: Iterator[object]
@@ -49,6 +62,8 @@ class Pulled:
             self.count = len(messages)
         else:
             cut = [messages[i : i + batch_size] for i in range(0, len(messages), batch_size)]
+            if self.packed:
+                cut = list(apart(cut))
             self._left = self.requests = iter(cut)
             self.count = len(cut)
 

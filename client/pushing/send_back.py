@@ -19,6 +19,7 @@ from client.subscribing.consumer_config import (
     MAX_RECONSUME_TIMES_CONCURRENTLY,
     MAX_RECONSUME_TIMES_ORDERLY,
 )
+from storage.format.errors import BodyError
 from storage.model import (
     PROPERTY_MAX_RECONSUME_TIMES,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -102,6 +103,10 @@ class SendBack:
     ) -> Exception | None:
         """Send a message anew, as its broker does not take it; gives what hinders that, too."""
         message = returned.message
+        try:
+            message.body  # noqa: B018 - a body that cannot be unpacked cannot be sent anew
+        except BodyError:
+            return refusal
         logger.warning("a message is sent back the other way: %r: %s", message, refusal)
         again = self._retry(message, max_reconsume_times, returned.failure)
         again.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)

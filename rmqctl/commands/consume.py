@@ -356,6 +356,7 @@ def _join(
             consumer.quota,
             exact=config.consume_thread_min == 1 or options.orderly,
             delay_level=options.delay_level or 0,
+            tell=cli.warn,
         )
         if options.orderly:
             consumer.register_message_listener_orderly(listening.consume_orderly)
@@ -369,7 +370,7 @@ def _join(
         ):
             # Without an end no write may ever tell, and none of a program's tells us.
             watches = options.command is not None or not reading.ends
-            run = MemberRun(topic, consumer, listening, watches_reader=watches)
+            run = MemberRun(consumer, listening, watches_reader=watches)
             run.run(progress)
         dropped = joining.why_dropped(broker, consumer) if listening.failed else None
     if dropped is not None:
@@ -385,6 +386,12 @@ def _join(
             raise PartlyDone(sentence)
         raise CliError(sentence)
     cli.detail(f"consumed {listening.quota.consumed} messages of {topic}")
+    if listening.unreadable:
+        fate = "are passed over" if options.broadcast else "come again, or are dead letters"
+        raise PartlyDone(
+            f"{listening.unreadable} messages of {topic} have bodies that cannot be unpacked; "
+            f"they {fate}"
+        )
 
 
 def _run(
@@ -420,12 +427,18 @@ def _run(
         count=reading.most,
         follow=reading.follow,
         all_queues=chosen.queues is None,
+        tell=cli.warn,
     )
     with cli.progress("consume", "messages", selection.total(spans)) as progress:
         run.run(progress)
     if run.unreadable:
         cli.warn(f"{run.unreadable} messages could not be read; 'rmqctl store fsck' says why")
     cli.detail(f"read {run.count} messages of {topic}")
+    if run.packed:
+        raise PartlyDone(
+            f"left out {run.packed} messages of {topic} whose bodies cannot be unpacked; "
+            "'rmqctl store fsck' names them"
+        )
 
 
 def _spans(

@@ -68,6 +68,7 @@ class CommandRunner:
 
     def _run(self, message: "MessageExt") -> None:
         check_reader()
+        body = message.body  # BodyError: the program is not begun
         # A group of its own: Ctrl-C ends us, not the message that is in work.
         with subprocess.Popen(
             self._words,
@@ -79,7 +80,7 @@ class CommandRunner:
             with self._lock:
                 self._running.add(process)
             try:
-                _, words = process.communicate(message.body)
+                _, words = process.communicate(body)
             finally:
                 with self._lock:
                     self._running.discard(process)

@@ -96,6 +96,8 @@ def configs(
             config = replace(config, max_reconsume_times=options.max_reconsume_times)
     except ClientConfigError as error:
         raise UsageProblem(str(error)) from None
+    # They are told of as any failure, and count for --count as any message.
+    config = replace(config, deliver_unreadable_bodies=True)
     if options.broadcast:
         config = replace(config, message_model=MessageModel.BROADCASTING)
     if options.orderly and limited:

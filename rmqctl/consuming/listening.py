@@ -4,9 +4,9 @@ A message is acknowledged when the reader of our output has it, and not before: 
 written is given up without an answer, so that it comes again to whoever consumes next.
 """
 
+import logging
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rmqctl.consuming.quota import Quota
     from rmqctl.filtering.options import Predicate
     from storage.model import MessageExt, MessageQueue
+
+logger = logging.getLogger("rmqctl.consume")
 
 
 class Handler(Protocol):
@@ -50,16 +52,12 @@ class PrintHandler:
         self._lock = threading.Lock()  # one prints at a time
 
     def __call__(self, messages: "Sequence[MessageExt]") -> None:
-        """See Handler. Raises OutputFailedError; what was printed before it, is flushed."""
-        with self._lock, suppress(BodyError):  # then nothing of them was printed
-            self._print(messages, 0)
-            return
+        """See Handler. Raises OutputFailedError; what was printed before it, is flushed.
+
+        BodyError where one body cannot be unpacked: then none of them is printed.
+        """
         with self._lock:
-            for printed, message in enumerate(messages):
-                try:
-                    self._print((message,), printed)
-                except BodyError as error:
-                    raise OutputFailedError(printed) from error
+            self._print(messages, 0)
 
     def _print(self, messages: "Sequence[MessageExt]", printed: int) -> None:
         predicate = self._predicate
@@ -76,6 +74,7 @@ class Listening:
     """Calls a handler for a push consumer, and stops at the quota.
 
     ``exact``: one thread consumes a queue at a time, so it can be given up between two messages.
+    ``tell`` gets a sentence for each message whose body cannot be unpacked.
     ``delay_level``: after which of RocketMQ's delays a message comes again; 0 is its rule.
     Give :meth:`consume` or :meth:`consume_orderly` to the consumer.
     """
@@ -88,8 +87,10 @@ class Listening:
         *,
         exact: bool,
         delay_level: int = 0,
+        tell: Callable[[str], object] = logger.warning,
     ) -> None:
         self._consumer = consumer
+        self._tell = tell
         self._handler = handler
         self._exact = exact
         self._delay_level = delay_level
@@ -97,6 +98,8 @@ class Listening:
         self.quota = quota
         self.failed = 0
         """Messages whose call of the handler ended in an exception; each attempt counts."""
+        self.unreadable = 0
+        """Messages whose bodies cannot be unpacked; each attempt counts."""
         self.given_up: set[MessageQueue] = set()
         """Queues that are not consumed any further."""
         self.failure: BaseException | None = None
@@ -131,11 +134,15 @@ class Listening:
                     stops = True
         except OutputFailedError as error:
             self.failure = self.failure or error.__cause__
-            if not isinstance(error.__cause__, BodyError) or self.quota.ends is None:
-                self.stopped = True  # else other queues go on to their ends
-                self.quota.stop()
+            self.stopped = True
+            self.quota.stop()
             count, stops = error.printed, True
             self._outstanding.take_back(queue, begun[count:])
+        except BodyError as error:
+            # The client hands over what it cannot unpack alone.
+            self.unreadable += count
+            self._tell(str(error))
+            raise
         except BaseException:
             self.failed += count
             raise

@@ -4,10 +4,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from client.progress.offset_store import ReadOffsetType
-from rmqctl import exit_codes
 from rmqctl.consuming.reader import check_reader
-from rmqctl.errors import CliError
-from storage.format.errors import BodyError
 
 if TYPE_CHECKING:
     from client.pushing.push_consumer import PushConsumer
@@ -25,7 +22,6 @@ class MemberRun:
 
     def __init__(
         self,
-        topic: str,
         consumer: "PushConsumer",
         listening: "Listening",
         *,
@@ -35,7 +31,6 @@ class MemberRun:
         self._consumer = consumer
         self._listening = listening
         self._quota = listening.quota
-        self._topic = topic
         self._watches_reader = watches_reader
         self._wait_s = _IDLE_S if self._quota.ends is None else _TO_THE_END_S
 
@@ -53,10 +48,6 @@ class MemberRun:
             self._quota.stop()
             self._consumer.shutdown()
         failure = self._listening.failure
-        if isinstance(failure, BodyError):
-            raise CliError(
-                f"a message of {self._topic}: {failure}", exit_codes.DAMAGED
-            ) from failure
         if failure is not None:
             raise failure
 

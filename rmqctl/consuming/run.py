@@ -1,14 +1,12 @@
 """One run of ``consume`` without a group: fetch, put in order, print, wait for more."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rmqctl import exit_codes
 from rmqctl.consuming.cursor import COLUMN, Cursor, Fetcher
 from rmqctl.consuming.merge import Round
 from rmqctl.consuming.reader import check_reader
 from rmqctl.consuming.selection import Span
-from rmqctl.errors import CliError
 from rmqctl.signals import Terminated, TimeLimit
 from storage.format.errors import BodyError
 
@@ -37,7 +35,9 @@ class ConsumeRun:
         count: int | None,
         follow: bool,
         all_queues: bool,
+        tell: Callable[[str], object],
     ) -> None:
+        """``tell`` gets a sentence for each message that is left out."""
         self._broker = broker
         self._topic = topic
         self._fetch = fetch
@@ -47,6 +47,9 @@ class ConsumeRun:
         self._follow = follow
         self._all_queues = all_queues
         self._cursors = [Cursor(span.queue_id, span.start, span.end, fetch) for span in spans]
+        self._tell = tell
+        self.packed = 0
+        """Messages that were left out because their bodies cannot be unpacked."""
         self.count = 0
         """Messages that were printed."""
 
@@ -91,31 +94,30 @@ class ConsumeRun:
             if not cursor.done:
                 cursor.fill(room)
         ready = Round(self._cursors)
-        passed, error = self._print(ready.items)
+        passed = self._print(ready.items)
         ready.take(passed)
         if passed:
             self._printer.flush()
-        if error is not None:
-            raise CliError(f"a message of {self._topic}: {error}", exit_codes.DAMAGED) from error
         return passed
 
-    def _print(self, items: Sequence[Any]) -> tuple[int, BodyError | None]:
+    def _print(self, items: Sequence[Any]) -> int:
         """Print the items that are wanted; gives how many were passed, wanted or not.
 
-        A body that can not be inflated ends it: what stands before that message is passed.
+        A message whose body cannot be unpacked is named and left out.
         """
         try:
-            return self._print_all(items), None
+            return self._print_all(items)
         except BodyError:
             pass  # nothing of them was printed
         for passed, item in enumerate(items):
             try:
                 self._print_all((item,))
             except BodyError as error:
-                return passed, error
+                self.packed += 1
+                self._tell(f"left out {error}")
             if self._left == 0:
-                return passed + 1, None
-        return len(items), None
+                return passed + 1
+        return len(items)
 
     def _print_all(self, items: Sequence[Any]) -> int:
         """Print all that are wanted, or raise BodyError before the first is printed."""

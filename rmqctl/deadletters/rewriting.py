@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.retrying.lineage import KEPT_RESERVED, LINEAGE_PROPERTIES, own_properties
 from broker.retrying.redrive import UNCHANGED, Content
+from broker.validation import BODY_LENGTH_ZERO
 from rmqctl.errors import UsageProblem
+from storage.format.errors import BodyError
 from storage.model import RESERVED_PROPERTIES
 
 if TYPE_CHECKING:
@@ -56,7 +58,12 @@ class Rewriting(NamedTuple):
         if self.pipe is not None:
             return None
         body = self.edited.body if self.edited is not None else self.body
-        return len(message.body if body is None else body)
+        if body is not None:
+            return len(body)
+        try:
+            return len(message.body)
+        except BodyError:  # goes on as it is stored, so that is what will be sent
+            return len(message.raw_body)
 
     def notes(self) -> list[str]:
         """What is changed, in words."""
@@ -127,9 +134,13 @@ def piped(command: str, message: "MessageExt") -> bytes:
     """What a program makes of a body. No shell: nothing in a message is ever part of a command."""
     from rmqctl.consuming.executing import message_variables
 
+    try:
+        body = message.body
+    except BodyError as error:
+        raise PipeFailedError(f"--pipe: {error}") from None
     done = subprocess.run(
         shlex.split(command),
-        input=message.body,
+        input=body,
         capture_output=True,
         env={**os.environ, **message_variables(message)},
         check=False,
@@ -138,8 +149,8 @@ def piped(command: str, message: "MessageExt") -> bytes:
     if done.returncode:
         words = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         raise PipeFailedError(f"--pipe: exit code {done.returncode}" + (words and f": {words}"))
-    if message.body and not done.stdout:
-        raise PipeFailedError("--pipe: it gave nothing, and clients send no empty bodies")
+    if not done.stdout:
+        raise PipeFailedError(f"--pipe: it gave nothing: {BODY_LENGTH_ZERO}")
     return done.stdout
 
 

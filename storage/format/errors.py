@@ -11,6 +11,9 @@ StoreError
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 from storage.errors import StoreError
 
 
@@ -33,6 +36,12 @@ class RecordError(FormatError):
 class BodyError(FormatError):
     """A compressed body is damaged; headers and properties of the message are still good."""
 
+    def of(self, message: str) -> Self:
+        """Give the same error with the name of the message that it is about."""
+        named = copy(self)
+        named.args = (f"{message}: {self}",)
+        return named
+
 
 class BodyTooLargeError(BodyError):
     """A compressed body inflates beyond ``limit`` bytes; it was given up there."""
@@ -40,6 +49,10 @@ class BodyTooLargeError(BodyError):
     def __init__(self, limit: int) -> None:
         super().__init__(f"the compressed body inflates to more than {limit} bytes")
         self.limit = limit
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions are copied by a call with their args: the text, where this takes a limit.
+        return type(self), (self.limit,), {"args": self.args}
 
 
 class CompressionTypeError(BodyError):

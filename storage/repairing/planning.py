@@ -55,7 +55,9 @@ _LOST_END: Final = frozenset({Code.LOG_TAIL_LOST, Code.LOG_FILE_MISSING})
 """What is said at the log's end where queues, index or checkpoint know of more."""
 _WITHOUT_RECORDS: Final = frozenset({"LOG_FILE_AHEAD", "FOREIGN_FILE"})
 _ONLY_KEYS: Final = "messages behind the log's end, of which only keys tell, are lost"
-_UNTOUCHED: Final = frozenset({"PROPERTIES_DAMAGED", "STORE_TIME_BACK"})
+_UNTOUCHED: Final = frozenset(
+    {"PROPERTIES_DAMAGED", "STORE_TIME_BACK", "BODY_UNREADABLE", "BODY_EMPTY"}
+)
 """Codes of log findings that say nothing about where records are."""
 
 

@@ -40,6 +40,14 @@ class Code(StrEnum):
     """Error. A record's properties end in zero bytes or are not UTF-8: tags, keys or others of this
     message are wrong. No checksum covers them.
     """
+    BODY_UNREADABLE = "BODY_UNREADABLE"
+    """Warning. A record says that its body is compressed, and the body cannot be unpacked: readers
+    leave the message out, and groups make a dead letter of it. The stored bytes are whole.
+    """
+    BODY_EMPTY = "BODY_EMPTY"
+    """Warning. Messages have empty bodies, which RocketMQ's clients refuse to send. A Java listener
+    gets a null body: one that fails at it gets nothing of that queue any more.
+    """
     LOG_BYTES_LOST = "LOG_BYTES_LOST"
     """Error. Bytes of the log are no records: the messages that were here are lost, and a Java
     broker ends the log here.

@@ -15,6 +15,7 @@ from storage.format.names import COMMITLOG, file_name
 from storage.format.record import RecordError, decode_record
 from storage.reading.log_walk import LogWalk, Stretch, StretchKind
 
+from .bodies import empty_bodies, packed_rows, unreadable_body
 from .findings import Checked, Code, Finding, Severity
 from .log_part import LogPart
 from .told import Told
@@ -70,6 +71,7 @@ class LogCheck:
         self.last_store_timestamp = 0
         """Store time of the newest record seen (ms)."""
         self._replaced: list[int] = []
+        self._empty: list[int] = []
 
     def another(self, start: int, emit: Emit, told: Told) -> LogCheck:
         """A walk through the same log that begins elsewhere, for a part of it."""
@@ -135,6 +137,7 @@ class LogCheck:
             misplaced=self._misplaced,
             has_misplaced=self._has_misplaced,
             replaced=self._replaced,
+            empty=self._empty,
         )
 
     def absorb(self, part: LogPart) -> bool:
@@ -160,6 +163,7 @@ class LogCheck:
         if part.has_misplaced:
             self._misplaced, self._has_misplaced = part.misplaced, True
         self._replaced += part.replaced
+        self._empty += part.empty
         return True
 
     def finish(self) -> None:
@@ -176,6 +180,18 @@ class LogCheck:
                 "rmqctl passes over them, a Java broker delivers the zeros",
                 "",
                 Severity.INFO,
+            )
+        if self._empty:
+            count = len(self._empty)
+            self._at_record(
+                Code.BODY_EMPTY,
+                self._empty[0],
+                f"{count} messages from here on have empty bodies"
+                if count > 1
+                else "the message has an empty body",
+                "a Java listener that fails at the null body gets nothing of that queue any more",
+                "",
+                Severity.WARNING,
             )
         if self._back_steps > _MAX_EXAMPLES:
             self._emit(
@@ -218,9 +234,26 @@ class LogCheck:
             )
         if replaced.any():
             self._replaced += block.offset[replaced].tolist()
+        self._look_at_bodies(file.view, block, replaced)
         self._look_at_times(block)
         self._records_seen += len(block)
         return block, replaced | damaged
+
+    def _look_at_bodies(self, view: memoryview, block: RecordBlock, replaced: Mask) -> None:
+        empty = empty_bodies(view, block) & ~replaced
+        if empty.any():
+            self._empty += block.offset[empty].tolist()
+        for row in packed_rows(block):
+            what = unreadable_body(view, int(block.place[row]), int(block.size[row]))
+            if what is not None and not replaced[row]:
+                self._at_record(
+                    Code.BODY_UNREADABLE,
+                    int(block.offset[row]),
+                    what,
+                    "readers leave it out, groups make a dead letter of it",
+                    "",
+                    Severity.WARNING,
+                )
 
     def _look_at_times(self, block: RecordBlock) -> None:
         times = block.store_timestamp

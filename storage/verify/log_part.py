@@ -43,6 +43,7 @@ class LogPart(NamedTuple):
     misplaced: tuple[int, int, int, int]
     has_misplaced: bool
     replaced: list[int]
+    empty: list[int]
 
 
 def split_log(log: FileRow, start: int, log_end: int, jobs: int) -> list[LogRange]:

@@ -396,7 +396,7 @@ def test_a_delay_level_goes_into_the_message(produce, a):
         (Message("", b"x"), InvalidNameError, "has no name"),
         (Message("t" * 128, b"x"), InvalidNameError, "allowed are 127"),
         (Message("SCHEDULE_TOPIC_XXXX", b"x"), NoPermissionError, "filled by the broker"),
-        (Message("T", b""), MessageIllegalError, "body is empty"),
+        (Message("T", b""), MessageIllegalError, "body length is zero"),
         (Message("T", b"x" * 101), MessageIllegalError, "allowed are 100"),
     ],
 )

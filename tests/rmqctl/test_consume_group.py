@@ -167,7 +167,7 @@ class TestProgress:
         assert sorted(consume("-Q", "1,3", "-e")) == sorted(there)
         assert committed(ten) == {1: 2, 3: 2}
 
-    def test_a_body_that_can_not_be_inflated_ends_it_behind_the_one_before(self, one_queue):
+    def test_a_body_that_can_not_be_inflated_is_a_failure_of_its_message(self, one_queue):
         with EmbeddedBroker.open(one_queue) as broker:
             from broker.port.sending import SendOptions
             from storage.model import Message
@@ -175,8 +175,10 @@ class TestProgress:
             broker.send(Message("t", b"no zlib"), 0, SendOptions(sys_flag=1))
         send("behind it")
         result = run("consume", "t", "-g", "g", "-e")
-        assert (result.code, result.lines) == (4, bodies(0, 10))
-        assert committed(one_queue) == {0: 10}
+        assert (result.code, result.lines) == (8, [*bodies(0, 10), "behind it"])
+        assert "(topic t, queue 0, offset 10): the compressed body is damaged" in result.err
+        assert committed(one_queue) == {0: 12}
+        assert run("retry", "list", "-o", "jsonl").code == 0
 
 
 class TestRefused:

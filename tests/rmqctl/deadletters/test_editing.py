@@ -131,7 +131,7 @@ def test_a_message_is_changed_in_the_editor(dead, editor):
         (': > "$1"', 7, "the text is empty"),
         ("exit 3", 7, "exit code 3"),
         ('echo "{" > "$1"', 2, "not JSON"),
-        ('echo \'{"body": ""}\' > "$1"', 2, "the body is empty"),
+        ('echo \'{"body": ""}\' > "$1"', 2, "body length is zero"),
     ],
 )
 def test_an_edit_that_comes_to_nothing_sends_nothing(dead, editor, lines, code, sentence):
