@@ -11,6 +11,9 @@ from analytics.kernels.edges import Edges
 from analytics.kernels.partials import MINUTE_MS, Partials, QueueTask, add_up, count_unread
 from storage.readonly import StoreView
 
+MOST_MINUTES: Final = 2_000_000
+"""Minutes that are kept in mind, some four years: a damaged store time may lie in any year."""
+
 
 class Work(NamedTuple):
     """Parts of queues of one store. Pickles into some hundred bytes.
@@ -91,6 +94,8 @@ def _of(work: Work) -> tuple[StoreView, Edges]:
     edges = _KEPT.edges.get(key)
     if edges is None:
         first, last = work.minutes
+        if not 0 <= last - first < MOST_MINUTES:
+            last = first - 2  # no edges at all: then each record is looked at
         times = np.arange(first, last + 2, dtype=np.int64) * MINUTE_MS
         edges = _KEPT.edges[key] = Edges(times)
     return view, edges

@@ -56,7 +56,7 @@ class ConsumerConfig:
     """Messages that a listener gets at once, at most."""
     deliver_unreadable_bodies: bool = False
     """Whether listeners get messages whose bodies cannot be unpacked (``body`` raises BodyError,
-    ``raw_body`` is what is stored); if not, those fail without a call. RocketMQ passes over them."""
+    ``raw_body`` is what is stored); if not, those fail without a call. RocketMQ passes them."""
     consume_timeout_minutes: int = 15
     """How long a message may be consumed before it is given back (consumeTimeout)."""
     clean_expired_messages: bool = True

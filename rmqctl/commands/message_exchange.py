@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rmqctl.exchange.masking import Rule
     from rmqctl.exchange.reading import Placing
     from rmqctl.searching.query import Query
+    from rmqctl.sending.run import Limits
     from rmqctl.sending.sources import Portion
     from storage.readonly import StoreView
 
@@ -155,6 +156,13 @@ def import_messages(
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave out what can not be stored, and go on")
     ] = False,
+    allow_empty: Annotated[
+        bool,
+        typer.Option(
+            "--allow-empty",
+            help="Store empty bodies: Java listeners get null, and may be stuck at it",
+        ),
+    ] = False,
     keep_times: Annotated[
         bool,
         typer.Option("--keep-times", help="Keep times, ids, hosts and all else; see below"),
@@ -185,6 +193,7 @@ def import_messages(
     """
     from rmqctl.exchange.forms import form_of
     from rmqctl.exchange.reading import check_file, parse_map
+    from rmqctl.sending.run import Limits
     from rmqctl.sending.sources import STDIN
 
     cli = context_of(ctx)
@@ -206,10 +215,19 @@ def import_messages(
         check_send_topic(name)
     if keep_times:
         total, portions = _whole_portions(cli, file, form, ignore=ignore_unknown)
-        _import_as_they_were(cli, portions, total, mapped, topic, skip_invalid=skip_invalid)
+        _import_as_they_were(
+            cli,
+            portions,
+            total,
+            mapped,
+            topic,
+            skip_invalid=skip_invalid,
+            allow_empty=allow_empty,
+        )
     else:
         total, portions = _portions(cli, file, form, ignore=ignore_unknown)
-        _import(cli, portions, total, mapped, topic, skip_invalid=skip_invalid)
+        limits = Limits(_BATCH, None, skip_invalid, None, allow_empty)
+        _import(cli, portions, total, mapped, topic, limits)
 
 
 def _import_as_they_were(
@@ -220,6 +238,7 @@ def _import_as_they_were(
     topic: str | None,
     *,
     skip_invalid: bool,
+    allow_empty: bool,
 ) -> None:
     from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS
     from rmqctl.exchange.keeping_import import KeepingImport, Topics
@@ -227,7 +246,8 @@ def _import_as_they_were(
 
     with open_for_writing(cli, create=True) as broker:
         topics = Topics(broker, mapped, topic, DEFAULT_TOPIC_QUEUE_NUMS)
-        KeepingImport(cli, broker, topics, skip_invalid=skip_invalid).run(portions, total)
+        run = KeepingImport(cli, broker, topics, skip_invalid=skip_invalid, allow_empty=allow_empty)
+        run.run(portions, total)
 
 
 def _import(
@@ -236,23 +256,20 @@ def _import(
     total: int | None,
     mapped: dict[str, str],
     topic: str | None,
-    *,
-    skip_invalid: bool,
+    limits: "Limits",
 ) -> None:
     from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS
     from rmqctl.exchange.reading import Placing
     from rmqctl.opening import open_for_writing
     from rmqctl.sending.pace import Pace
-    from rmqctl.sending.run import Limits, ProduceRun
+    from rmqctl.sending.run import ProduceRun
     from rmqctl.sending.sender import Defaults
     from rmqctl.sending.sources import Source
 
     with open_for_writing(cli, create=True) as broker:
         placing = Placing(mapped, topic, _write_queues(broker, DEFAULT_TOPIC_QUEUE_NUMS))
         source = Source(_placed(portions, placing), total)
-        run = ProduceRun(
-            cli, Pace(None), Limits(_BATCH, None, skip_invalid, None), to=topic or "their topics"
-        )
+        run = ProduceRun(cli, Pace(None), limits, to=topic or "their topics")
         run.run(broker, source, Defaults(topic or ""))
 
 
@@ -288,7 +305,7 @@ def _portions(
             reading.parse_fields, ignore_unknown=ignore, tell=cli.say
         )
     return given.total_bytes, given.parsed(
-        lambda line: reading.parse_line(line, ignore_unknown=ignore)
+        lambda line: reading.parse_line(line, ignore_unknown=ignore), strips=True
     )
 
 
@@ -310,7 +327,7 @@ def _whole_portions(
             keeping.parse_whole_fields, ignore_unknown=ignore, tell=cli.say
         )
     return given.total_bytes, given.parsed(
-        lambda line: keeping.parse_whole_line(line, ignore_unknown=ignore)
+        lambda line: keeping.parse_whole_line(line, ignore_unknown=ignore), strips=True
     )
 
 

@@ -86,6 +86,13 @@ def produce(
         str | None,
         typer.Option(metavar="K", help="The same K goes to the same queue; %k is the key"),
     ] = None,
+    allow_empty: Annotated[
+        bool,
+        typer.Option(
+            "--allow-empty",
+            help="Send empty bodies: Java listeners get null, and may be stuck at it",
+        ),
+    ] = False,
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave out what can not be sent, and go on")
     ] = False,
@@ -124,13 +131,20 @@ def produce(
 
     ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
     pace = Pace(cli.parsed("--rate", parse_rate, rate) if rate else None)
-    limits = Limits(batch, count, skip_invalid, ends if tee else None)
+    limits = Limits(batch, count, skip_invalid, ends if tee else None, allow_empty)
     level = _level(cli, delay_level, delay)
     defaults = _defaults(topic, queue, key, tag, properties, level, ordering_key)
     _check(defaults)
     _tell_split(cli, key, tag)
     reading = _Reading(
-        files or [], input_format, ends, key_delimiter, form, template, ignore_unknown
+        files or [],
+        input_format,
+        ends,
+        key_delimiter,
+        form,
+        template,
+        ignore_unknown,
+        allow_empty,
     )
     source = _source(cli, topic, reading, count)
     with open_for_writing(cli, _flush_change(sync), create=True) as broker:
@@ -155,6 +169,7 @@ class _Reading(NamedTuple):
     form: str | None
     template: str | None
     ignore_unknown: bool
+    allow_empty: bool
 
     def check(self) -> None:
         """Refuse more than one way of reading."""
@@ -304,10 +319,25 @@ def _source(cli: Cli, topic: str, reading: _Reading, count: int | None) -> Sourc
             reading.template,
         )
         return Source(portions, None)
-    given = Input(reading.files, reading.delimiter, _longest_record(reading))
+    given = Input(
+        reading.files,
+        reading.delimiter,
+        _longest_record(reading),
+        keeps_empty=reading.allow_empty,
+    )
     if given.from_terminal:
         cli.say("reading messages from the terminal, a line each; Ctrl-D ends")
-    return Source(_portions(cli, given, reading), given.total_bytes)
+    return Source(_telling(cli, given, _portions(cli, given, reading)), given.total_bytes)
+
+
+def _telling(cli: Cli, given: Input, portions: Iterator[Portion]) -> Iterator[Portion]:
+    """The portions; says in the end how many blank lines were left out."""
+    try:
+        yield from portions
+    finally:
+        if given.blank:
+            lines = "blank line" if given.blank == 1 else "blank lines"
+            cli.say(f"left out {given.blank:,} {lines}")
 
 
 def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
@@ -331,9 +361,11 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
             return given.csv(ignore_unknown=reading.ignore_unknown, tell=cli.say)
         case "jsonl":
             ignore = reading.ignore_unknown
-            return given.parsed(lambda line: parsers.parse_json(line, ignore_unknown=ignore))
+            return given.parsed(
+                lambda line: parsers.parse_json(line, ignore_unknown=ignore), strips=True
+            )
         case _:
-            return given.parsed(parsers.parse_hex)
+            return given.parsed(parsers.parse_hex, strips=not reading.allow_empty)
 
 
 def _longest_record(reading: _Reading) -> int:

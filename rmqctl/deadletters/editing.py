@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.retrying.lineage import own_properties
 from broker.retrying.redrive import Content
+from broker.validation import BODY_LENGTH_ZERO
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import USAGE
 from rmqctl.output.values import escape_controls
@@ -75,8 +76,8 @@ def edited(message: "MessageExt", environ: Mapping[str, str]) -> Content:
         if after == before:
             raise Refused("nothing was changed in the editor; nothing was sent")
         content = content_of(after, style)
-        if message.body and not content.body:
-            raise UsageProblem("the body is empty, and RocketMQ's clients send no empty bodies")
+        if not content.body:
+            raise UsageProblem(f"{BODY_LENGTH_ZERO}, and RocketMQ's clients send no empty bodies")
     except (UsageProblem, UnicodeDecodeError) as error:
         raise CliError(f"--edit: {error}; the text is kept in {path}", USAGE) from None
     except BaseException:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from broker.validation import BODY_LENGTH_ZERO
 from rmqctl import exit_codes
 from rmqctl.errors import CliError, PartlyDone, Refused
 from rmqctl.rows.sent import SentRow
@@ -83,11 +84,20 @@ class Topics:
 class KeepingImport:
     """One import; see :meth:`run`."""
 
-    def __init__(self, cli: "Cli", broker: "EmbeddedBroker", topics: Topics, *, skip_invalid: bool):
+    def __init__(
+        self,
+        cli: "Cli",
+        broker: "EmbeddedBroker",
+        topics: Topics,
+        *,
+        skip_invalid: bool,
+        allow_empty: bool,
+    ) -> None:
         self._cli = cli
         self._broker = broker
         self._topics = topics
         self._skip_invalid = skip_invalid
+        self._allow_empty = allow_empty
         self._newest = 0  # store time of the last message so far
         self._rows = cli.row_stream(SentRow) if cli.setting("output") else None
         self._invalid: list[InvalidRecordError] = []
@@ -118,6 +128,10 @@ class KeepingImport:
                 stored = message.stored
                 assert stored is not None
                 self._check_time(stored)
+                if not (stored.stored_body or self._allow_empty):
+                    raise ValueError(
+                        f"{BODY_LENGTH_ZERO}: {stored.place}; --allow-empty stores it all the same"
+                    )
                 stored.topic = self._topics.target(message.topic)
                 stored.queue_id = self._topics.queue(stored.topic, message.queue_id or 0)
                 records.append(record_of(stored))

@@ -36,6 +36,8 @@ class Limits(NamedTuple):
     skip_invalid: bool
     tee: bytes | None
     """The delimiter with which bodies are printed as well; None prints none."""
+    allow_empty: bool = False
+    """Whether messages without a body are sent."""
 
 
 class ProduceRun:
@@ -59,7 +61,7 @@ class ProduceRun:
         What breaks it off, a full disk say, tells how many are stored: whoever repeats all of it
         would have them twice.
         """
-        sender = Sender(broker, defaults, self._acknowledge)
+        sender = Sender(broker, defaults, self._acknowledge, allow_empty=self._limits.allow_empty)
         with self._cli.progress("produce", "messages", source.total_bytes) as progress:
             try:
                 for portion in source.portions:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import MessageIllegalError
 from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS, SendStatus
+from broker.validation import BODY_LENGTH_ZERO
 from storage.configs.topics import PERM_WRITE
 from storage.model import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_KEYS, PROPERTY_TAGS
 
@@ -45,7 +46,11 @@ class Sender:
         broker: "Broker",
         defaults: Defaults,
         acknowledged: Callable[["ColumnSendResult"], None],
+        *,
+        allow_empty: bool = False,
     ) -> None:
+        """``allow_empty``: messages without a body are sent, as the broker takes them."""
+        self._allow_empty = allow_empty
         self._broker = broker
         self._defaults = defaults
         self._acknowledged = acknowledged
@@ -176,6 +181,8 @@ class Sender:
                 part = keys[run] if keys else None
                 self._send_column(topic, bodies[run], number, shared, part, flag)
             return
+        if not self._allow_empty and not all(bodies):
+            raise MessageIllegalError(f"{BODY_LENGTH_ZERO}; --allow-empty sends it all the same")
         result = self._broker.send_column(
             topic, bodies, queues, properties=shared, keys=keys, flag=flag
         )

@@ -37,10 +37,16 @@ class Source(NamedTuple):
 class Input:
     """The files of a call, one after the other; ``-`` is standard input."""
 
-    def __init__(self, files: Sequence[str], delimiter: bytes, longest: int) -> None:
+    def __init__(
+        self, files: Sequence[str], delimiter: bytes, longest: int, *, keeps_empty: bool = False
+    ) -> None:
+        """``keeps_empty``: an empty line is a body, and is not left out."""
         self._files = files or [STDIN]
         self._delimiter = delimiter
         self._longest = longest
+        self._keeps_empty = keeps_empty
+        self.blank = 0
+        """Blank lines that were left out."""
         self._line = 1
         for name in self._files:
             if name != STDIN and not Path(name).exists():
@@ -63,14 +69,29 @@ class Input:
     def bodies(self) -> Iterator[Portion]:
         """Each record is a body."""
         for records in self._records():
-            lines = range(self._line, self._line + len(records))
+            first = self._line
             self._line += len(records)
-            yield Portion(records, [], lines)
+            if self._keeps_empty or b"" not in records:
+                yield Portion(records, [], range(first, self._line))
+            else:
+                yield from self._without_empty(records, first)
 
-    def parsed(self, parse: "Parser") -> Iterator[Portion]:
-        """Each record is parsed; one that can not be ends its portion."""
+    def _without_empty(self, records: list[bytes], first: int) -> Iterator[Portion]:
+        """The bodies between empty records: each portion has neighbouring lines."""
+        begin = 0
+        for at in [*(at for at, record in enumerate(records) if not record), len(records)]:
+            if begin < at:
+                yield Portion(records[begin:at], [], range(first + begin, first + at))
+            begin = at + 1
+        self.blank += records.count(b"")
+
+    def parsed(self, parse: "Parser", *, strips: bool = False) -> Iterator[Portion]:
+        """Each record is parsed; one that can not be ends its portion.
+
+        ``strips``: a record of white space alone is blank, too, and left out.
+        """
         for records in self._records():
-            yield from self._parse(records, parse)
+            yield from self._parse(records, parse, strips=strips)
 
     def csv(
         self,
@@ -103,7 +124,7 @@ class Input:
                             )
                         except ValueError as error:
                             raise UsageProblem(f"{name}: {error}") from None
-                    yield from self._parse(records, parser.parse)
+                    yield from self._parse(records, parser.parse, strips=True)
 
     def _records(self) -> Iterator[list[bytes]]:
         for name in self._files:
@@ -113,11 +134,14 @@ class Input:
                 except ValueError as error:
                     raise InvalidRecordError(self._line, str(error)) from None
 
-    def _parse(self, records: list[bytes], parse: "Parser") -> Iterator[Portion]:
+    def _parse(self, records: list[bytes], parse: "Parser", *, strips: bool) -> Iterator[Portion]:
         messages: list[Outgoing] = []
         lines: list[int] = []
         for record in records:
             line, self._line = self._line, self._line + 1
+            if not record.strip() if strips else not (record or self._keeps_empty):
+                self.blank += 1
+                continue
             try:
                 messages.append(parse(record))
                 lines.append(line)

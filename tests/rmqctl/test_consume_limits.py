@@ -111,7 +111,7 @@ class TestCountOfFailures:
                 consumer.quota = Quota(10, None)
                 listening = Listening(consumer, fail, consumer.quota, exact=threads == 1)
                 consumer.register_message_listener(listening.consume)
-                run_of = MemberRun("t", consumer, listening, watches_reader=False)
+                run_of = MemberRun(consumer, listening, watches_reader=False)
                 run_of.run(Progress("consume", "messages", "none"))
             self.check_passed(begun, hundred, group)
 

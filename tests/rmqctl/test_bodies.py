@@ -1,0 +1,165 @@
+"""Bodies that nobody can use: those that cannot be unpacked, and empty ones."""
+
+import gzip
+import json
+import zlib
+
+import pytest
+
+from broker.embedded import EmbeddedBroker
+from broker.port.sending import SendOptions
+from storage.config import SMALL_STORE
+from storage.model import Message
+from storage.readonly import StoreView
+from storage.store import MessageStore
+from storage.verify import fsck
+from tests.support.cli import run
+
+_BAD = {
+    "plain": (b"no zlib at all", 0x001),
+    "gzip": (gzip.compress(b"a body"), 0x301),
+    "raw deflate": (zlib.compress(b"a body")[2:-4], 0x301),
+    "cut": (zlib.compress(b"a longer body" * 50)[:-9], 0x301),
+    "unknown type": (zlib.compress(b"a body"), 0x701),
+    "type of another": (zlib.compress(b"a body"), 0x201),
+    "bomb": (zlib.compress(bytes((64 << 20) + 1)), 0x301),
+}
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """A small store, which holds what fsck warns of."""
+    path = tmp_path / "s"
+    MessageStore.create(path, SMALL_STORE)
+    monkeypatch.setenv("RMQCTL_STORE", str(path))
+    return path
+
+
+@pytest.fixture(params=list(_BAD.values()), ids=list(_BAD))
+def mixed(request, store):
+    """One that cannot be unpacked between two others, in one queue."""
+    body, flag = request.param
+    run("topic", "create", "t", "--queues", 1)
+    with EmbeddedBroker.open(store) as broker:
+        broker.send(Message("t", b"first"), 0)
+        broker.send(Message("t", body), 0, SendOptions(sys_flag=flag))
+        broker.send(Message("t", b"third"), 0)
+    return store
+
+
+def dead_letters(store, group):
+    with StoreView.open(store) as view:
+        found = view.get_message(f"%DLQ%{group}", 0, 0, 32)
+    return [
+        (message.queue_offset, message.raw_body, message.properties) for message in found.messages
+    ]
+
+
+class TestNotToBeUnpacked:
+    def test_every_reader_names_it_and_goes_on(self, mixed):
+        where = "(topic t, queue 0, offset 1)"
+        for options in ([], ["-f", r"%s\n"], ["--body", "r"], ["-c", "9"]):
+            result = run("consume", "t", "-e", *options)
+            wanted = [
+                line for line in ("first", "third") if options[:1] != ["--body"] or "r" in line
+            ]
+            assert (result.code, result.lines) == (8, wanted), options
+            assert where in result.err, options
+        result = run("consume", "t", "-e", "-o", "jsonl")
+        assert (result.code, [json.loads(row)["body"] for row in result.lines]) == (
+            8,
+            ["first", "third"],
+        )
+        result = run("message", "search", "third")
+        assert (result.code, "third" in result.out) == (0, True)
+
+    @pytest.mark.parametrize("order", [[], ["--orderly"]])
+    def test_a_group_makes_a_dead_letter_of_it(self, mixed, order):
+        options = ["-g", "g", "-e", "--max-reconsume-times", 0, *order]
+        result = run("consume", "t", *options)
+        assert (result.code, result.lines) == (8, ["first", "third"])
+        assert "(topic t, queue 0, offset 1)" in result.err
+        ((_, _, properties),) = dead_letters(mixed, "g")
+        assert "body" in properties["RMQCTL_FAILURE_MESSAGE"]
+        assert "Error" in properties["RMQCTL_FAILURE_CLASS"]
+        assert run("consume", "t", *options).lines == [], "the group is behind it"
+
+    def test_no_program_is_begun(self, mixed, tmp_path):
+        ran = tmp_path / "ran"
+        script = f"sh -c 'echo $RMQ_QUEUE_OFFSET >> {ran}'"
+        options = ["-e", "--max-reconsume-times", 0, "--exec", script]
+        assert run("consume", "t", "-g", "g", *options).code == 8
+        assert ran.read_text().split() == ["0", "2"]
+
+    def test_redriving_takes_the_stored_bytes(self, mixed):
+        run("consume", "t", "-g", "g", "-e", "--max-reconsume-times", 0, "--exec", "false")
+        letters = dead_letters(mixed, "g")
+        assert len(letters) == 3
+        run("topic", "create", "again")
+        result = run("dlq", "redrive", "g", "--all", "--target", "again", "--execute", "-y")
+        assert result.code == 0, result.err
+        with StoreView.open(mixed) as view:
+            queues = [view.get_message("again", queue, 0, 32) for queue in range(8)]
+        sent = sorted(one.raw_body for found in queues for one in found.messages)
+        assert sent == sorted(body for _, body, _ in letters)
+
+    def test_fsck_names_it(self, mixed):
+        with StoreView.open(mixed) as view:
+            (finding,) = fsck(view).findings
+        assert (finding.code, finding.severity) == ("BODY_UNREADABLE", "warning")
+        assert "(topic t, queue 0, offset 1)" in finding.what
+        assert run("store", "repair").code == 0, "it is left as it is"
+
+
+class TestEmpty:
+    @pytest.mark.parametrize(
+        ("options", "given", "said"),
+        [
+            ([], "a\n\nb\n\n", "left out 2 blank lines"),
+            (["-K", ","], "k,a\n\nk,b\n", "left out 1 blank line"),
+            (["-f", "%s"], "a\n\nb\n", "left out 1 blank line"),
+            (["--input", "jsonl"], '{"body":"a"}\n \r\n{"body":"b"}\n', "left out 1 blank line"),
+            (["--input", "hex"], "61\n\n62\n", "left out 1 blank line"),
+        ],
+    )
+    def test_blank_lines_are_left_out_and_counted(self, store, options, given, said):
+        result = run("produce", "t", *options, stdin=given.encode())
+        assert (result.code, said in result.err) == (0, True), result.err
+        assert sorted(run("consume", "t", "-e").lines) == ["a", "b"]
+
+    @pytest.mark.parametrize(
+        ("options", "given"),
+        [
+            (["-K", ","], "k,a\nk,\n"),
+            (["--input", "jsonl"], '{"body":"a"}\n{"body":""}\n'),
+            (["--input", "csv"], 'body,tags\na,x\n"",y\n'),
+        ],
+    )
+    def test_a_record_with_an_empty_body_is_refused(self, store, options, given):
+        result = run("produce", "t", *options, stdin=given.encode())
+        assert result.code == 8
+        assert "the message body length is zero" in result.err
+        assert run("consume", "t", "-e").lines == ["a"]
+
+    def test_they_are_stored_where_that_is_asked_for(self, store):
+        assert run("produce", "t", "--allow-empty", "-q", stdin=b"a\n\nb\n").code == 0
+        assert sorted(run("consume", "t", "-e").lines) == ["", "a", "b"]
+        with StoreView.open(store) as view:
+            (finding,) = fsck(view).findings
+        assert (finding.code, finding.severity) == ("BODY_EMPTY", "warning")
+
+    @pytest.mark.parametrize("form", ["jsonl", "raw"])
+    @pytest.mark.parametrize("keeps", [[], ["--keep-times"]])
+    def test_an_import_refuses_and_names_them(self, store, tmp_path, form, keeps):
+        run("topic", "create", "t", "--queues", 1)
+        run("produce", "t", "--allow-empty", "-q", stdin=b"a\n\nb\n")
+        file = tmp_path / f"x.{form}"
+        file.write_bytes(run("message", "export", "-t", "t", "--as", form).raw)
+        MessageStore.create(tmp_path / "other", SMALL_STORE)
+        other = ["-S", tmp_path / "other"]
+        result = run(*other, "message", "import", file, *keeps)
+        assert result.code == 8
+        assert "line 2: the message body length is zero" in result.err
+        MessageStore.create(tmp_path / "third", SMALL_STORE)
+        other = ["-S", tmp_path / "third"]
+        assert run(*other, "message", "import", file, *keeps, "--allow-empty").code == 0
