@@ -245,6 +245,10 @@ class Code(StrEnum):
     """Info. The store has parts that rmqctl does not read; they were not checked."""
 
 
+AS_SENT = frozenset({Code.BODY_UNREADABLE, Code.BODY_EMPTY})
+"""Warnings about what senders have stored: the store is whole, and there is nothing to mend."""
+
+
 class Finding(NamedTuple):
     """One thing found. ``file`` is relative to the store, ``position`` a byte in it or None.
 
@@ -297,7 +301,8 @@ class Report:
     @property
     def healthy(self) -> bool:
         """Whether there is nothing to mend at all."""
-        return self.errors == 0 and self.warnings == 0
+        as_sent = sum(finding.code in AS_SENT for finding in self.findings)
+        return self.errors == 0 and self.warnings == as_sent
 
     def as_dict(self) -> dict[str, Any]:
         """The report with the keys of the command line's JSON."""

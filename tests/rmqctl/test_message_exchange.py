@@ -82,7 +82,7 @@ def test_a_round_trip_changes_nothing(tmp_path, form):
     result = run("message", "export", "-S", source, "--save", file)
     assert (result.code, result.raw) == (0, b""), result.err
     assert f"exported {len(NASTY)} messages to {file}" in result.err
-    result = run("message", "import", file, "-S", target)
+    result = run("message", "import", file, "-S", target, "--allow-empty")
     assert (result.code, result.raw) == (0, b""), result.err
     assert messages_of(target) == messages_of(source)
     assert len(messages_of(target)) == len(NASTY)
@@ -114,7 +114,7 @@ def test_any_messages_come_back(tmp_path_factory, messages):
     for form in FORMS:
         target, file = fill(folder / form, []), folder / f"out.{form}"
         assert run("message", "export", "-S", source, "--save", file).code == 0
-        result = run("message", "import", file, "-S", target)
+        result = run("message", "import", file, "-S", target, "--allow-empty")
         assert result.code == 0, result.err
         assert messages_of(target) == messages_of(source)
 
@@ -145,7 +145,17 @@ def test_stores_of_brokers_come_over_whole(tmp_path):
         create_store(target, SMALL_STORE)
         exported = run("message", "export", "-S", golden.store(name))
         assert exported.code == 0, exported.err
-        result = run("message", "import", "-", "-S", target, "--topic", "all", stdin=exported.raw)
+        result = run(
+            "message",
+            "import",
+            "-",
+            "-S",
+            target,
+            "--topic",
+            "all",
+            "--allow-empty",
+            stdin=exported.raw,
+        )
         assert result.code == 0, result.err
         rows = [json.loads(line) for line in exported.lines]
         copies = [json.loads(line) for line in run("message", "export", "-S", target).lines]
@@ -196,7 +206,7 @@ def test_topics_can_be_mapped_and_queues_keep_their_order(tmp_path):
     target = tmp_path / "b"
     create_store(target, SMALL_STORE)
     assert run("topic", "create", "two", "--queues", 2, "-S", target).code == 0
-    args = ("message", "import", "-", "-S", target)
+    args = ("message", "import", "-", "-S", target, "--allow-empty")
     assert run(*args, "--map-topic", "t=two", stdin=exported).code == 0
     assert run(*args, "--map-topic", "x=y", "--topic", "rest", stdin=exported).code == 0
     by_queue: dict[tuple[str, int], list[int]] = {}
@@ -215,7 +225,17 @@ def test_export_and_import_are_a_pipe(tmp_path):
     source, target = fill(tmp_path / "a", NASTY), fill(tmp_path / "b", [])
     for form in ("jsonl", "csv", "raw"):
         exported = call("message", "export", "-S", source, "--as", form)
-        result = call("message", "import", "-", "--as", form, "-S", target, stdin=exported.raw)
+        result = call(
+            "message",
+            "import",
+            "-",
+            "--as",
+            form,
+            "-S",
+            target,
+            "--allow-empty",
+            stdin=exported.raw,
+        )
         assert (exported.code, result.code) == (0, 0), result.err
     assert len(messages_of(target)) == 3 * len(NASTY)
 

@@ -17,6 +17,7 @@ EXPECTED = {
     "torn-bad-crc-last-4.9": TORN_TAIL,
     "torn-bad-crc-middle-4.9": {Code.RECORD_DAMAGED},
     "torn-bad-crc-middle-5.3": {Code.RECORD_DAMAGED},
+    "ipv6-4.9": {Code.BODY_EMPTY},
     "torn-bad-properties-4.9": {Code.PROPERTIES_DAMAGED},
     "torn-clean-bad-crc-last-4.9": TORN_TAIL,
     "torn-clean-queue-missing-4.9": {Code.UNIT_MISSING},
