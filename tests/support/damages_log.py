@@ -263,7 +263,7 @@ HEAD_BITS: dict[str, tuple[int, int, Code | None]] = {
     "queueOffset, highest": (20, 7, _PLACE),
     "physicalOffset, lowest": (35, 0, _PLACE),
     "physicalOffset, highest": (28, 7, _PLACE),
-    "sysFlag, compressed": (39, 0, None),
+    "sysFlag, compressed": (39, 0, Code.BODY_UNREADABLE),
     "sysFlag, tags": (39, 1, None),
     "sysFlag, prepared": (39, 2, Code.UNIT_WRONG),
     "sysFlag, committed": (39, 3, None),
@@ -293,7 +293,7 @@ def flipped_head(field: str, anatomy: Anatomy, knife: Knife) -> Damaged:
     if record.message.sys_flag & 0x30:
         raise NotHere(Lack.NO_PLAIN_RECORD)
     knife.flip(record.path, record.position + byte, bit)
-    if code is None:
+    if code is None or (code is Code.BODY_UNREADABLE and record.message.sys_flag & 1):
         return Damaged("", why_unseen=_UNPROTECTED)
     if code is Code.UNIT_WRONG:
         found = anatomy.unit_of(record)
@@ -306,7 +306,8 @@ def flipped_head(field: str, anatomy: Anatomy, knife: Knife) -> Damaged:
             image = file.read(record.size)
         if check_record(image, 0, record.size).kind is CheckKind.MESSAGE:
             code = _PLACE  # its bytes make a record of another topic
-    lost = frozenset() if code is Code.STORE_TIME_BACK else _offsets((record,))
+    harmless = code in (Code.STORE_TIME_BACK, Code.BODY_UNREADABLE)
+    lost = frozenset() if harmless else _offsets((record,))
     return Damaged("", _said(anatomy, code, record), lost)
 
 
