@@ -153,7 +153,7 @@ def test_options_that_shape_rows_print_rows(one_queue):
         (["t", "--offset", "1", "--from", "-1h"], 2, "both say where to begin"),
         (["t", "--offset", "1:2", "--to", "-1h"], 2, "both say where to end"),
         (["t", "--offset", "1", "--last", "2"], 2, "both say where to begin"),
-        (["t", "-F", "-e"], 2, "no end can be given"),
+        (["t", "-F", "-e"], 2, "exclude each other"),
         (["t", "-F", "--to", "now"], 2, "no end can be given"),
         (["t", "--commit"], 2, "need --group"),
         (["t", "-g", "a b", "-e"], 2, "has characters other than"),

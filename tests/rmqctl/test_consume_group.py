@@ -178,7 +178,7 @@ class TestProgress:
         assert (result.code, result.lines) == (8, [*bodies(0, 10), "behind it"])
         assert "(topic t, queue 0, offset 10): the compressed body is damaged" in result.err
         assert committed(one_queue) == {0: 12}
-        assert run("retry", "list", "-o", "jsonl").code == 0
+        assert run("retry", "browse", "g", "-o", "jsonl").code == 0
 
 
 class TestRefused:
