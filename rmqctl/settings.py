@@ -13,7 +13,6 @@ shell has exported long ago must not redirect a command whose user has named the
 
 import os
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -246,8 +245,9 @@ class Settings:
 
 def did_you_mean(name: str) -> str:
     """The end of a sentence about an unknown setting: the nearest known one, if one is near."""
-    near = get_close_matches(name, KEYS, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    from rmqctl.text.near_names import did_you_mean as sentence
+
+    return sentence(name, (*KEYS, "contexts"))
 
 
 def user_config_folder(environ: Mapping[str, str]) -> Path:

@@ -148,7 +148,7 @@ def consume(
         command,
         max_reconsume_times,
         delay_level,
-        tuple(settings or ()),
+        tuple(_setting(cli, one) for one in settings or ()),
     )
     options.check(group, commit)
     prints_form = body is None or body in BODY_FORMS
@@ -271,6 +271,17 @@ def _group(
     if consume_timestamp is not None:
         time = cli.time("--consume-timestamp", consume_timestamp)
     return Group(name, FROM_WHERE[from_where or "last"], time, from_where is not None)
+
+
+def _setting(cli: Cli, assignment: str) -> str:
+    """One of ``--set``, a time in the only form that clients take; any form is read."""
+    name, equals, value = assignment.partition("=")
+    if name.strip() != "consumeTimestamp" or not equals:
+        return assignment
+    from time import localtime, strftime
+
+    moment = cli.time("--set consumeTimestamp", value)
+    return f"{name}={strftime('%Y%m%d%H%M%S', localtime(moment // 1000))}"
 
 
 def _rows_asked(cli: Cli) -> bool:

@@ -27,6 +27,7 @@ from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import USAGE
 from rmqctl.output.values import escape_controls
 from rmqctl.text.json_texts import parse_json
+from rmqctl.text.near_names import did_you_mean
 
 from .rewriting import check_settable
 
@@ -34,6 +35,14 @@ if TYPE_CHECKING:
     from storage.model import MessageExt
 
 _BODIES: Final = ("body", "body_json", "body_base64")
+_ELSEWHERE: Final = {
+    "value": "body",
+    "payload": "body",
+    "headers": "properties",
+    **dict.fromkeys(("key", "keys"), "properties.KEYS"),
+    **dict.fromkeys(("tag", "tags"), "properties.TAGS"),
+}
+"""Names that other tools and ``--input`` use, and where that stands here."""
 _CONTROLS: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _FLAGS: Final = range(-(1 << 31), 1 << 31)
 
@@ -113,9 +122,13 @@ def content_of(text: str, style: JsonStyle | None) -> Content:
         raise UsageProblem(f"this is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise UsageProblem("this is not a JSON object")
-    unknown = document.keys() - {"flag", "properties", *_BODIES}
+    known = ("flag", "properties", *_BODIES)
+    unknown = document.keys() - set(known)
     if unknown:
-        raise UsageProblem(f"{min(unknown)!r} is not a part of a message")
+        name = min(unknown)
+        raise UsageProblem(
+            f"{name!r} is not a part of a message{did_you_mean(name, known, _ELSEWHERE)}"
+        )
     return Content(
         _body_from(document, style), _properties_from(document), _flag_from(document.get("flag", 0))
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rmqctl.exchange.reading import outgoing_portions, raw_messages, whole
 from rmqctl.sending.field_names import known_fields
 from rmqctl.sending.parsers import Outgoing, from_fields, object_of
+from rmqctl.text.times import parse_epoch
 from storage.carving.records import set_stored_body, set_stored_properties
 from storage.format.host import pack_host
 from storage.format.sys_flag import gets_unit
@@ -21,13 +22,12 @@ if TYPE_CHECKING:
 
 _INT, _LONG = 31, 63
 _NUMBERS: Final = {
-    "store_timestamp": _LONG,
-    "born_timestamp": _LONG,
     "reconsume_times": _INT,
     "flag": _INT,
     "sys_flag": _INT,
     "prepared_transaction_offset": _LONG,
 }
+_TIMES: Final = ("store_timestamp", "born_timestamp")
 _HOSTS_V6: Final = MessageSysFlag.BORNHOST_V6_FLAG | MessageSysFlag.STOREHOSTADDRESS_V6_FLAG
 
 
@@ -73,6 +73,7 @@ def whole_raw_portions(path: str) -> "Iterator[Portion]":
 
 def _stored(fields: Mapping[str, Any], body: bytes) -> MessageExt:
     numbers = {name: _number(fields, name, bits) for name, bits in _NUMBERS.items()}
+    numbers |= {name: _time(fields, name) for name in _TIMES}
     properties = fields.get("properties")
     if not isinstance(properties, dict):
         raise ValueError("has no properties, and --keep-times needs every field of an export")
@@ -113,6 +114,17 @@ def _number(fields: Mapping[str, Any], name: str, bits: int) -> int:
     if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
         raise ValueError(f"its {name} is {value!r}; --keep-times needs every field of an export")
     return value
+
+
+def _time(fields: Mapping[str, Any], name: str) -> int:
+    """Milliseconds of a time of an export, which are read as any other time."""
+    number = _number(fields, name, _LONG)
+    if number < 0:
+        raise ValueError(f"its {name} {number} lies before 1970")
+    try:
+        return parse_epoch(number)
+    except ValueError as error:
+        raise ValueError(f"its {name} {error}") from None
 
 
 def _host(fields: Mapping[str, Any], name: str) -> bytes:

@@ -34,6 +34,7 @@ from broker.retrying.failure_reason import FAILURE_CLIENT
 from broker.retrying.lineage import REDRIVE_DEAD, REDRIVE_ORIGIN, REDRIVE_UNIQUE
 from rmqctl.exchange.masked_traces import TOLD, ids_in, is_trace, masked_trace, without_host
 from rmqctl.given_file import read_given
+from rmqctl.text.near_names import did_you_mean
 from storage.format.crc import crc32
 from storage.model import (
     PROPERTY_KEYS,
@@ -52,6 +53,14 @@ Change = Callable[[str], str | None]
 _HASH_DIGITS: Final = 12
 _ID_DIGITS: Final = 32
 _ONE_WAY: Final = {"ids": "hash", "hosts": "drop"}
+_FIELDS: Final = ("body", "json", "keys", "tags", "property", *_ONE_WAY)
+_ELSEWHERE: Final = {
+    "value": "body",
+    "payload": "body",
+    "headers": "property",
+    "header": "property",
+}
+"""Names of other tools, and what they are here."""
 _IDS: Final = (PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, REDRIVE_UNIQUE)
 _OFFSET_IDS: Final = (PROPERTY_ORIGIN_MESSAGE_ID, REDRIVE_DEAD, REDRIVE_ORIGIN)
 _MOST_STEPS: Final = 100
@@ -89,9 +98,10 @@ def _rule(text: str, secret: bytes) -> Rule:
     plain = field in {"body", "keys", "tags", *_ONE_WAY} and not dot
     named = field in {"json", "property"} and bool(name)
     if not equals or not (plain or named):
+        hint = "" if field in _FIELDS else did_you_mean(field, _FIELDS, _ELSEWHERE)
         raise ValueError(
             f"{text!r} is not a rule (such as body=drop, json.PATH=hash, keys=hash, "
-            "property.NAME=stars)"
+            f"property.NAME=stars){hint}"
         )
     if field == "json" and not _steps(name):
         raise ValueError(f"{name!r} is not a path (such as order.email or items[*].name)")

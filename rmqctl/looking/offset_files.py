@@ -10,13 +10,13 @@ JSON    an array of objects with those names, or an object for each line
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import DAMAGED, NOT_WRITABLE
 from rmqctl.given_file import read_given
+from rmqctl.text.near_names import did_you_mean
 from storage.configs.consumer_offsets import OffsetTable, decode_offsets, split_topic_at_group
 from storage.configs.progress_table import ProgressTable
 from storage.configs.sealed_json import unseal
@@ -164,8 +164,7 @@ def _check_names(path: Path, where: str, row: Mapping[Any, Any]) -> None:
     known = {*_QUEUE, *_OFFSET, "topic", "group", *(n for one in rows for n in one._fields)}
     for name in row:
         if name not in known:
-            near = get_close_matches(str(name), known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(str(name), known)
             raise UsageProblem(f"{path}: {where} has {name!r}, which is no field of offsets{hint}")
 
 

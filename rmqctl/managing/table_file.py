@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.given_file import read_given
 from rmqctl.text.json_texts import parse_json
+from rmqctl.text.near_names import did_you_mean
 
 _TABLE: Final = "topicConfigTable"
 _NAMES: Final = {
@@ -32,6 +33,13 @@ _PASSED_OVER: Final = frozenset(
         *("first_timestamp", "last_timestamp", "groups"),
     }
 )
+_KNOWN: Final = _NUMBERS | _PASSED_OVER | {"topic", "order"}
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("partitions", "num_partitions", "queue_nums"), "queues"),
+    **dict.fromkeys(("permission", "permissions"), "perm"),
+    **dict.fromkeys(("ordered", "order_topic"), "order"),
+}
+"""Names of other tools, and what they are here."""
 
 
 class WantedTopic(NamedTuple):
@@ -85,6 +93,9 @@ def _entries(text: str, suffix: str, file: str) -> Iterator[tuple[str, dict[str,
     try:
         if suffix == ".csv":
             rows = csv.DictReader(text.splitlines(), strict=True)
+            names = rows.fieldnames or ()
+            if len(set(names)) < len(names):
+                raise UsageProblem(f"{file} has a column twice in its header")
             for number, row in enumerate(rows, 2):
                 yield f"{file} line {number}", dict(row)
         elif suffix == ".jsonl":
@@ -141,16 +152,21 @@ def _topic(where: str, members: Any) -> WantedTopic:
     for name, value in members.items():
         key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower().replace("-", "_")
         key = _NAMES.get(key, key)
+        if name is None:
+            raise UsageProblem(f"{where}: it has more columns than the header")
+        if key not in _KNOWN:
+            hint = did_you_mean(key, _KNOWN - _PASSED_OVER, _ELSEWHERE)
+            raise UsageProblem(f"{where}: a topic has no {name!r}{hint}")
         if key in _PASSED_OVER or value in (None, ""):
             continue
+        if key in values:
+            raise UsageProblem(f"{where}: it says {key} twice, as {name!r} too")
         if key in _NUMBERS:
             values[key] = _number(where, key, value)
         elif key == "order":
             values[key] = _flag(where, value)
-        elif key == "topic":
-            values[key] = str(value)
         else:
-            raise UsageProblem(f"{where}: a topic has no {name!r}")
+            values[key] = str(value)
     if "topic" not in values:
         raise UsageProblem(f"{where}: it names no topic")
     both = values.pop("queues", None)

@@ -21,13 +21,15 @@ from rmqctl.moving.queues import Place, TopicChoice, committed
 from rmqctl.moving.write import Check, changed
 from rmqctl.output.saved_file import saved_file
 from rmqctl.output.values import exact, plain
-from rmqctl.rows.moves import PlannedMove
+from rmqctl.rows.moves import DoneMove, PlannedMove
 from rmqctl.text.json_texts import parse_json
+from rmqctl.text.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from storage.configs.progress import Moves
 
 _NEEDED = ("group", "topic", "queue_id", "old_offset")
+_KNOWN = frozenset({*PlannedMove._fields, *DoneMove._fields})
 
 
 def check_ending(path: Path) -> None:
@@ -174,6 +176,10 @@ def _read_expected(path: Path) -> dict[Place, int | None]:
             rows = parse_json(text)
         else:
             rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        unknown = next((name for row in rows for name in row if name not in _KNOWN), None)
+        if unknown is not None:
+            hint = did_you_mean(str(unknown), _KNOWN)
+            raise UsageProblem(f"--expect: {path} has {unknown!r}, which no plan has{hint}")
         return {
             Place(row["group"], row["topic"], int(row["queue_id"])): _offset(row["old_offset"])
             for row in rows

@@ -6,8 +6,9 @@ error: left aside without a word, a message would lose its key, or come now inst
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
+
+from rmqctl.text.near_names import nearest_name, plain_name
 
 FIELDS: Final = ("body", "body_base64", "keys", "tags", "flag", "properties", "topic", "queue_id")
 """What is read; topic and queue by ``message import``."""
@@ -73,15 +74,11 @@ def unknown(name: str) -> str:
 
 def nearest(name: str) -> str | None:
     """The field or option that a name is likely to mean; None if it is like none."""
-    plain = _plain(name)
+    plain = plain_name(name)
     if plain in _OPTIONS or name.lower() in _OPTIONS:
         return repr(_OPTIONS.get(plain) or _OPTIONS[name.lower()])
-    known = {_plain(one): one for one in (*FIELDS, *ALIASES, *written_by_exports())}
-    close = [plain] if plain in known else get_close_matches(plain, known, 1, _NEAR)
-    if not close:
-        return None
-    meant = known[close[0]]
-    return repr(ALIASES.get(meant, meant))
+    near = nearest_name(name, (*FIELDS, *written_by_exports()), ALIASES, cutoff=_NEAR)
+    return None if near is None else repr(near)
 
 
 def column_of(name: str) -> str | None:
@@ -104,10 +101,6 @@ def properties_told(names: Iterable[str]) -> str:
     """The sentence about columns that become properties."""
     shown = ", ".join(names)
     return f"columns that are no field become properties: {shown}"
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def _headers(value: Any) -> Any:

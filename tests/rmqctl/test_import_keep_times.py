@@ -149,6 +149,9 @@ def test_a_time_that_is_yet_to_come_is_refused(tmp_path):
     ("change", "sentence"),
     [
         ({"store_timestamp": None}, "its store_timestamp is None; --keep-times needs every field"),
+        ({"store_timestamp": 123}, "its store_timestamp '123' would be 1970-01-01"),
+        ({"born_timestamp": 8 * 10**18}, "a time lies between 1990 and 2200"),
+        ({"born_timestamp": -5}, "its born_timestamp -5 lies before 1970"),
         ({"born_host": "nowhere"}, "'nowhere' is not ip:port"),
         ({"properties": None}, "has no properties"),
         ({"sys_flag": 4}, "is half of a transaction"),
@@ -164,6 +167,18 @@ def test_what_is_no_whole_message_is_named_by_its_line(tmp_path, change, sentenc
     result = run("message", "import", "-", "-S", target, "--keep-times", stdin=line)
     assert (result.code, sentence in result.err) == (2, True), result.err
     assert bodies(target) == []
+
+
+@pytest.mark.parametrize("in_second", [1, 1000, 10**6, 10**9])
+def test_times_are_read_in_any_unit_of_an_epoch(tmp_path, in_second):
+    row = json.loads(exported(aged(tmp_path / "old", "-3h")))
+    second = row["store_timestamp"] // 1000
+    row |= dict.fromkeys(("store_timestamp", "born_timestamp"), second * in_second)
+    target = new_store(tmp_path / "a")
+    line = json.dumps(row).encode()
+    assert run("message", "import", "-", "-S", target, "--keep-times", stdin=line).code == 0
+    kept = json.loads(exported(target))
+    assert {kept["store_timestamp"], kept["born_timestamp"]} == {second * 1000}
 
 
 def test_topics_are_mapped_and_made_with_the_queues_that_they_need(tmp_path):

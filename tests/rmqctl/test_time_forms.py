@@ -96,3 +96,18 @@ def test_offsets_that_have_not_come_yet_are_told(orders):
 
 def test_times_within_the_queue_are_no_word(orders):
     assert run("consume", "t", "--from", "0", "-e").err == ""
+
+
+@pytest.mark.parametrize("form", [*FORMS, "20260101000000", "-1h", "2026-01-01"])
+def test_the_setting_of_a_member_takes_every_form(orders, form):
+    settings = ["--set", f"consumeTimestamp={form}"]
+    result = run("consume", "t", "-g", "other", "-e", *settings)
+    assert "consumeTimestamp" not in result.err
+    assert result.code == 0, result.err
+
+
+@pytest.mark.parametrize("text", ["123", "1" * 23, "1980-05-05", "19800505000000", "soon"])
+def test_the_setting_of_a_member_refuses_what_is_no_time(orders, text):
+    result = run("consume", "t", "-g", "other", "-e", "--set", f"consumeTimestamp={text}")
+    assert result.code == 2
+    assert "--set consumeTimestamp" in result.err

@@ -1,0 +1,39 @@
+"""Which known name a name in a file is likely to mean; for sentences that refuse or warn of it."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+_NEAR: Final = 0.6
+
+
+def plain_name(name: str) -> str:
+    """A name without its case and its signs: queue-id, queueId and queue_id are one."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def nearest_name(
+    name: str,
+    known: Iterable[str],
+    others: Mapping[str, str] | None = None,
+    *,
+    cutoff: float = _NEAR,
+) -> str | None:
+    """The known name that is most like a name; None if none is like it.
+
+    ``others`` are names of other tools, and what they are called here.
+    """
+    others = others or {}
+    plain = plain_name(name)
+    table = {plain_name(one): one for one in (*others, *known)}
+    close = [plain] if plain in table else get_close_matches(plain, table, 1, cutoff)
+    if not close:
+        return None
+    meant = table[close[0]]
+    return others.get(meant, meant)
+
+
+def did_you_mean(name: str, known: Iterable[str], others: Mapping[str, str] | None = None) -> str:
+    """The end of a sentence about an unknown name, or nothing."""
+    near = nearest_name(name, known, others)
+    return f"; did you mean {near!r}?" if near else ""
