@@ -7,7 +7,6 @@ from rmqctl.errors import UsageProblem
 
 EXCLUSIONS: Final = (
     ("*", "--quiet", "--verbose"),
-    ("*", "--dry-run", "--execute"),
     ("consume", "--exit", "--follow"),
     ("lag report", "--since", "--window"),
 )

@@ -236,7 +236,7 @@ class Notices:
                 self._take(letter)
             except Exception:
                 logger.exception("a notice could not be followed: kind=%s", letter.get("kind"))
-        if any(letter["kind"] in (STATIONS, MEMBERS) for letter in letters):
+        if any(letter.get("kind") in (STATIONS, MEMBERS) for letter in letters):
             self.look_around()
 
     def _take(self, letter: Letter) -> None:

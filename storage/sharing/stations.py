@@ -35,6 +35,7 @@ from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.format.shapes import (
     MAX_LONG,
     MAX_TIME,
+    ShapeError,
     anything,
     check,
     members,
@@ -71,11 +72,13 @@ _CLIENT: Final = members(
         "last_heartbeat": _TIME,
         "beat": number(0, MAX_LONG),
         "producers": rows(text),
-        "consumers": table(table(anything)),
+        "consumers": table(anything),
     },
 )
-_SAID: Final = members({}, {"pid": whole(0), "host": text, "clients": rows(_CLIENT)})
-_LETTER: Final = members({"kind": text})
+"""What a client's member must be, where it is there. What a consumer says of itself may be of a
+newer rmqctl, and is read by the broker's rules, one consumer at a time."""
+_SAID: Final = members({}, {"pid": whole(0), "host": text, "clients": rows(anything)})
+_LETTER: Final = table(anything)
 
 Letter = dict[str, Any]
 
@@ -236,6 +239,8 @@ class Stations:
             check(content, _SAID)
         except (FileNotFoundError, ValueError, CorruptFileError):
             return None  # a power loss empties what was never synced
+        if "clients" in content:
+            content["clients"] = [client for client in content["clients"] if _is_client(client)]
         return Said(name, content)
 
 
@@ -333,6 +338,14 @@ class Station(ForkAware):
         """Leave the inherited station to the parent."""
         self._inherited = True
         self._socket.close()
+
+
+def _is_client(value: Any) -> bool:
+    try:
+        check(value, _CLIENT)
+    except ShapeError:
+        return False
+    return True
 
 
 def _letter(path: Path) -> Letter | None:

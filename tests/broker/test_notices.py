@@ -15,6 +15,7 @@ import pytest
 from broker.members import notices
 from broker.port.progress import OffsetCommit
 from storage.configs.topics import TopicConfig
+from storage.files.bounded import read_bounded
 from storage.sharing.death_watch import DeathWatch
 from storage.sharing.stations import Station, Stations
 from tests.support.broker_puppet import broker_puppet
@@ -225,14 +226,14 @@ def test_letters_that_can_not_be_read_now_are_read_later(tmp_path, monkeypatch):
     station = Station(stations, {})
     for number in range(3):
         stations.send(station.name, {"number": number})
-    read, reads = Path.read_bytes, iter(range(100))
+    read, reads = read_bounded, iter(range(100))
 
     def fails_once(path: Path) -> bytes:
         if next(reads) == 1:
             raise OSError(24, "Too many open files")
         return read(path)
 
-    monkeypatch.setattr(Path, "read_bytes", fails_once)
+    monkeypatch.setattr("storage.sharing.stations.read_bounded", fails_once)
     with pytest.raises(OSError, match="Too many open files"):
         station.letters()
     assert [letter["number"] for letter in station.letters()] == [0, 1, 2]

@@ -36,8 +36,6 @@ def test_a_flag_and_its_negation(store, words):
     "line",
     [
         "topic list --quiet --verbose",
-        "topic delete t --dry-run --execute",
-        "offset reset -g g -t t --to-earliest --execute --dry-run",
         "consume t --exit --follow",
         "lag report --engine local --since -1h --window 1h",
     ],

@@ -67,7 +67,7 @@ def test_a_restored_store_is_the_one_that_was_copied(store, place, form):
     assert (row["messages"], row["whole"]) == (MESSAGES, True)
     assert run("store", "snapshot", "--verify", place / form).code == 0
     result = restored(place / form, place / "new")
-    assert (result.code, result.err) == (0, "")
+    assert (result.code, result.err) == (0, f"store {place / 'new'} (option --store)\n")
     found = inspect(place / "new", SIZES)
     assert found.problems == []
     assert found.records == inspect(store, SIZES).records

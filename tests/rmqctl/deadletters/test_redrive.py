@@ -109,7 +109,7 @@ def test_filters_choose(dead):
 
 
 @pytest.mark.feature(92)
-@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--dry-run", "--yes")])
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--dry-run", "--execute", "--yes")])
 def test_without_execute_nothing_is_sent(dead, store, options):
     before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
     done = run("dlq", "redrive", "g", "--all", *options, "-o", "json")
