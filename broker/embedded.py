@@ -354,6 +354,11 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
             for known in self._progress.commit(group, commits)
         ]
 
+    def note_consumer_offset(self, group: str, commit: OffsetCommit) -> None:
+        """See Broker.note_consumer_offset."""
+        if self._store is not None:
+            self._progress.note(group, commit)
+
     def correct_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
         """See Broker.correct_consumer_offset."""
         known = self._progress.correct(

@@ -57,6 +57,14 @@ class Progress(Protocol):
         """
         ...
 
+    def note_consumer_offset(self, group: str, commit: OffsetCommit) -> None:
+        """Note progress where it survives this process, as a pull that carries it does.
+
+        Reaches the device with the next commit of the broker, some seconds later. For what can be
+        done again only at a price: a message that was given back.
+        """
+        ...
+
     def correct_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
         """Move progress that lies behind the end of its queue back to the end.
 

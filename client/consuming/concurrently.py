@@ -112,7 +112,7 @@ class ConsumeMessageConcurrentlyService:
         self._timer = ConsumeTimer(
             consumer.schedulers(thread_name("AckAndResendScheduledThread", group)),
             self._give_back_late,
-            self._settling.remove,
+            self._remove_late,
         )
         self._unsettled: deque[Pulled] = deque()
         self._giving_back = GivingBack(
@@ -120,6 +120,7 @@ class ConsumeMessageConcurrentlyService:
             self._later,
             remove=self._settling.remove,
             again_later=self._submit_later,
+            note_progress=self._settling.note,
             count_failed=lambda queue, failed, times: self._settling.count(
                 queue, 0, 0, failed, times
             ),
@@ -356,6 +357,8 @@ class ConsumeMessageConcurrentlyService:
                 Failed(tuple(failed), level, failure), process_queue, queue
             )
         self._settling.remove([m for m in messages if m not in kept], process_queue, queue)
+        if failed and self._clustering:
+            self._settling.note(process_queue, queue)
 
     # -- giving back
 
@@ -366,6 +369,12 @@ class ConsumeMessageConcurrentlyService:
     def _give_back_late(self, queue: MessageQueue, message: MessageExt) -> None:
         failure = self._giving_back.failure(None, _TOO_LONG)
         self._consumer.send_message_back(message, EXPIRED_DELAY_LEVEL, queue, failure)
+
+    def _remove_late(
+        self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
+    ) -> None:
+        self._settling.remove(messages, process_queue, queue)
+        self._settling.note(process_queue, queue)
 
     def clean_expire_msg(self) -> None:
         """Give back messages that are in a listener for too long (cleanExpireMsg).

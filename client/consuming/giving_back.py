@@ -6,6 +6,10 @@ next request, a timer gives back what was noted before: 10 ms after it failed at
 is lost meanwhile, as a message leaves the process queue, and progress passes over it, only when
 the broker has stored it again.
 
+What was given back is noted as progress at once, where it survives this process: if it is killed,
+the next owner of the queue gives the last batch back once more, and not what was given back since
+progress was last committed.
+
     stored by the broker     finished: the message that comes again is a new one
     refused by both ways     reconsume_times + 1, again in 5 s; progress waits for it
     queue dropped before     nothing is done: it has another owner
@@ -75,14 +79,17 @@ class GivingBack:
         *,
         remove: Remove,
         again_later: Callable[[Messages, ProcessQueue, MessageQueue], None],
+        note_progress: Callable[[ProcessQueue, MessageQueue], None],
         count_failed: Callable[[MessageQueue, int, int], None],
     ) -> None:
-        """``again_later`` has messages consumed again in 5 s; ``count_failed`` counts messages and
-        the calls of the listener that they were in."""
+        """``again_later`` has messages consumed again in 5 s; ``note_progress`` has what is
+        finished survive this process; ``count_failed`` counts messages and the calls of the
+        listener that they were in."""
         self._consumer = consumer
         self._scheduler = scheduler
         self._remove = remove
         self._again_later = again_later
+        self._note_progress = note_progress
         self._count_failed = count_failed
         self._owing: deque[Owed] = deque()  # those registered, for the timer
         self._armed = False
@@ -104,6 +111,7 @@ class GivingBack:
     def give_noted(self, owed: Owed) -> None:
         """Give back what is noted, in the thread that has noted it."""
         owed.given += self._give(_taken(owed.calls), owed)
+        self._note_given(owed)
 
     def give_all_noted(self) -> None:
         """Give back what any thread has noted: they may be in listeners that take long."""
@@ -114,6 +122,7 @@ class GivingBack:
         for owed in owing:
             for messages in self._give(_taken(owed.calls), owed):
                 self._take_out(messages, owed)
+            self._note_given(owed)
 
     def give(
         self, failed: Failed, process_queue: ProcessQueue, queue: MessageQueue
@@ -160,6 +169,12 @@ class GivingBack:
             gone = [message for message in call.messages if message not in kept]
             self._take_out(gone, owed)
         return whole
+
+    def _note_given(self, owed: Owed) -> None:
+        try:
+            self._note_progress(owed.process_queue, owed.queue)
+        except Exception:
+            logger.exception("progress could not be noted: %s", owed.queue)
 
     def _take_out(self, messages: Sequence[MessageExt], owed: Owed) -> None:
         """Remove what the broker has; the others' messages do not wait for what fails in it."""

@@ -322,6 +322,8 @@ class ConsumeMessageOrderlyService:
                 offset = process_queue.commit()
                 if offset is not None:
                     consumer.offset_store.update_offset(queue, offset, increase_only=False)
+            if status is _SUSPEND:  # they were sent to the retry topic
+                consumer.note_progress(queue)
         return goes_on
 
     def _failure(self, error: BaseException | None, answer: str) -> dict[str, str]:

@@ -108,6 +108,13 @@ class ConsumerContext(Protocol):
         a dead letter of it. Raises RocketMQError."""
         ...
 
+    def note_progress(self, queue: MessageQueue) -> None:
+        """Have the progress of a queue survive this process, at next to no cost.
+
+        A broker that can not be asked gets it with the next pull or commit.
+        """
+        ...
+
     def lock_queue(self, queue: MessageQueue) -> bool:
         """Lock a queue at its broker, and note it in its process queue; False if not got, or if
         the consumer has given the queue up."""

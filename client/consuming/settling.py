@@ -61,6 +61,12 @@ class Settling:
         with process_queue.settling:
             self._note_removed(messages, process_queue, queue)
 
+    def note(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """Turn what is finished into progress that survives this process."""
+        self.settle(process_queue, queue)
+        if not process_queue.dropped:
+            self._consumer.note_progress(queue)
+
     def count(
         self, queue: MessageQueue, took: int, ok: int = 0, failed: int = 0, times: int = 1
     ) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
+from broker.errors import BrokerError
 from broker.port.members import ConsumerData, ConsumeType
+from client.errors import UNANSWERED, ClientError
 from client.runtime.service_state import ServiceState
 from client.subscribing.consumer import Consumer
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from .queue_locks import QueueLocks
     from .rules import PushRules
     from .send_back import SendBack
+
+logger = logging.getLogger("rmqctl.client.consume")
 
 _FEWER_THREADS: Final = 0.8  # of the threshold (DefaultMQPushConsumerImpl.adjustThreadPool)
 
@@ -167,6 +172,17 @@ class PushConsumerInner(Consumer):
         """See ConsumerContext."""
         limit = self._config.max_reconsume_times
         self.send_back.send_orderly_to_retry(message, limit, failure)
+
+    def note_progress(self, queue: MessageQueue) -> None:
+        """See ConsumerContext."""
+        commit = self.offset_store.pull_commit(queue)
+        if commit is None:
+            return
+        try:
+            broker = self.instance.routes.broker(queue.broker_name)
+            broker.note_consumer_offset(self.group, commit)
+        except (*UNANSWERED, BrokerError, ClientError) as error:
+            logger.warning("progress can not be noted: group=%s %s: %s", self.group, queue, error)
 
     def lock_queue(self, queue: MessageQueue) -> bool:
         """See ConsumerContext."""

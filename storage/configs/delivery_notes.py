@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from storage.files.bounded import read_first
+from storage.files.creating import open_or_create
 from storage.format.names import OURS
 
 DELIVERIES_FILE: Final = "deliveries"
@@ -64,9 +65,7 @@ class DeliveryNotes:
         if level > _MOST_LEVELS:
             return
         if self._fd is None:
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            self.path.parent.mkdir(exist_ok=True)
-            self._fd = os.open(self.path, flags, 0o666)
+            self._fd = open_or_create(self.path)
         content = _NOTE.pack(*note)
         os.pwrite(self._fd, content + _CRC.pack(crc32(content)), _SLOT_SIZE * level)
 

@@ -5,8 +5,9 @@ it. So nothing in the snapshot speaks of a message that is not in it, and no mes
 that is not there: progress lies at most a moment before the cut, and what was consumed in that
 moment comes again, as after the death of a consumer.
 
-    before    samples/, handled.json, redrives/, delays-ended.json, config/delayOffset.json,
-              checkpoint, progress in members/*.notes, offsets.json, config/consumerOffset.json
+    before    samples/, handled.json, redrives/, delays-ended.json, deliveries,
+              config/delayOffset.json, checkpoint, progress in members/*.notes, offsets.json,
+              config/consumerOffset.json
     after     all other config/*, journal/, created, store.json, settings.json, deleted.json, lock
     never     what belongs to the processes that have the store open, or to this machine
 """
@@ -22,6 +23,7 @@ from typing import Final
 
 from storage.configs.consumer_offsets import CONSUMER_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE
 from storage.configs.delay_offsets import DELAY_OFFSET_FILE
+from storage.configs.delivery_notes import DELIVERIES_FILE
 from storage.configs.progress import OFFSETS_FILE, ProgressFile, ProgressKey
 from storage.configs.progress_notes import notes_in, read_notes
 from storage.configs.progress_table import QueueProgress
@@ -47,7 +49,7 @@ from .placing import Placer, set_times
 
 _BAK: Final = ".bak"
 _TMP: Final = ".tmp"
-_BEFORE_OURS: Final = ("samples", "handled.json", "redrives", "delays-ended.json")
+_BEFORE_OURS: Final = ("samples", "handled.json", "redrives", "delays-ended.json", DELIVERIES_FILE)
 _BEFORE_CONFIG: Final = (DELAY_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE, CONSUMER_OFFSET_FILE)
 _NOT_OURS: Final = frozenset(
     {"shared", "queues", "bells", "members", "locks", "kept", "set-aside", "quarantine", "lock"}

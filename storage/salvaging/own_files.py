@@ -6,6 +6,8 @@
     deleted.json        the names in the file and in the journal, and where their queues begin
     handled.json        the journal, which has every mark, and the receipts of redrives
     delays-ended.json   nothing: what was sent before its time comes once more
+    deliveries          no damage to tell of: a slot whose sum is wrong says nothing, and the next
+                        delivery writes it
     journal, samples, redrives   their lines that are whole
 
 ``offsets.json`` is not here: what tells of progress lies further up (broker.salvaging). Nothing

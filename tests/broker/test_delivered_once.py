@@ -17,6 +17,7 @@ from storage.configs.delivery_notes import DeliveryNotes
 from storage.format.delay import parse_delay_levels
 from storage.model import SCHEDULE_TOPIC, Message
 from tests.support.broken_off import BrokenOff, broken_off
+from tests.support.cli import run
 
 START = 1_700_000_000_000
 ASYNC = BrokerConfig(enable_schedule_async_deliver=True)
@@ -188,3 +189,43 @@ def test_an_older_progress_file_repeats_nothing_that_the_log_still_shows(bench):
     bench.deliver()
     assert bench.bodies() == list(range(6))
     assert load_delay_offsets(bench.root) == {1: 6}
+
+
+def test_the_notes_are_a_file_as_the_store_needs_it(bench):
+    """Who shares a store by its group writes them, too; nothing is written through a link."""
+    bench.root.chmod(0o2770)
+    (bench.root / "rmqctl").chmod(0o2770)
+    notes = bench.root / "rmqctl" / "deliveries"
+    notes.unlink(missing_ok=True)
+    bench.send(1)
+    bench.now += 1_000
+    bench.deliver().shutdown()
+    assert notes.stat().st_mode & 0o777 == 0o660
+    elsewhere = bench.root.parent / "elsewhere"
+    elsewhere.write_bytes(b"of another")
+    notes.unlink()
+    notes.symlink_to(elsewhere)
+    bench.send(1)
+    bench.now += 1_000
+    bench.deliver().shutdown()
+    assert elsewhere.read_bytes() == b"of another"
+    assert bench.bodies() == [0, 1]
+
+
+def test_a_snapshot_has_the_notes_and_its_delivery_repeats_nothing(bench, tmp_path):
+    bench.send(3)
+    bench.now += 1_000
+    with pytest.raises(BrokenOff):
+        bench.deliver(bench.service(stores_and_dies(bench)))
+    bench.broker.store.flush()
+    target = tmp_path / "snapshot"
+    taken = run("store", "snapshot", "--save", target, "-S", bench.root)
+    assert taken.code == 0, taken
+    ours = "rmqctl/deliveries"
+    assert (target / ours).read_bytes() == (bench.root / ours).read_bytes()
+    for damaged in (b"", b"\xff" * 700, (bench.root / ours).read_bytes()[:70]):
+        (bench.root / ours).write_bytes(damaged)
+        checked = run("store", "fsck", "--fail-on", "warning", "-S", bench.root)
+        assert checked.code == 0, checked
+    bench.deliver()
+    assert bench.bodies() == [0, 1, 2]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from broker.embedded import EmbeddedBroker
 from broker.port.progress import ConsumeFromWhere
 from client.consuming.giving_back import LATEST_MS
 from client.consuming.listener import ConsumeConcurrentlyStatus
@@ -299,3 +300,37 @@ def test_a_level_that_is_none_is_the_trouble_of_its_own_message(broker, make_con
     eventually(lambda: in_work(consumer) == 1)
     assert [m.body for m in sent_back(broker)] == [b"0", b"1", b"3", b"4"]
     assert progress(consumer) == 2
+
+
+def survives(broker: Any) -> int | None:
+    """The progress that another process would begin at if this one was killed now."""
+    found = EmbeddedBroker.open(broker.view.root, read_only=True)
+    with found:
+        offset = found.query_consumer_offset("g", "T", 0).offset
+    assert offset is None or isinstance(offset, int)
+    return offset
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_progress_of_what_was_given_back_survives_a_kill(broker, make_consumer, clock, quick):
+    """Nothing is committed and nothing is pulled any more: what comes next is a kill."""
+    queue_of(broker, 20)
+
+    def answer(messages: Sequence[MessageExt], context: Any) -> Any:
+        if not quick:
+            clock.advance(50)
+        return LATER
+
+    consume(make_consumer, answer, consume_thread_min=1)
+    eventually(lambda: survives(broker) == 20)
+    assert len(sent_back(broker)) == 20
+
+
+def test_what_took_too_long_and_was_given_back_survives_a_kill(broker, make_consumer, scheduler):
+    queue_of(broker, 1)
+    door = Door(0)
+    consume(make_consumer, door, resend_after_if_still_un_ack_ms=1_000)
+    scheduler.advance(1_000)
+    eventually(lambda: survives(broker) == 1)
+    assert [message.body for message in sent_back(broker)] == [b"0"]
+    door.opened.set()
