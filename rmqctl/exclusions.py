@@ -8,7 +8,36 @@ from rmqctl.errors import UsageProblem
 EXCLUSIONS: Final = (
     ("*", "--quiet", "--verbose"),
     ("consume", "--exit", "--follow"),
+    ("consume", "--follow", "--to"),
+    ("consume", "--last", "--from"),
+    ("consume", "--last", "--group"),
+    ("consume", "--from-where", "--from"),
+    ("consume", "--broadcast", "--from"),
+    ("consume", "--format", "--output"),
+    ("consume", "--format", "--with-meta"),
+    ("consume", "--exec", "--format"),
+    ("consume", "--exec", "--output"),
+    ("consume", "--exec", "--with-meta"),
+    ("consume", "--exec", "--delimiter"),
+    ("produce", "--queue", "--ordering-key"),
+    ("produce", "--delay", "--delay-level"),
+    ("message query", "--index", "--scan"),
+    ("dlq ack", "--older-than", "--to"),
+    *(
+        ("dlq redrive", "--resume", other)
+        for other in (
+            *("--all", "--edit", "--target", "--set-property", "--set-body", "--pipe"),
+            "--max-redrives",
+        )
+    ),
+    ("dlq redrive", "--edit", "--set-property"),
+    ("dlq redrive", "--edit", "--set-body"),
+    ("dlq redrive", "--edit", "--pipe"),
+    ("dlq redrive", "--set-body", "--pipe"),
     ("lag report", "--since", "--window"),
+    ("lag report", "--from-partials", "--store"),
+    ("lag report", "--from-partials", "--exact"),
+    ("store fsck", "--from", "--resume"),
 )
 """The command (``*`` is every one) and two options that can not be given together."""
 

@@ -155,10 +155,12 @@ def consume(
     chosen = message_filter(cli, body_text=None if prints_form else body)
     position = _position(cli, offset, chosen)
     if last is not None and position is not None and position.begin is not None:
-        raise UsageProblem("--last and a position both say where to begin")
+        raise UsageProblem("--last and --offset exclude each other: both say where to begin")
+    if from_where is not None and _places(position):
+        raise UsageProblem("--from-where and --offset exclude each other: both say where to begin")
     ends = chosen.to_timestamp is not None or (position is not None and position.end is not None)
-    if follow and (stop_at_end or ends):
-        raise UsageProblem("--follow goes on for ever, so no end can be given")
+    if follow and ends:
+        raise UsageProblem("--follow and --offset with an end exclude each other: it never ends")
     with_meta = _shapes_rows(cli, form, command) or with_meta
     if group is not None and commit is not False:
         check_committing(cli, None if prints_form else body)
@@ -176,14 +178,13 @@ def consume(
         stop_at_end or ends,
     )
     reader = _group(cli, group, commit, from_where, consume_timestamp)
-    if reader is not None and last is not None:
-        raise UsageProblem("--last is for reading without a group")
     if broadcast and position is not None and position.begin is not None:
-        raise UsageProblem("--offset and --from place a group; with --broadcast use --from-where")
+        raise UsageProblem(
+            "--broadcast and --offset exclude each other: it places a group; use --from-where"
+        )
     body_form = body if prints_form else None
-    asked = (form, body_form, delimiter, cli.given.get("output"))
-    if command is not None and (with_meta or any(value is not None for value in asked)):
-        raise UsageProblem("with --exec the program prints; rmqctl itself prints nothing")
+    if command is not None and body_form is not None:
+        raise UsageProblem(f"--exec and --body {body_form} exclude each other: the program prints")
     with_meta = with_meta or (form is None and _rows_asked(cli))
     check_shown(body_form, delimiter, template=form is not None, rows=with_meta)
     printer = _printer(
@@ -209,6 +210,14 @@ def consume(
             _join(cli, reading, reader, chosen, options, runner)
         finally:
             runner.terminate()
+
+
+def _places(position: "Position | None") -> bool:
+    """Whether it has a begin that is not where the group stopped."""
+    from rmqctl.text.positions import Bound
+
+    begin = None if position is None else position.begin
+    return begin is not None and begin.bound is not Bound.STORED
 
 
 def _shapes_rows(cli: Cli, form: str | None, command: str | None) -> bool:
@@ -306,8 +315,6 @@ def _printer(
     if form is not None:
         from rmqctl.text.templates import OutputTemplate
 
-        if with_meta:
-            raise UsageProblem("--format and --with-meta exclude each other")
         template = cli.parsed("--format", lambda text: OutputTemplate(text, cli.zone, shield), form)
         return printing.TemplatePrinter(cli.out, template)
     if with_meta:

@@ -105,17 +105,15 @@ def redrive(
     )
     choice = Choice(ids or [], everything, message_filter(cli))
     if resume is not None:
-        others = (target, set_property, set_body, pipe, max_redrives, ids)
-        if everything or edit or choice.is_filtered or any(option is not None for option in others):
-            raise UsageProblem("--resume goes on with what the run was to do: name nothing else")
+        if ids or choice.is_filtered:
+            others = "IDs" if ids else "filters"
+            raise UsageProblem(f"--resume and {others} exclude each other: the run had its own")
         go_on(cli, group, resume, limits, receipts)
         return
     if target == "":
         raise UsageProblem("--target: it is empty; name a topic, or leave it out for the origin")
     choice.check()
     rewriting = _rewriting(cli, set_property, set_body, pipe)
-    if edit and rewriting.notes():
-        raise UsageProblem("--edit changes everything by hand: leave the other changes out")
     begin(
         cli,
         group,
@@ -157,8 +155,6 @@ def ack(
 
     wanted = message_filter(cli)
     if older_than is not None:
-        if wanted.to_timestamp is not None:
-            raise UsageProblem("--older-than and --to exclude each other")
         age_ms = cli.parsed("--older-than", _duration, older_than)
         wanted = wanted._replace(to_timestamp=cli.now_ms - age_ms)
     choice = Choice(ids or [], everything, wanted)
@@ -183,8 +179,6 @@ def _rewriting(
 ) -> "Rewriting":
     from rmqctl.deadletters.rewriting import Rewriting, check_command, parse_properties
 
-    if set_body is not None and pipe is not None:
-        raise UsageProblem("--set-body and --pipe exclude each other")
     if pipe is not None:
         check_command(pipe)
     body = None

@@ -94,10 +94,22 @@ def _dump_position(cli: Cli, position: int, form: str) -> int:
         if form == "hex":
             cli.rows(HexDump, bytes_at(broker.view, piece))
             return DAMAGED if piece.problem else DONE
-    if not cli.view.columns:
-        cli.view = cli.view._replace(columns=RecordDump._fields)
+    if not cli.view.columns:  # tables show all, too
+        cli.view = cli.view._replace(columns=_known_fields(cli, piece))
     cli.one(piece)
     return DAMAGED if piece.problem else DONE
+
+
+def _known_fields(cli: Cli, piece: RecordDump) -> tuple[str, ...]:
+    """All fields of a record; for people without those that are left out where they are null."""
+    from rmqctl.output.fields import fields_of
+
+    programs = cli.view.format.for_programs
+    return tuple(
+        field.name
+        for field, value in zip(fields_of(RecordDump), piece, strict=True)
+        if programs or value is not None or not field.omit_null
+    )
 
 
 def _dump_file(cli: Cli, file: DumpFile) -> None:

@@ -13,7 +13,6 @@ import typer
 from rmqctl.context import Cli, context_of, prints, takes_many_stores
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
-from rmqctl.output.view import Format
 from rmqctl.rows.lag_report import (
     LagReport,
     ReportGroupRow,
@@ -66,7 +65,6 @@ class ReportFormat(StrEnum):
     HELP = "help"
 
 
-_WHOLE = frozenset({Format.JSON, Format.JSONL, Format.YAML})
 _ROWS: Mapping[By, type[Any]] = {
     By.GROUP: ReportGroupRow,
     By.TOPIC: ReportTopicRow,
@@ -85,7 +83,9 @@ def report(
     groups: Groups = None,
     group: MoreGroups = None,
     topic: Topics = None,
-    by: Annotated[By, typer.Option("--by", help="What a row is about")] = By.GROUP,
+    by: Annotated[
+        By | None, typer.Option("--by", help="Print rows, of this each (default: group)")
+    ] = None,
     engine: Annotated[EngineName, typer.Option("--engine", help="Who counts")] = EngineName.SPARK,
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="Spark's master; default local[*]")
@@ -128,8 +128,8 @@ def report(
     """Report how late groups are: by group, topic, queue, tag, minute and hour, over many stores.
 
     Reads files only, of stores in use, copies, and disks of dead brokers. --store is repeatable,
-    takes patterns, and YAML files that map names of brokers to folders. JSON, YAML, HTML and
-    Parquet hold the whole report, all other formats the rows of --by.
+    takes patterns, and YAML files that map names of brokers to folders. HTML and Parquet hold the
+    whole report, and JSON and YAML without --by; else rows are printed, the same in any format.
 
     Without Spark:             rmqctl lag report --engine local
     All brokers of a cluster:  rmqctl lag report -S '/disks/*/store' -o json --save now.json
@@ -144,10 +144,11 @@ def report(
     form = _format(cli, output)  # a wrong one is told before anything is counted
     if form is ReportFormat.HELP:
         cli.explain_fields(ctx.command)
-    _check_options(cli, form, save, compare)
+    _check_options(cli, form, by, save, compare)
+    whole = by is None and form in {ReportFormat.JSON, ReportFormat.YAML}
+    about = by or By.GROUP
     if form not in {ReportFormat.HTML, ReportFormat.PARQUET}:
-        cli.check_view(LagReport if cli.view.format in _WHOLE else _ROWS[by])
-    _check_gathering(cli, from_partials, exact=exact)
+        cli.check_view(LagReport if whole else _ROWS[about])
     from analytics.choosing import Choice
     from analytics.history.gathering import find_kept
     from rmqctl.bulk import no_search_for_cycles
@@ -188,13 +189,13 @@ def report(
         else:
             with _output(cli, save):
                 if form is ReportFormat.HTML:
-                    whole = _whole(found, name, elapsed_ms, shown, begin)
-                    cli.out.write(reporting.page_of(cli, whole, previous, begin=begin, top=top))
-                elif cli.view.format in _WHOLE:
+                    page = _whole(found, name, elapsed_ms, shown, begin)
+                    cli.out.write(reporting.page_of(cli, page, previous, begin=begin, top=top))
+                elif whole:
                     cli.one(_whole(found, name, elapsed_ms, shown, begin))
                 else:
-                    row_type = _ROWS[by]
-                    rows = _rows(found, by, shown, begin)
+                    row_type = _ROWS[about]
+                    rows = _rows(found, about, shown, begin)
                     cli.rows(row_type, (row_type(**row) for row in rows))
     if made.unreadable:
         raise PartlyDone(f"{len(made.unreadable)} of {number} stores could not be read")
@@ -230,8 +231,12 @@ def _format(cli: Cli, given: ReportFormat | None) -> ReportFormat:
     return ReportFormat(cli.view.format.value)
 
 
-def _check_options(cli: Cli, form: ReportFormat, save: str | None, compare: str | None) -> None:
+def _check_options(
+    cli: Cli, form: ReportFormat, by: By | None, save: str | None, compare: str | None
+) -> None:
     if form in {ReportFormat.HTML, ReportFormat.PARQUET}:
+        if by is not None:
+            raise UsageProblem(f"--by is for rows; -o {form} holds the whole report")
         cli.check_not_given(_OF_ROWS, f"is for rows; -o {form} holds the whole report")
     if form is ReportFormat.PARQUET:
         if compare is not None:
@@ -250,15 +255,6 @@ def _check_date(moment: int) -> None:
 
     if not can_be_kept(moment):
         raise UsageProblem(f"--as-of: {moment} ms is no date of a calendar")
-
-
-def _check_gathering(cli: Cli, from_partials: list[str] | None, *, exact: bool) -> None:
-    if not from_partials:
-        return
-    if exact:
-        raise UsageProblem("--exact is for stores; --from-partials has what was counted there")
-    if cli.given.get("store") is not None:
-        raise UsageProblem("--from-partials goes without --store: give one of them")
 
 
 @contextmanager
@@ -293,9 +289,7 @@ def _whole(
     minutes = since(found.minutes, "minute_timestamp", begin)
     hours = since(found.hours, "hour_timestamp", begin)
     fields.update(
-        groups=[
-            {name: value for name, value in row.items() if _tells(name, value)} for row in shown
-        ],
+        groups=shown,
         queues=only(found.queues, shown),
         tags=only(found.tags, shown),
         minutes=only(minutes, shown),
@@ -303,10 +297,6 @@ def _whole(
         ages=only(found.ages, shown),
     )
     return LagReport(engine=engine, elapsed_ms=elapsed_ms, **fields)
-
-
-def _tells(name: str, value: object) -> bool:
-    return value is not None or name not in {"lag_before", "lag_change"}
 
 
 def _rows(

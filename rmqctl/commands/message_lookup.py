@@ -47,8 +47,6 @@ def query(
     With a damaged index:    rmqctl message query --key order-4711 --scan
     """
     cli = context_of(ctx)
-    if index and scan:
-        raise UsageProblem("--index and --scan exclude each other")
     if key is None and "tag" not in cli.given:
         raise UsageProblem("name a --key or a --tag; 'message search' looks at everything")
     if key is None and (index or scan):

@@ -203,8 +203,6 @@ def _defaults(
     from rmqctl.sending.sender import Defaults
     from rmqctl.text.lists import parse_property
 
-    if queue is not None and ordering_key is not None:
-        raise UsageProblem("--queue and --ordering-key exclude each other")
     try:
         named = dict(parse_property(text) for text in properties or [])
     except ValueError as error:
@@ -234,8 +232,6 @@ def _level(cli: Cli, level: int | None, delay: str | None) -> int:
 
     RocketMQ knows no other delays, and takes the last level for all higher ones.
     """
-    if level is not None and delay is not None:
-        raise UsageProblem("--delay and --delay-level exclude each other")
     if not level and delay is None:
         return 0
     from rmqctl.text.durations import format_duration, parse_duration

@@ -12,7 +12,7 @@ from rmqctl.opening import open_for_reading
 from rmqctl.output.view import Format
 from rmqctl.rows.stores import FindingRow, FsckRow, InitRow, StoreInfoRow, fsck_row, init_row
 
-_OBJECTS = (Format.JSON, Format.JSONL, Format.YAML)
+_OBJECTS = (Format.JSON, Format.YAML)
 
 
 @prints(InitRow)
@@ -104,7 +104,8 @@ def fsck(
 ) -> int:
     """Check log, queues, index, offsets and settings against one another. Changes nothing.
 
-    Works beside writers. Exit code 4: a message is unreadable or wrong.
+    Works beside writers. Exit code 4: a message is unreadable or wrong. JSON and YAML hold the
+    outcome with its findings, all other formats a row for each finding.
 
     Everything:                        rmqctl store fsck
     As a report for a program:         rmqctl store fsck -o json
@@ -115,10 +116,10 @@ def fsck(
     from rmqctl.text.lists import parse_parts
 
     cli = context_of(ctx)
+    whole = cli.view.format in _OBJECTS
+    cli.check_view(FsckRow if whole else FindingRow)
     if fail_on not in ("error", "warning"):
         raise UsageProblem(f"--fail-on: {fail_on!r} is neither error nor warning")
-    if resume and start is not None:
-        raise UsageProblem("--from and --resume both say where to begin")
     begin = None if start is None else cli.time("--from", start)
     if begin is not None:
         cli.warn_of_future("--from", begin, "no message is as new as that, and none is checked")
@@ -132,7 +133,7 @@ def fsck(
     )
     with open_for_reading(cli) as broker:
         report = run_fsck(cli, broker, plan)
-    if cli.view.format in _OBJECTS:
+    if whole:
         cli.one(fsck_row(report))
     else:
         cli.rows(FindingRow, [FindingRow(*finding) for finding in report.findings])

@@ -53,19 +53,14 @@ class _Streaming:
     def __init__(self, fields: Sequence[Field], view: View) -> None:
         self.fields = fields
         self.view = view
-        self._omitted = {field.name for field in fields if field.omit_null}
+        self._names = [field.name for field in fields]
 
     def head(self) -> str:
         return ""
 
     def members(self, row: Row) -> dict[str, Any]:
-        """The row as an object."""
-        names = [field.name for field in self.fields]
-        return {
-            name: value
-            for name, value in zip(names, row, strict=True)
-            if value is not None or name not in self._omitted
-        }
+        """The row as an object; all rows have the same members."""
+        return dict(zip(self._names, row, strict=True))
 
     def pause(self) -> str:
         return ""

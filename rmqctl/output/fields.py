@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origi
 
 
 class Wide(NamedTuple):
-    """Annotation of a field that only ``wide``, ``json``, ``jsonl`` and ``yaml`` show."""
+    """Annotation of a field that ``table``, ``plain`` and ``md`` do not show."""
 
     help: str
 
 
 class OmitNull(NamedTuple):
-    """Annotation of a field that JSON, YAML and tables leave out where it is null."""
+    """Annotation of a field that tables leave out where it is null; programs read every field."""
 
     help: str
 

@@ -125,14 +125,18 @@ def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
             out.write("null\n")
         return
     shown = [(field, row[fields.index(field)]) for field in chosen_fields(fields, view)]
-    present = [(f, member) for f, member in shown if member is not None or not f.omit_null]
     match view.format:
         case Format.JSON:
-            value = {field.name: plain(member) for field, member in present}
+            value = {field.name: plain(member) for field, member in shown}
             out.write(as_json(value, indent=2) + "\n")
         case Format.YAML:
-            out.write(as_yaml({field.name: plain(member) for field, member in present}))
+            out.write(as_yaml({field.name: plain(member) for field, member in shown}))
         case Format.TABLE | Format.WIDE | Format.PLAIN:
+            present = [
+                (field, member)
+                for field, member in shown
+                if member is not None or not field.omit_null or view.columns
+            ]
             out.write(_vertical(present, view))
         case _:
             encoder = encoder_for([field for field, _ in shown], view)
@@ -200,7 +204,7 @@ def render_help(row_type: type, view: View, out: Out) -> None:
             field.name,
             field.json_type + (" or null" if field.nullable else ""),
             field.unit,
-            field.help + (" (wide and json only)" if field.wide else ""),
+            field.help + (" (not in table, plain and md)" if field.wide else ""),
         )
         for field in fields_of(row_type)
     ]

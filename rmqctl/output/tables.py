@@ -68,7 +68,7 @@ class Table:
         shown = [
             i
             for i, field in enumerate(self.fields)
-            if not field.omit_null or any(row[i] != "-" for row in rows)
+            if self.view.columns or not field.omit_null or any(row[i] != "-" for row in rows)
         ]
         titles = [self.fields[i].name.upper() for i in shown]
         numeric = [self.fields[i].numeric for i in shown]

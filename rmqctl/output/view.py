@@ -21,7 +21,7 @@ class Format(StrEnum):
 
     @property
     def for_programs(self) -> bool:
-        """Whether only results are printed, never a plan before them."""
+        """Whether only results are printed, never a plan before them, and all fields of a row."""
         return self in _FOR_PROGRAMS
 
     @property
@@ -31,7 +31,7 @@ class Format(StrEnum):
 
 
 _FOR_PROGRAMS = frozenset({Format.JSON, Format.JSONL, Format.YAML, Format.CSV, Format.TSV})
-_WIDE = frozenset({Format.WIDE, Format.JSON, Format.JSONL, Format.YAML})
+_WIDE = _FOR_PROGRAMS | {Format.WIDE}
 
 
 class View(NamedTuple):

@@ -109,4 +109,4 @@ class AckRow(NamedTuple):
     dead_timestamp: Annotated[int | None, "when it died"]
     reason: Annotated[str | None, "why it failed last; null where nobody kept it"]
     handled: Annotated[bool, "the mark that it gets"]
-    applied: Annotated[bool | None, OmitNull("whether it was written; absent in a plan")]
+    applied: Annotated[bool | None, OmitNull("whether it was written; null in a plan")]

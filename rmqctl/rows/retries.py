@@ -95,5 +95,5 @@ class SentNowRow(NamedTuple):
     target: Annotated[str, "the topic that it goes to"]
     reason: Annotated[str | None, "why it failed last; null where nobody kept it"]
     note: Annotated[str | None, "why it is left alone"]
-    queue_offset: Annotated[int | None, OmitNull("its place there; absent in a plan")]
-    applied: Annotated[bool | None, OmitNull("whether it was done; absent in a plan")]
+    queue_offset: Annotated[int | None, OmitNull("its place there; null in a plan")]
+    applied: Annotated[bool | None, OmitNull("whether it was done; null in a plan")]

@@ -194,9 +194,9 @@ class TestRefused:
             (["--exec", "no-such-program-here"], 2, "there is no program"),
             (["--exec", "'"], 2, "--exec"),
             (["--exec", "true", "--no-commit"], 2, "no --no-commit"),
-            (["--exec", "true", "-f", "%s"], 2, "itself prints nothing"),
+            (["--exec", "true", "-f", "%s"], 2, "--exec and --format exclude each other"),
             (["--broadcast", "--offset", "1"], 2, "use --from-where"),
-            (["--last", "1"], 2, "without a group"),
+            (["--last", "1"], 2, "--last and --group exclude each other"),
             (["--tag", "a || "], 0, ""),
         ],
     )

@@ -281,8 +281,8 @@ class TestRefused:
             (["-o", "json", "-D", ","], "--delimiter stands after bodies alone, not in rows"),
             (["--with-meta", "-D", r"\n"], "--delimiter stands after bodies alone, not in rows"),
             (["--columns", "body", "-D", ","], "--delimiter stands after bodies alone"),
-            (["-g", "g", "--exec", "true", "--body", "hex"], "rmqctl itself prints nothing"),
-            (["-g", "g", "--exec", "true", "-D", ","], "rmqctl itself prints nothing"),
+            (["-g", "g", "--exec", "true", "--body", "hex"], "--exec and --body hex exclude"),
+            (["-g", "g", "--exec", "true", "-D", ","], "--exec and --delimiter exclude"),
         ],
     )
     def test_what_would_be_ignored(self, hundred, options, reason):

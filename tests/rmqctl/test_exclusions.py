@@ -32,16 +32,79 @@ def test_a_flag_and_its_negation(store, words):
     assert f"{words[-2]} and {words[-1]} exclude each other" in result.err
 
 
+VALUES = {
+    **dict.fromkeys(("--from", "--to", "--since", "--window", "--older-than", "--delay"), "-1h"),
+    "--last": "1",
+    "--max-redrives": "1",
+    "--queue": "0",
+    "--delay-level": "1",
+    "--group": "g",
+    "--from-where": "first",
+    "--format": "%s",
+    "--output": "json",
+    "--exec": "true",
+    "--delimiter": "x",
+    "--ordering-key": "k",
+    "--resume": "last",
+    "--target": "t",
+    "--set-property": "a=b",
+    "--set-body": "b",
+    "--pipe": "cat",
+    "--from-partials": "d",
+    "--store": "s",
+}
+"""A value for each option of the table that takes one."""
+NEEDED = {"message query": ["--key", "k"], "topic delete": ["t"], "*": []}
+LEAD = {"consume": ["t"], "produce": ["t"], "dlq redrive": ["g"], "dlq ack": ["g"]}
+
+
+def _words(command, options):
+    found = command.split() + LEAD.get(command, []) + NEEDED.get(command, [])
+    for option in options:
+        found.append(option)
+        if option in VALUES and (command, option) != ("store fsck", "--resume"):
+            found.append(VALUES[option])
+    return found
+
+
+@pytest.mark.parametrize("pair", EXCLUSIONS, ids=" ".join)
+def test_pairs_of_the_table(store, pair):
+    command, *options = pair
+    named = "topic delete" if command == "*" else command
+    for order in (options, options[::-1]):
+        result = run(*_words(named, order))
+        assert (result.code, result.out) == (2, ""), result.err
+        assert f"{options[0]} and {options[1]} exclude each other" in result.err
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        "topic list --quiet --verbose",
-        "consume t --exit --follow",
-        "lag report --engine local --since -1h --window 1h",
+        "consume t --group g --from-where first --offset end",
+        "consume t --last 3 --offset 2:9",
+        "consume t --follow --offset :end",
+        "consume t --group g --broadcast --offset 5",
+        "consume t --group g --exec true --body hex",
+        "dlq redrive g 17 --resume last",
+        "lag report --engine local --by queue -o html",
     ],
 )
-def test_pairs_of_the_table(store, line):
+def test_pairs_that_depend_on_a_value(store, line):
     result = run(*line.split())
-    assert result.code == 2
-    pairs = [(one, other) for _, one, other in EXCLUSIONS if one in line and other in line]
-    assert any(f"{one} and {other} exclude each other" in result.err for one, other in pairs)
+    assert (result.code, result.out) == (2, "")
+    words = line.replace("-o html", "-o-html").replace(" 17 ", " IDs ").split()
+    named = [w.replace("-o-html", "-o html") for w in words if w[:2] in {"--", "-o"} or w == "IDs"]
+    assert sum(word in result.err for word in named) >= 2, result.err
+
+
+def test_where_a_group_stopped_goes_with_where_a_new_one_begins(store):
+    assert run("produce", "t", stdin=b"a\nb\n").code == 0
+    words = ("consume", "t", "-g", "g", "-e", "--from-where", "first", "--offset", "stored")
+    result = run(*words)
+    assert (result.code, sorted(result.lines)) == (0, ["a", "b"]), result.err
+
+
+def test_a_template_wins_over_a_format_that_was_not_typed(store):
+    assert run("produce", "t", stdin=b"a\n").code == 0
+    result = run("consume", "t", "-e", "-f", "<%s>", env={"RMQCTL_OUTPUT": "json"})
+    assert (result.code, result.out) == (0, "<a>"), result.err

@@ -115,8 +115,8 @@ def test_what_is_named_changes_and_the_rest_stays(store):
     args = ("group", "alter", "g", "--retry-max-times", 0, "--no-consume-enable")
     plan = run(*args, "-n", "-o", "json")
     assert [list(row.values()) for row in plan.json()] == [
-        ["g", "consume_enable", "true", "false", "its members get no more messages"],
-        ["g", "retry_max_times", "16", "0", "what fails once is a dead letter"],
+        ["g", "consume_enable", "true", "false", "its members get no more messages", None],
+        ["g", "retry_max_times", "16", "0", "what fails once is a dead letter", None],
     ]
     assert version(store) == 1
     result = run(*args, "-y", "-o", "json", "--reason", "why")
@@ -225,7 +225,7 @@ def test_a_group_that_comes_back_begins_anew(used):
 def test_a_dry_run_deletes_nothing(used):
     before = (used / "config/subscriptionGroup.json").read_bytes()
     result = run("group", "delete", "g", "--remove-offsets", "-n", "-o", "json")
-    assert (result.code, "applied" in result.json()[0]) == (0, False)
+    assert (result.code, result.json()[0]["applied"]) == (0, None)
     assert (used / "config/subscriptionGroup.json").read_bytes() == before
     assert len(run("offset", "list", "--no-headers", "--where", "topic = t").lines) == 4
 

@@ -10,8 +10,15 @@ from tests.support import golden
 from tests.support.cli import run
 
 FIELDS = [
-    *("topic", "queue_id", "queue_offset", "tags", "keys", "body", "msg_id", "store_timestamp"),
-    *("born_timestamp", "reconsume_times", "properties", "offset_msg_id", "commitlog_offset"),
+    *("topic", "queue_id", "queue_offset", "tags", "keys", "body", "body_base64", "msg_id"),
+    *(
+        "store_timestamp",
+        "born_timestamp",
+        "reconsume_times",
+        "properties",
+        "offset_msg_id",
+        "commitlog_offset",
+    ),
     *("store_size", "body_size", "body_crc", "flag", "sys_flag", "born_host", "store_host"),
     "prepared_transaction_offset",
 ]

@@ -15,7 +15,7 @@ from tests.support.privileges import without_privileges
 
 FIELDS = [
     *("group", "topic", "broker", "queue_id", "min_offset", "committed_offset", "max_offset"),
-    *("lag", "oldest_unread_age_ms", "last_consumed_timestamp", "state", "lag_bytes"),
+    *("lag", "oldest_unread_age_ms", "last_consumed_timestamp", "state", "note", "lag_bytes"),
     *("oldest_unread_timestamp", "oldest_unread_msg_id", "source", "changed_timestamp"),
     "changed_by",
 ]

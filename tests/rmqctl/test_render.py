@@ -62,9 +62,9 @@ def test_yaml_is_a_list_of_all_fields():
 
 
 @pytest.mark.feature(136)
-def test_csv_is_rfc_4180_without_the_wide_fields_and_null_is_empty():
+def test_csv_is_rfc_4180_with_the_wide_fields_and_null_is_empty():
     text = text_of("csv")
-    assert text.startswith("topic,lag,lag_bytes,age_ms,store_timestamp,keys\r\n")
+    assert text.startswith("topic,lag,lag_bytes,age_ms,store_timestamp,keys,properties\r\n")
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     assert rows[0] == {
         "topic": "a",
@@ -73,6 +73,7 @@ def test_csv_is_rfc_4180_without_the_wide_fields_and_null_is_empty():
         "age_ms": "90000",
         "store_timestamp": str(NOW),
         "keys": "k1 k2",
+        "properties": '{"color":"red"}',
     }
     assert rows[1]["topic"] == B.topic
     assert rows[1]["lag"] == ""
@@ -85,7 +86,7 @@ def test_a_csv_row_of_one_unknown_value_is_not_an_empty_line():
 @pytest.mark.feature(136)
 def test_tsv_escapes_and_leaves_unknown_empty():
     lines = text_of("tsv").split("\n")
-    assert lines[1] == f"a\t1\t2048\t90000\t{NOW}\tk1 k2"
+    assert lines[1] == f'a\t1\t2048\t90000\t{NOW}\tk1 k2\t{{"color":"red"}}'
     assert lines[2].split("\t")[:2] == [
         B.topic.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n"),
         "",
@@ -286,7 +287,7 @@ def test_help_lists_fields_with_types_and_units():
     assert lines[2][:4] == ["lag", "integer", "or", "null"]
     assert lines[3] == ["lag_bytes", "integer", "bytes"]
     assert lines[5] == ["store_timestamp", "integer", "ms", "since", "1970-01-01", "UTC"]
-    assert " ".join(lines[7]) == "properties object every property (wide and json only)"
+    assert " ".join(lines[7]) == "properties object every property (not in table, plain and md)"
 
 
 def test_json_escapes_what_a_terminal_or_a_reader_of_lines_takes_for_more():

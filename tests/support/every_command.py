@@ -105,6 +105,10 @@ CALLS: Final = (
     Call("lag show"),
     Call("lag show -- --by queue"),
     Call("lag report -- --engine local --as-of 2030-01-01 -q", rows_at="groups", volatile=_TIMED),
+    *(
+        Call(f"lag report -- --by {by} --engine local --as-of 2030-01-01 -q")
+        for by in ("group", "topic", "queue", "tag", "minute", "hour")
+    ),
     Call("lag histogram -- readers --of tag"),
     Call("lag risk -- --within 99d"),
     Call("broker status"),

@@ -20,4 +20,4 @@ sed -e 's/"two"/2/' -e 's/"four"/4/' -e 's/"six"/6/'
 MEND
 chmod +x ship mend
 rmqctl consume orders -g shipping --from-where first -c 8 --exec ./ship --delay-level -1 \
-    --quiet > /dev/null 2>&1
+    --quiet > /dev/null 2>&1 || [ $? -eq 8 ]  # some failed, as they shall

@@ -15,6 +15,6 @@ case $(cat) in *Zork*) echo "no carrier goes to Zork" >&2; exit 4 ;; esac
 SHIP
 chmod +x ship
 rmqctl consume orders -g shipping --from-where first -c 6 --exec ./ship --delay-level -1 \
-    --quiet > /dev/null 2>&1
+    --quiet > /dev/null 2>&1 || [ $? -eq 8 ]  # some failed, as they shall
 rmqctl dlq redrive shipping --all --execute --yes --quiet > /dev/null 2>&1
 export TZ=UTC

@@ -131,7 +131,8 @@ def test_the_plan_tells_what_it_would_mean(orders):
         None,
         1,
     )
-    first = result.err.splitlines()[0]
+    store, first = result.err.splitlines()[:2]
+    assert store.startswith("store /")
     assert first.startswith("2 queues: 1 back, 1 message (")
     days = re.search(r"; 1 begin; lag 5 -> 7; oldest unread (\d+)d.* -> (\d+)d", first)
     assert days, first
@@ -143,7 +144,7 @@ def test_the_plan_tells_what_it_would_mean(orders):
 def test_a_short_preview_looks_at_no_messages(orders):
     [row, _] = reset("--to-earliest", "--preview", "short", "-o", "json").json()
     assert (row["new_offset"], row["bytes"], row["lands_on_msg_id"]) == (0, None, None)
-    said = reset("--to-earliest", "--preview", "short").err.splitlines()[0]
+    said = reset("--to-earliest", "--preview", "short").err.splitlines()[1]
     assert said == "2 queues: 1 back, 5 messages read again; 1 begin; lag 5 -> 15"
 
 
