@@ -41,12 +41,15 @@ _IN_QUEUE: Final = 3_000
 
 
 def campaign(folder: str, service: str, seed: int, kills: int) -> dict[str, Any]:
-    """Kill ``kills`` processes of a service; gives what was seen and what is wrong."""
+    """Kill ``kills`` processes of a service, and go on until a tenth of so many had done something.
+
+    Gives what was seen and what is wrong.
+    """
     chance = random.Random(seed)
     seen: Counter[str] = Counter()
     failures: list[str] = []
     lives_s, prepare, work, judge = _SERVICES[service]
-    while seen["kills"] < kills and seen["stores"] < kills:
+    while (seen["kills"] < kills or seen["useful"] < kills // 10) and seen["stores"] < 2 * kills:
         seen["stores"] += 1
         root = Path(folder) / f"{service}-{seed}-{seen['stores']}"
         MessageStore.create(root, SMALL_STORE)
