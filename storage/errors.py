@@ -194,11 +194,11 @@ class CorruptFileError(StoreError):
 class RecoveryNeededError(CorruptFileError):
     """A store was not closed cleanly, and so much has to be made up for that only recovery can."""
 
-    def __init__(self, path: Path, messages: int) -> None:
+    def __init__(self, path: Path, messages: int, lost: str = "their places in the queues") -> None:
         StoreError.__init__(
             self,
-            f"{path} was not closed cleanly and needs recovery: more than {messages} messages have "
-            "lost their places in the queues; open the store for writing, or run "
+            f"{path} was not closed cleanly and needs recovery: more than {messages} messages may "
+            f"have lost {lost}; open the store for writing, or run "
             "'rmqctl store repair', then read it",
         )
         self.path = path

@@ -35,6 +35,11 @@ class Bounds(Protocol):
         the index files are looked at."""
         ...
 
+    def index_is_whole(self) -> bool:
+        """Whether the index files have these keys for sure: not after a power loss, until a writer
+        has recovered the store."""
+        ...
+
     def next_offset(self, topic: str, queue_id: int) -> int:
         """Max offset of a queue (exclusive); 0 for a queue that has no message or is unknown."""
         ...

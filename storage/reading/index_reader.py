@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -83,7 +83,7 @@ class IndexReader:
 
     def header(self, name: str) -> IndexHeader | None:
         """The header of one file, None if the file is gone or too short for one."""
-        mapped = self._map(name)
+        mapped = self.map_file(name)
         if mapped is None or len(mapped) < INDEX_HEADER_SIZE:
             return None
         return IndexHeader.unpack_from(mapped[:INDEX_HEADER_SIZE])
@@ -131,15 +131,33 @@ class IndexReader:
         if goes_on is None:
             goes_on = _search(files, self.slots, self.entries, *asked)
         for name in self.older if goes_on else ():
-            file = self._map(name) if len(hits) < max_num else None
+            file = self.map_file(name) if len(hits) < max_num else None
             if file and not _search((file,), self.slots, self.entries, *asked):
                 break
         return _new(QueryOffsetResult, (hits, timestamp, phy_offset))
 
+    def search_files(
+        self,
+        names: Iterable[str],
+        topic: str,
+        key: str,
+        begin: int,
+        end: int,
+        below: int,
+        most: int,
+        hits: list[int],
+    ) -> None:
+        """Append the hits of some files, newest first, up to ``most`` in all; as ``query``."""
+        asked = (topic, key, begin, end, below, False, most, hits)
+        for name in names:
+            file = self.map_file(name) if len(hits) < most else None
+            if file and not _search((file,), self.slots, self.entries, *asked):
+                return
+
     def _list(self) -> tuple[mmap.mmap, ...]:
         """Look for new files; the maps of the newest ones, newest first."""
         names = self.names()[::-1]
-        maps = {name: self._map(name) for name in names[:_MOST_MAPS]}
+        maps = {name: self.map_file(name) for name in names[:_MOST_MAPS]}
         self._maps = {name: file for name, file in maps.items() if file is not None}
         self.older = names[_MOST_MAPS:]
         files = self._maps.values()
@@ -164,7 +182,8 @@ class IndexReader:
             start = max(start, header.end_phy_offset)
         return [*gaps, (start, end)] if start < end else gaps
 
-    def _map(self, name: str) -> mmap.mmap | None:
+    def map_file(self, name: str) -> mmap.mmap | None:
+        """One file's bytes, None if the file is gone or empty."""
         found = self._maps.get(name)
         if found is None:
             try:

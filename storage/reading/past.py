@@ -57,6 +57,10 @@ class PastBounds:
         """The index files have all keys of records below this log offset."""
         return min(self._present.keys_from(), self.log_end())
 
+    def index_is_whole(self) -> bool:
+        """Whether the index files have these keys for sure."""
+        return self._present.index_is_whole()
+
     def next_offset(self, topic: str, queue_id: int) -> int:
         """Max offset of a queue then."""
         queue = (topic, queue_id)

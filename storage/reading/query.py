@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from storage.config import StoreConfig
 
     from .bounds import Bounds
+    from .index_prefix import UnsureIndex
     from .index_reader import QueryOffsetResult
     from .record_reader import RecordReader
 
@@ -43,6 +44,11 @@ class KeyReader:
         self._log = records.log
         self._pending = PendingKeys(records.log) if config.message_index_enable else None
         self._follow_slots = follow_slots
+        self._unsure: UnsureIndex | None = None
+        if self._pending is not None and not bounds.index_is_whole():
+            from .index_prefix import UnsureIndex
+
+            self._unsure = UnsureIndex(root, config, self.index, records)
 
     def messages(
         self, topic: str, key: str, max_num: int, begin: int, end: int
@@ -109,6 +115,10 @@ class KeyReader:
         ``capped``: a broker's own limit holds, too.
         """
         pending, bounds = self._pending, self._bounds
+        if self._unsure is not None:
+            log_end = bounds.log_end()
+            most = min(max_num, self.index.max_hits) if capped else max_num
+            return self._unsure.query(topic, key, most, begin, end, log_end), log_end
         # In this order: what is put into the index from now on is in the log below this end.
         keys_from = None if pending is None else bounds.keys_from()
         log_end = bounds.log_end()

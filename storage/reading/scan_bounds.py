@@ -118,6 +118,11 @@ class ScanBounds:
                 self._few_pending = records <= _MOST_PENDING
             return start if self._few_pending else log_end
 
+    def index_is_whole(self) -> bool:
+        """False for a store that was not closed cleanly and that no process has open."""
+        self._known_tails()
+        return not self._may_have_holes
+
     def next_offset(self, topic: str, queue_id: int) -> int:
         """Max offset of a queue (exclusive), rebuilt units included."""
         with self._lock:

@@ -20,6 +20,7 @@ from storage.format.index import (
 )
 from storage.format.names import INDEX
 from storage.format.record import RecordError, read_head
+from storage.reading.index_prefix import count_vouched, entries_to_look_at, whole_entries
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -70,18 +71,12 @@ class IndexRecovery:
         return 0, notes
 
     def _count_vouched(self, names: list[str], timestamp: int) -> int:
-        """How many files had filled up and were synced before the checkpoint said so.
-
-        Of several that end at that very time it may have been written for the first.
-        """
-        for number, name in enumerate(names):
+        headers = []
+        for name in names:
             with (self._folder / name).open("rb") as file:
-                header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE).ljust(40, b"\0"))
-            if header.next_entry < self._entries or header.end_timestamp > timestamp:
-                return number
-            if header.end_timestamp == timestamp:
-                return number + 1
-        return len(names)
+                data = file.read(INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
+            headers.append(IndexHeader.unpack_from(data))
+        return count_vouched(headers, self._entries, timestamp)
 
     def _keep_full(self, name: str, log_end: int) -> bool:
         """Whether a file is full of whole entries; its slots are made anew then."""
@@ -135,21 +130,10 @@ class IndexRecovery:
 
     def _prefix(self, fd: int, header: IndexHeader, log_end: int) -> ndarray:
         """The whole entries of a file, from entry 1 on."""
-        import numpy as np
-
-        # The header may be older or newer on the device than the entries: look a window further.
-        count = min(self._entries - 1, header.next_entry - 1 + 65_536)
+        count = entries_to_look_at(header, self._entries)
         start = entry_position(self._slots, 1)
         data = self._fs.read(fd, count * INDEX_ENTRY_SIZE, start)
-        entry = np.dtype([("hash", ">i4"), ("offset", ">i8"), ("diff", ">i4"), ("previous", ">i4")])
-        entries = np.frombuffer(data[: len(data) // entry.itemsize * entry.itemsize], entry)
-        offsets = entries["offset"].astype(np.int64)
-        numbers = np.arange(1, len(entries) + 1)
-        good = (offsets >= 0) & (offsets < log_end) & (entries["hash"] >= 0)
-        good &= (entries["previous"] >= 0) & (entries["previous"] < numbers)
-        good[1:] &= offsets[1:] >= offsets[:-1]
-        good &= (offsets > 0) | (entries["hash"] != 0)
-        return entries[: len(entries) if good.all() else int(good.argmin())]
+        return whole_entries(data, log_end)
 
     def _holds_more(self, fd: int, count: int) -> bool:
         """Whether there is anything behind the whole entries."""

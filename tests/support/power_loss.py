@@ -349,6 +349,13 @@ def unread_before_recovery(
             for name, messages in zip(("consume", "consume by tag"), there, strict=True):
                 if messages is not None and messages.get(offset) != (place, sample.body()):
                     problems.append(f"{sample.id} at {place}: not read by {name}")
+            problems += [
+                f"{sample.id} at {place}: not found by its key {key}"
+                for key in (sample.id, *sample.keys)
+                if place not in view.key_offsets(sample.topic, key)
+            ]
+            if place not in {m.commitlog_offset for m in view.find_unique(sample.topic, sample.id)}:
+                problems.append(f"{sample.id} at {place}: not found by its id")
     return problems
 
 
