@@ -56,8 +56,9 @@ DIFFERENCES = (
     Difference(
         ("torn-no-index-4.9",),
         ("query",),
-        lambda row: row["indexPhyOffsets"] == [],
-        "a reader reads the log where the index is missing, by the times of the records",
+        lambda row: True,
+        "a reader finds keys in the log where the index is missing; the seconds that times are "
+        "rounded to begin elsewhere",
     ),
 )
 

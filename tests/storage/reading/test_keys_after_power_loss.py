@@ -1,0 +1,80 @@
+"""Keys are found in a store that lost pages of its index, before a writer has recovered it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from storage.errors import RecoveryNeededError
+from storage.format.index import entry_position, slot_position
+from storage.reading import index_prefix
+from storage.readonly import StoreView
+from tests.support.every_instant import lose_page
+from tests.support.samples import SMALL, Sample, new_store, open_store, prepared
+
+COUNT = 60
+
+
+@pytest.fixture
+def lost(tmp_path: Path) -> Path:
+    """A copy of a store that a writer has open, as after a reboot."""
+    root = new_store(tmp_path / "store", SMALL)
+    with open_store(root, SMALL) as store:
+        for number in range(COUNT):
+            store.put(prepared([Sample(f"id-{number}", "T", keys=("k",))]))
+        store.flush()
+        shutil.copytree(root, tmp_path / "lost", ignore=shutil.ignore_patterns("bells"))
+    lose_page(tmp_path / "lost")
+    return tmp_path / "lost"
+
+
+def index_file(root: Path) -> Path:
+    return max((root / "index").iterdir())
+
+
+def zero(path: Path, start: int, end: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(bytes(end - start))
+
+
+def check_all_are_found(root: Path) -> None:
+    with StoreView.open(root, SMALL) as view:
+        assert not view.has_page
+        for number in range(COUNT):
+            [found] = view.find_unique("T", f"id-{number}")
+            assert found.msg_id == f"id-{number}"
+        assert len(view.key_offsets("T", "k")) == COUNT
+        assert len(view.query_message("T", "k", 10).messages) == 10
+
+
+@pytest.mark.parametrize("what", ["nothing", "header", "slots", "entries", "a sector", "file"])
+def test_every_key_is_found_whatever_of_the_index_was_lost(lost: Path, what: str) -> None:
+    path, slots = index_file(lost), SMALL.max_hash_slot_num
+    first = entry_position(slots, 1)
+    if what == "file":
+        path.unlink()
+    elif what != "nothing":
+        zero(
+            path,
+            *{
+                "header": (0, 40),
+                "slots": (slot_position(0), slot_position(slots)),
+                "entries": (first, path.stat().st_size),
+                "a sector": (first + 170, first + 190),
+            }[what],
+        )
+    check_all_are_found(lost)
+
+
+def test_where_too_much_would_have_to_be_read_recovery_is_asked_for(lost, monkeypatch) -> None:
+    zero(index_file(lost), 0, index_file(lost).stat().st_size)
+    monkeypatch.setattr(index_prefix, "_REMEMBERED", 0)
+    monkeypatch.setattr(index_prefix, "MOST_READ", 10)
+    needed = pytest.raises(RecoveryNeededError, match="keys in the index")
+    with StoreView.open(lost, SMALL) as view, needed:
+        view.find_unique("T", "id-3")
+    with open_store(lost, SMALL) as store:
+        assert len(store.view.find_unique("T", "id-3")) == 1
