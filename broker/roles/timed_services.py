@@ -19,6 +19,9 @@ logger = logging.getLogger("rmqctl.broker")
 
 AFTER_FAILURE_MS: Final = 10_000
 LONGEST_SLEEP_MS: Final = 60_000
+MAX_WAIT_S: Final = 3.0
+"""Closing waits so long for a tick that runs."""
+_LAST_STEPS_S: Final = 0.1
 
 
 class TimedService(Protocol):
@@ -49,6 +52,8 @@ class TimedServiceThread:
         self._now = now
         self._before_handover = before_handover
         self._due = [0] * len(services)
+        self._running = "timed work"  # the service whose tick ran last
+        self._late = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="timed-services", daemon=True)
 
@@ -62,18 +67,27 @@ class TimedServiceThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the work; a tick that runs is finished first. Then another process takes over.
+        """End the work. Then another process takes over.
 
-        Fine twice, and where ``start`` has failed: a thread that comes late does nothing.
+        A tick that runs is finished first. One that takes longer than 3 s is left to its thread,
+        which lets another process take over when it ends. Fine twice, and where ``start`` has
+        failed: a thread that comes late does nothing.
         """
         self._stop.set()
         try:
             if self.elected:
                 if self._thread.is_alive():
-                    self._thread.join()
-                self._before_handover()
+                    self._thread.join(MAX_WAIT_S)
+                self._late = True
+                if self._thread.is_alive():
+                    self._thread.join(_LAST_STEPS_S)  # it may not have seen that it is late
+                self._late = self._thread.is_alive()
+                if self._late:
+                    logger.warning("%s has not ended within %s s", self._running, MAX_WAIT_S)
+                else:
+                    self._before_handover()
         finally:
-            if self._leadership is not None:
+            if self._leadership is not None and not self._late:
                 self._leadership.close()
 
     def run_due(self) -> int:
@@ -84,6 +98,7 @@ class TimedServiceThread:
         for number, service in enumerate(self._services):
             now = self._now()
             if not now < self._due[number] <= now + LONGEST_SLEEP_MS:
+                self._running = type(service).__name__
                 try:
                     self._due[number] = service.tick(now)
                 except Exception:
@@ -97,3 +112,5 @@ class TimedServiceThread:
         while not self._stop.is_set():
             pause_ms = min(self.run_due() - self._now(), LONGEST_SLEEP_MS)
             self._stop.wait(max(0, pause_ms) / 1000)
+        if self._late and self._leadership is not None:
+            self._leadership.close()

@@ -11,6 +11,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.port.progress import OffsetCommit
 from broker.port.reading import PullRequest
+from broker.roles import timed_services
 from broker.roles.services import _OwnWork
 from broker.roles.timed_services import TimedServiceThread
 from storage.configs.consumer_offsets import load_consumer_offsets
@@ -95,6 +96,36 @@ def test_closing_hands_over_after_the_last_word(tmp_path):
     waiting.join(WAIT)
     assert order == ["saved", True]
     second.close()
+
+
+def test_a_tick_that_does_not_end_holds_up_no_closing_and_no_other_process_takes_over(
+    tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr(timed_services, "MAX_WAIT_S", 0.05)
+    (tmp_path / "rmqctl").mkdir(exist_ok=True)
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Stuck:
+        def tick(self, now_ms: int) -> int:
+            begun.set()
+            go_on.wait()
+            return now_ms + 10_000
+
+    said = []
+    leader = Leadership(tmp_path, BROKER_SERVICES)
+    thread = TimedServiceThread(
+        [Stuck()], leader, now=lambda: 0, before_handover=lambda: said.append("handed over")
+    )
+    thread.start()
+    assert begun.wait(WAIT)
+    start = time.monotonic()
+    thread.stop()
+    assert time.monotonic() - start < 3
+    assert "Stuck has not ended" in caplog.text
+    assert leader.elected
+    assert said == []
+    go_on.set()
+    assert eventually(lambda: not leader.elected)
 
 
 def test_who_was_never_elected_ends_without_waiting(tmp_path):
