@@ -181,6 +181,62 @@ def test_a_real_broker_goes_on_from_a_killed_deliverer_and_repeats_nothing(
     assert sorted(bodies) == sorted([*(b"%d" % n for n in range(count)), b"waits"])
 
 
+def test_a_real_broker_and_we_go_on_from_a_killed_checker_and_each_transaction_is_visible_once(
+    java49: Release, tmp_path: Path
+) -> None:
+    """The checker was killed in the middle of a round, behind a copy of a half message. No producer
+    is there to answer the real broker: it stores half messages again, and we ask about them."""
+    root = tmp_path / "store"
+    create_store(root, STORE)
+    clock = [now_ms() - 100_000]
+    bodies = [b"%d" % n for n in range(40)]
+    with EmbeddedBroker.open(root, CONFIG, store_config=STORE, clock=lambda: clock[0]) as broker:
+        prepared = SendOptions(sys_flag=MessageSysFlag.TRANSACTION_PREPARED_TYPE)
+        for body in bodies:
+            half = {"TRAN_MSG": "true", "PGROUP": "p"}
+            broker.send(Message("Tx", body, properties=half), 0, prepared)
+        pid = os.fork()
+        if not pid:
+            with suppress(BaseException):
+                checker = EmbeddedBroker.open(root, CONFIG, store_config=STORE)
+                asked = _DiesAt(20)
+                checks_of(checker, asked).check()
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(pid, 0)
+        visible, halves = broker.max_offset("Tx", 0), broker.max_offset(TRANS_HALF_TOPIC, 0)
+        assert 0 < visible < len(bodies) < halves
+    with running_cluster(java49, root, tmp_path, SETTINGS) as cluster:
+        deadline = time.monotonic() + 30
+        end = 0
+        while end <= halves:  # it has checked
+            assert time.monotonic() < deadline
+            [row] = [row for row in cluster.topic_stats(TRANS_HALF_TOPIC) if row["queueId"] == 0]
+            end = row["maxOffset"]
+        cluster.stop()
+    clock[0] = now_ms() + 100_000
+    with EmbeddedBroker.open(root, CONFIG, store_config=STORE, clock=lambda: clock[0]) as broker:
+        checks = checks_of(broker, [])
+        for _ in range(3):
+            checks.check()
+            clock[0] += 100_000
+    with StoreView.open(root) as view:
+        found = [m.body for m in all_messages(view) if m.topic == "Tx"]
+    assert sorted(found) == sorted(bodies)
+
+
+class _DiesAt(list[bytes]):
+    """What was asked; the process is killed at one of the questions."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def append(self, body: bytes) -> None:
+        super().append(body)
+        if len(self) == self._number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
 def by_key(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: str(row["properties"]["KEYS"]))
 
