@@ -2,7 +2,8 @@
 
 The copy that waits can not be taken out of its queue. It is noted in rmqctl/delays-ended.json, and
 rmqctl's delivery passes over it; a Java broker delivers it all the same. The note comes last, when
-the message is on the device elsewhere: a kill in between has it come twice, never not at all.
+the message is on the device elsewhere. After a kill in between, who ends the wait again finds the
+copy and only notes it; where the wait ends by itself before, the message comes twice.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from broker.delaying.message import message_timeup
 from broker.errors import BrokerSystemError, MessageIllegalError, NoPermissionError
 from broker.sending.send import DLQ_NUMS_PER_GROUP, prepared
 from broker.tables.shared_table import READ_ONLY
-from storage.model import PROPERTY_DELAY_TIME_LEVEL, dlq_topic
+from storage.model import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    dlq_topic,
+)
 
 if TYPE_CHECKING:
     from broker.sending.message_builder import MessageBuilder
@@ -99,16 +105,38 @@ class CutShortHandler:
     def _end_batch(
         self, store: MessageStore, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]
     ) -> list[CutShort]:
-        result = store.put(prepared(inners))
-        if not result.status.stored:
-            raise BrokerSystemError(result.reason or f"the store answered {result.status}")
+        ends = [_copy(store, *pair) for pair in zip(waiting, inners, strict=True)]
+        wanted = [inner for inner, end in zip(inners, ends, strict=True) if end is None]
+        if wanted:
+            result = store.put(prepared(wanted))
+            if not result.status.stored:
+                raise BrokerSystemError(result.reason or f"the store answered {result.status}")
+            put = iter(
+                CutShort(inner.topic, inner.queue_id, int(offset))
+                for inner, offset in zip(wanted, result.queue_offsets, strict=True)
+            )
+            ends = [next(put) if end is None else end for end in ends]
         store.flush()
         places: dict[int, list[Place]] = {}
         for message in waiting:
             place = (message.queue_offset, message.commitlog_offset)
             places.setdefault(message.queue_id, []).append(place)
         self._ended().add(places)
-        return [
-            CutShort(inner.topic, inner.queue_id, int(offset))
-            for inner, offset in zip(inners, result.queue_offsets, strict=True)
-        ]
+        return [end for end in ends if end is not None]
+
+
+def _copy(store: MessageStore, message: MessageExt, inner: MessageInner) -> CutShort | None:
+    """Find what a process has stored that was killed before it could note it."""
+    unique_id = message.get_property(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+    if not unique_id:
+        return None
+    for found in store.view.find_unique(inner.topic, unique_id):
+        if (
+            found.commitlog_offset > message.commitlog_offset
+            and found.reconsume_times == message.reconsume_times
+            and found.born_timestamp == message.born_timestamp
+            and found.get_property(PROPERTY_ORIGIN_MESSAGE_ID)
+            == message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)
+        ):
+            return CutShort(found.topic, found.queue_id, found.queue_offset)
+    return None

@@ -97,6 +97,19 @@ def test_a_kill_before_the_note_has_it_come_twice_and_never_not_at_all(waiting, 
     assert sorted(bodies("%RETRY%g")) == ["0", "0", "1", "2"]
 
 
+@pytest.mark.parametrize(("verb", "target"), [("now", "%RETRY%g"), ("dead", "%DLQ%g")])
+def test_after_a_kill_before_the_note_the_same_command_sends_nothing_again(
+    waiting, store, verb, target
+):
+    run("retry", verb, "g", waiting[1].msg_id, "-y")
+    EndedDelays(store).path.unlink()
+    done = run("retry", verb, "g", "--all", "-y", "-o", "json")
+    assert sorted(row["queue_offset"] for row in done.json()) == [0, 1, 2]
+    assert sorted(bodies(target)) == ["0", "1", "2"]
+    time_passes(store)
+    assert sorted(bodies(target)) == ["0", "1", "2"]
+
+
 def test_what_is_ready_is_left_alone(waiting, store):
     time_passes(store)
     for verb in ("now", "dead"):
