@@ -173,3 +173,4 @@ def test_a_damaged_note_file_loses_no_message(waiting, store):
     with EmbeddedBroker.open(store) as broker:
         give_back(broker, "g", waiting[1], level=17)
     assert run("retry", "now", "g", "--all", "-y").code == 4
+    path.unlink()  # the store is checked when the test is over
