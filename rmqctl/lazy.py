@@ -60,6 +60,7 @@ class Command(TyperCommand):
         if not ctx.resilient_parsing and not ctx.ignore_unknown_options:
             own = {p.opts[-1] for p in self.params if p.name in ctx.params and _is_typed(ctx, p)}
             everywhere = {f"--{name.replace('_', '-')}" for name in ctx.obj.given}
+            ctx.obj.command_path = ctx.command_path  # whose help a failure names
             name = ctx.command_path.removeprefix("rmqctl ")
             check_exclusions(name, self.params, {*_longs(self, own), *everywhere}, words)
         return rest

@@ -75,6 +75,7 @@ def test_pairs_of_the_table(store, pair):
         result = run(*_words(named, order))
         assert (result.code, result.out) == (2, ""), result.err
         assert f"{options[0]} and {options[1]} exclude each other" in result.err
+        assert f"see 'rmqctl {named} --help'" in result.err
 
 
 @pytest.mark.parametrize(

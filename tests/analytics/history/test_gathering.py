@@ -211,8 +211,8 @@ def test_from_the_command_line(refs: list[StoreRef], tmp_path: Path) -> None:
     rows = run(*without, "-g", "shop", "-t", "T", "-o", "csv", "--columns", "group,topic,queues")
     assert rows.lines == ["group,topic,queues", "shop,T,9"]
     wrong: list[tuple[list[Any], int, str]] = [
-        (["--exact"], 2, "--exact is for stores"),
-        (["-S", refs[0].path], 2, "--from-partials goes without --store"),
+        (["--exact"], 2, "--from-partials and --exact exclude each other"),
+        (["-S", refs[0].path], 2, "--from-partials and --store exclude each other"),
         (["-g", "nobody"], 3, "group nobody has no progress"),
         (["--from-partials", tmp_path / "none"], 3, "holds no kept reports"),
         (["--as-of", "1990-01-02"], 3, "holds no kept reports that are as old"),
