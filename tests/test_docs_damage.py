@@ -314,7 +314,7 @@ def test_a_short_queue_file_is_never_written_over(root: Path) -> None:
         store.put(prepared(batch("two of four", 2, TOPIC)))
     path = sorted((root / "consumequeue" / TOPIC / "0").iterdir())[-1]
     os.truncate(path, 20)
-    with pytest.raises((CorruptFileError, StoreBrokenError), match=path.name):
+    with pytest.raises((CorruptFileError, StoreBrokenError), match=f"{path.name}|lacks places"):
         _put_without_recovery(root)
     assert path.stat().st_size == 20
 
