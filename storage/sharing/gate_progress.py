@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from storage.files.bounded import read_first
 from storage.format.names import OURS
 
 from .lock_holder import find_holder
@@ -56,8 +57,7 @@ class GateProgress:
     def _read_words(self) -> tuple[int, ...] | None:
         """The words that change with progress; None while the page is not valid."""
         try:
-            with self._page_path.open("rb") as page:
-                data = page.read(_PAGE_BYTES)
+            data = read_first(self._page_path, _PAGE_BYTES)
         except OSError:
             return None
         if len(data) < _PAGE_BYTES or _word(data, Word.MAGIC) != PAGE_MAGIC:

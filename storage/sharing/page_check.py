@@ -12,6 +12,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
 from storage.format.names import COMMITLOG, file_name
 from storage.format.record import (
     BLANK_MAGIC,
@@ -170,9 +172,11 @@ def _judge_names(page: SharedPage, words: list[int], root: Path) -> str | None:
     if count == 0 and not page.mapped_offset(0):
         return None
     try:
-        text = (page.path.parent / QUEUES_NAME).read_bytes()
+        text = read_bounded(page.path.parent / QUEUES_NAME)
     except FileNotFoundError:
         text = b""
+    except CorruptFileError:
+        return None  # a pipe or a folder in its place: a reader of the names tells of it
     names = text[:count] if 0 <= count <= len(text) else b""
     if len(names) != count or (names and not names.endswith(b"\n")):
         return "the names of its queues end elsewhere"
@@ -199,7 +203,7 @@ def _read(root: Path, offset: int, size: int, count: int) -> bytes:
     """Bytes of the log, fewer at a file's end; none where the file is missing."""
     position = offset % size
     try:
-        fd = os.open(_path(root, offset - position), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(_path(root, offset - position), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return b""
     try:

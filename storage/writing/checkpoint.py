@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.errors import CorruptFileError
 from storage.files.bounded import read_first
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.names import CHECKPOINT
@@ -24,10 +25,15 @@ class StoreCheckpoint:
         self._path = root / CHECKPOINT
 
     def read(self) -> CheckpointData:
-        """What the file says; zeros if it is missing or short, as in RocketMQ."""
+        """What the file says; zeros if it is missing or short, as in RocketMQ.
+
+        Raises CorruptFileError for what is no file: it could not be written either.
+        """
         try:
             data = read_first(self._path, CHECKPOINT_SIZE)
         except FileNotFoundError:
+            if self._path.exists():
+                raise CorruptFileError(self._path, 0, "it is no file") from None
             data = b""
         return CheckpointData.unpack(data.ljust(CHECKPOINT_SIZE, b"\0"))
 
