@@ -69,7 +69,7 @@ def query(
             found = _with_tag(view, topics, chosen)
         from rmqctl.rows.messages import readable_rows
 
-        cli.rows(MessageRow, readable_rows(cli, _wanted(found, chosen)))
+        cli.rows(MessageRow, readable_rows(cli, _wanted(cli, found, chosen)))
 
 
 def _with_key(
@@ -109,16 +109,27 @@ def _with_tag(
     return read_all(view, with_tag(view, topics or all_topics(view), tags))
 
 
-def _wanted(messages: "Iterator[MessageExt]", chosen: "MessageFilter") -> "Iterator[MessageExt]":
+def _wanted(
+    cli: Cli, messages: "Iterator[MessageExt]", chosen: "MessageFilter"
+) -> "Iterator[MessageExt]":
+    """Those that the filter wants; where it asks for a body that cannot be unpacked: left out."""
+    from storage.format.errors import BodyError
+
     start, end, queues = chosen.from_timestamp, chosen.to_timestamp, chosen.queues
     for message in messages:
         if (
-            (start is None or message.store_timestamp >= start)
-            and (end is None or message.store_timestamp < end)
-            and (queues is None or message.queue_id in queues)
-            and (chosen.predicate is None or chosen.predicate(message))
+            (start is not None and message.store_timestamp < start)
+            or (end is not None and message.store_timestamp >= end)
+            or (queues is not None and message.queue_id not in queues)
         ):
-            yield message
+            continue
+        try:
+            if chosen.predicate is not None and not chosen.predicate(message):
+                continue
+        except BodyError as error:
+            cli.warn(f"left out {error}")
+            continue
+        yield message
 
 
 @prints(TraceRow)

@@ -35,7 +35,7 @@ def browse(
         from rmqctl.retrying.retries import Retries
 
         retries = Retries(broker, group, cli.now_ms)
-        cli.rows(RetryRow, retries.rows(wanted, consumed=everything))
+        cli.rows(RetryRow, retries.rows(wanted, cli.warn, consumed=everything))
         if retries.unreadable:
             cli.warn(f"{retries.unreadable} retries can not be read; see 'rmqctl store fsck'")
 
@@ -88,7 +88,7 @@ def agenda(
         )
 
         if each:
-            cli.rows(DelayedRow, delayed_rows(broker, wanted))
+            cli.rows(DelayedRow, delayed_rows(broker, wanted, cli.warn))
             return
         rows = list(agenda_rows(broker, cli.now_ms))
         cli.rows(AgendaRow, rows)

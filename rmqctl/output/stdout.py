@@ -33,7 +33,9 @@ class Stdout:
         stream.flush()
         buffer: Any = stream.buffer
         if isinstance(buffer, io.RawIOBase):  # python -u: a raw write may be a part of the data
-            buffer = io.BufferedWriter(buffer, _BUFFER_BYTES)
+            # Our buffer goes before the stream does, and must not close it.
+            own = io.FileIO(buffer.fileno(), "wb", closefd=False)
+            buffer = io.BufferedWriter(own, _BUFFER_BYTES)
         self._buffer = buffer
         self._on_terminal = stream.isatty()
 

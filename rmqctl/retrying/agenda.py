@@ -1,6 +1,6 @@
 """What is delivered when: the delay topic by level and target."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from analytics.waiting import Level, Waiting, levels, waiting
@@ -81,8 +81,13 @@ def _row(level: Level, topic: str | None, dues: list[int], now_ms: int, state: s
     )
 
 
-def delayed_rows(broker: "EmbeddedBroker", wanted: "MessageFilter") -> list[DelayedRow]:
-    """Each message that waits and that a filter wants, those first that are due first."""
+def delayed_rows(
+    broker: "EmbeddedBroker", wanted: "MessageFilter", tell: Callable[[str], object]
+) -> list[DelayedRow]:
+    """Each message that waits and that a filter wants, those first that are due first.
+
+    ``tell``: see takes.
+    """
     rows = [
         DelayedRow(
             one.due_timestamp,
@@ -100,7 +105,7 @@ def delayed_rows(broker: "EmbeddedBroker", wanted: "MessageFilter") -> list[Dela
         )
         for level in levels(broker.view)
         for one in waiting(broker.view, level)
-        if takes(wanted, one)
+        if takes(wanted, one, tell)
     ]
     return sorted(rows, key=lambda row: (row.due_timestamp, row.commitlog_offset))
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from storage.format.errors import BodyError
 from storage.reading.timesearch import Boundary
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ class QueueScan:
     """The messages of one topic that a filter wants, queue by queue, oldest first.
 
     ``begins`` are offsets by queue before which nothing is read. ``unreadable`` counts what was
-    left out because its record is damaged or gone.
+    left out because its record is damaged or gone, or because the filter asks for a body that
+    cannot be unpacked.
     """
 
     def __init__(
@@ -39,8 +41,13 @@ class QueueScan:
         for queue_id in self.queue_ids():
             low, high = self._span(queue_id)
             for message in self._read(queue_id, low, high):
-                if predicate is None or predicate(message):
-                    yield message
+                try:
+                    if predicate is not None and not predicate(message):
+                        continue
+                except BodyError:
+                    self.unreadable += 1
+                    continue
+                yield message
 
     def queue_ids(self) -> list[int]:
         """The queues that have or had messages, without those that are not wanted."""

@@ -1,11 +1,12 @@
 """Facts about the messages that a group is to consume again."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from analytics.waiting import Waiting, copies, levels, waiting
 from broker.retrying.failure_reason import FAILURE_CLIENT
 from rmqctl.rows.retries import RetryRow
+from storage.format.errors import BodyError
 from storage.model import SCHEDULE_TOPIC, dlq_topic, retry_topic
 
 from .facts import failed_timestamp, origin_of, reason_text
@@ -30,12 +31,14 @@ class Retries:
         self._committed = broker.consumer_offsets(group).get((group, self.topic), {})
         self.unreadable = 0
 
-    def rows(self, wanted: "MessageFilter", *, consumed: bool) -> Iterator[RetryRow]:
+    def rows(
+        self, wanted: "MessageFilter", tell: Callable[[str], object], *, consumed: bool
+    ) -> Iterator[RetryRow]:
         """Those that wait, by the time when they are due; then those in the retry topic.
 
-        With ``consumed`` also those that the group has read past there.
+        With ``consumed`` also those that the group has read past there. ``tell``: see takes.
         """
-        held = [one for one in self.waiting() if takes(wanted, one)]
+        held = [one for one in self.waiting() if takes(wanted, one, tell)]
         held.sort(key=lambda one: one.due_timestamp)
         yield from (self._waiting_row(one) for one in held)
         scan = QueueScan(self.view, self.topic, wanted, {} if consumed else self._committed)
@@ -105,8 +108,12 @@ class Retries:
         )
 
 
-def takes(wanted: "MessageFilter", one: Waiting) -> bool:
-    """Whether a filter wants a message that waits; queues are those of its target."""
+def takes(wanted: "MessageFilter", one: Waiting, tell: Callable[[str], object]) -> bool:
+    """Whether a filter wants a message that waits; queues are those of its target.
+
+    ``tell`` gets a sentence where the filter asks for a body that cannot be unpacked: the message
+    is left out.
+    """
     message = one.message
     if wanted.queues is not None and one.queue_id not in wanted.queues:
         return False
@@ -114,4 +121,8 @@ def takes(wanted: "MessageFilter", one: Waiting) -> bool:
         return False
     if wanted.to_timestamp is not None and message.store_timestamp >= wanted.to_timestamp:
         return False
-    return wanted.predicate is None or wanted.predicate(message)
+    try:
+        return wanted.predicate is None or wanted.predicate(message)
+    except BodyError as error:
+        tell(f"left out {error}")
+        return False

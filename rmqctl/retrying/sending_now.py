@@ -1,6 +1,6 @@
 """``retry now`` and ``retry dead``: ending the wait of a group's retries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.waiting import Waiting
@@ -52,7 +52,7 @@ def end_waits(cli: "Cli", group: str, which: Which, *, dead: bool) -> None:
     check = refuse_beside_java(cli.store.path) if _executes(cli) else None
     with open_for_reading(cli) as broker:
         retries = Retries(broker, group, cli.now_ms)
-        items = list(_chosen(retries, which, dead=dead))
+        items = list(_chosen(retries, which, cli.warn, dead=dead))
         if not was_created_here(broker.view.root):
             cli.warn(
                 "this store was made by a Java broker: if one opens it, it delivers them at their "
@@ -94,10 +94,13 @@ def _executes(cli: "Cli") -> bool:
     return will_execute(cli, execute_by_default=True)
 
 
-def _chosen(retries: Retries, which: Which, *, dead: bool) -> Iterator[_Item]:
+def _chosen(
+    retries: Retries, which: Which, tell: Callable[[str], object], *, dead: bool
+) -> Iterator[_Item]:
     waiting = list(retries.waiting())
     if not which.ids:
-        yield from (_item(retries, one, dead=dead) for one in waiting if takes(which.wanted, one))
+        wanted = (one for one in waiting if takes(which.wanted, one, tell))
+        yield from (_item(retries, one, dead=dead) for one in wanted)
         return
     ready = list(retries.ready())
     for message_id in dict.fromkeys(which.ids):

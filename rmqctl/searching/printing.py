@@ -32,7 +32,7 @@ class HitPrinter:
         self.done_to = 0
         """Hits below this log offset are printed."""
         self.unreadable = 0
-        """Hits that could be read when they were found, and can not be any more."""
+        """Hits that can not be read any more, or whose bodies cannot be unpacked."""
 
     @property
     def full(self) -> bool:
@@ -64,7 +64,10 @@ class HitPrinter:
         elif self._around:
             yield from self._near(message)
         else:
-            yield message_row(message)
+            try:
+                yield message_row(message)
+            except BodyError:
+                self.unreadable += 1
 
     def _near(self, hit: "MessageExt") -> Iterator[Any]:
         """The hit between its neighbours in its queue; none of them a second time."""
@@ -74,7 +77,10 @@ class HitPrinter:
         last = min(high - 1, hit.queue_offset + self._around)
         for queue_offset in range(first, last + 1):
             if queue_offset == hit.queue_offset:
-                yield NearRow(True, *message_row(hit))
+                try:
+                    yield NearRow(True, *message_row(hit))
+                except BodyError:
+                    self.unreadable += 1
             else:
                 yield from self._neighbour(queue, queue_offset)
         self._printed[queue] = last + 1

@@ -14,13 +14,16 @@ back. This is rmqctl's own rule; a Java broker takes whatever comes (ConsumerOff
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from storage.format.shapes import MAX_LONG, ShapeError, is_id, shown
 
 from .consumer_offsets import OffsetTable
 
 VERSION = 1
+
+# A file's time may be any second of 64 bits: in nanoseconds, these are more than 64.
+_MAX_FILE_TIME_NS: Final = (MAX_LONG + 1) * 1_000_000_000
 
 
 class QueueProgress(NamedTuple):
@@ -140,8 +143,8 @@ class ProgressTable:
 
         Raises ShapeError for what it never writes.
         """
-        table = cls(_number_or_none(entry, "lock_mtime_ns"))
-        table.change_id = _number_or_none(entry, "change_id")
+        table = cls(_number_or_none(entry, "lock_mtime_ns", _MAX_FILE_TIME_NS))
+        table.change_id = _number_or_none(entry, "change_id", MAX_LONG)
         # Not by a shape: a table of 100,000 queues is read with each commit.
         for key, queues in _member(entry, "queues").items():
             row = table.queues[key] = {}
@@ -186,9 +189,9 @@ def _row(queues: Any, place: str) -> list[tuple[int, Any]]:
     return [(int(name), value) for name, value in queues.items()]
 
 
-def _number_or_none(entry: dict[str, Any], name: str) -> int | None:
+def _number_or_none(entry: dict[str, Any], name: str, most: int) -> int | None:
     value = entry.get(name)
-    if value is not None and not _is_long(value):
+    if value is not None and not (type(value) is int and -most <= value <= most):
         raise _wrong(name, value, "a whole number")
     number: int | None = value
     return number

@@ -122,7 +122,7 @@ def test_what_is_not_known_of_progress_then_is_no_none(store: Path) -> None:
     done = run("-S", store, "offset", "inspect", "g", "--as-of", T + 20_000, "-o", "json", *columns)
     assert done.json() == [
         {"queue_id": 0, "committed_offset": None, "state": None, "note": "at most 19"},
-        {"queue_id": 1, "committed_offset": None, "state": "NONE"},
+        {"queue_id": 1, "committed_offset": None, "state": "NONE", "note": None},
     ]
     assert "not known for 1 of 1 groups and topics" in done.err
     shown = run("-S", store, "lag", "show", "g", "--as-of", T + 20_000)

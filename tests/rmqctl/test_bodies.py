@@ -73,6 +73,45 @@ class TestNotToBeUnpacked:
         result = run("message", "search", "third")
         assert (result.code, "third" in result.out) == (0, True)
 
+    def test_a_filter_that_asks_for_it_leaves_it_out(self, store):
+        regex, where = "^(first|third)$", "left out message"
+        run("topic", "create", "t", "--queues", 1)
+        with EmbeddedBroker.open(store) as broker:
+            for body in (b"first", b"other", b"third"):
+                broker.send(Message("t", body, tags="x", keys=["k"]), 0)
+            bad = Message("t", b"none", tags="x", keys=["k"])
+            broker.send(bad, 0, SendOptions(sys_flag=1))
+        for chosen in (["--tag", "x"], ["--key", "k"]):
+            result = run("message", "query", *chosen, "--regex", regex, "-o", "jsonl")
+            assert (result.code, len(result.lines)) == (0, 2), chosen
+            assert "left out message" in result.err, chosen
+        run("consume", "t", "-g", "g", "-e", "--exec", "false")
+        result = run("retry", "agenda", "--each", "--regex", regex, "-o", "jsonl")
+        assert (result.code, len(result.lines)) == (0, 2)
+        assert where in result.err
+        result = run("retry", "browse", "g", "--regex", regex, "-o", "jsonl")
+        assert (result.code, len(result.lines)) == (0, 2)
+        assert where in result.err
+        result = run("retry", "dead", "g", "--regex", regex, "-n", "-o", "jsonl")
+        assert (result.code, len(result.lines)) == (0, 2)
+        assert where in result.err
+        assert run("retry", "dead", "g", "--all", "-y").code == 0
+        result = run("dlq", "redrive", "g", "--regex", regex, "-n", "-o", "jsonl")
+        assert (result.code, len(result.lines)) == (0, 2)
+        assert "1 dead letters can not be read" in result.err
+
+    @pytest.mark.parametrize("around", [[], ["--around", 1]])
+    def test_a_search_counts_a_hit_that_can_not_be_shown(self, mixed, around):
+        with EmbeddedBroker.open(mixed) as broker:
+            bad = Message("t", b"none", keys=["wanted"])
+            broker.send(bad, 0, SendOptions(sys_flag=1))
+            broker.send(Message("t", b"wanted"), 0)
+        result = run("message", "search", "wanted", "--in", "keys,body", "-o", "jsonl", *around)
+        shown = [json.loads(row)["queue_offset"] for row in result.lines]
+        assert (result.code, shown[-1]) == (0, 4)
+        assert 3 not in shown
+        assert "damaged records may be hits" in result.err
+
     @pytest.mark.parametrize("order", [[], ["--orderly"]])
     def test_a_group_makes_a_dead_letter_of_it(self, mixed, order):
         options = ["-g", "g", "-e", "--max-reconsume-times", 0, *order]

@@ -1,11 +1,14 @@
 """Streams that the caller has closed, or that nobody reads: no traceback, no wrong exit code."""
 
+import gc
+import io
 import os
 import subprocess
 import sys
 
 import pytest
 
+from rmqctl.output.stdout import Stdout
 from tests.support.cli import ROOT, run, start
 
 
@@ -34,6 +37,18 @@ def test_a_closed_stream_is_as_the_null_device(folder, command, closed):
     assert got.returncode == wanted.returncode
     assert got.stdout == wanted.stdout
     assert got.stderr == wanted.stderr
+
+
+def test_a_stream_without_a_buffer_stays_open(tmp_path):
+    """As with ``python -u``: our own buffer goes, and the stream goes on."""
+    with io.TextIOWrapper((tmp_path / "out").open("wb", buffering=0), write_through=True) as stream:
+        out = Stdout(stream)
+        out.write("ours\n")
+        out.flush()
+        del out
+        gc.collect()
+        stream.write("theirs\n")
+    assert (tmp_path / "out").read_text() == "ours\ntheirs\n"
 
 
 def test_what_is_sent_without_an_output_is_stored(folder):

@@ -188,12 +188,13 @@ class TestCountOfAGroup:
         assert (tmp_path / "got").read_text().split() == ["7", "17", "27"]
         assert committed(hundred) == {0: 28}
 
-    def test_a_body_that_can_not_be_read_is_told_of_as_without_a_count(self, hundred):
+    def test_a_body_that_can_not_be_read_is_a_failure_of_its_message(self, hundred):
         with EmbeddedBroker.open(hundred) as broker:
             broker.send(Message("t", b"no zlib"), 0, SendOptions(sys_flag=1))
         result = run("consume", "t", "-g", "g", "-e", "--regex", "^99$", "-c", 2)
-        assert (result.code, result.lines) == (4, ["99"])
-        assert committed(hundred) == {0: 100}
+        assert (result.code, result.lines) == (8, ["99"])
+        assert "(topic t, queue 0, offset 100): the compressed body is damaged" in result.err
+        assert committed(hundred) == {0: 101}, "it is sent back, and comes again"
 
 
 class TestLimitAndCount:
