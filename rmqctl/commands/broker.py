@@ -33,6 +33,9 @@ def status(ctx: typer.Context) -> None:
             for level in status.delay_levels
             if level["delay_ms"] is None and level["waiting"]
         }
+        doubt = broker.view.progress_doubt()
+        if doubt is not None:
+            cli.warn(doubt)
         if lost:
             from rmqctl.retrying.agenda import stranded_sentence
 

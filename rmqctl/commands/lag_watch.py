@@ -48,6 +48,9 @@ def watch(
     """Watch how far groups are behind: in place on a terminal, look below look elsewhere.
 
     Nothing is written. Rates need looks of 15 seconds, or samples that consumers left.
+    --until-drained goes on while messages lie in a queue in which a group has no progress. Where
+    nothing that is known is unread, and not all is known (progress beyond the end, offsets read
+    from a .bak, no group at all), it ends with exit code 3.
 
     Until a group is through:  rmqctl lag watch readers --until-drained && echo done
     As a log:                  rmqctl lag watch -i 1m -o jsonl >> lag.jsonl

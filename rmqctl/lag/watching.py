@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from math import ceil
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +11,10 @@ from analytics.choosing import Choice
 from analytics.looking import StoreLook
 from analytics.totals import add_up
 from analytics.trend import TREND_WINDOW_MS
+from analytics.unread import Unread
 from rmqctl.bulk import no_search_for_cycles
+from rmqctl.errors import CliError
+from rmqctl.exit_codes import NOT_FOUND
 from rmqctl.lag.looking import look
 from rmqctl.lag.unknown import unknown_sentences
 from rmqctl.output.render import RowStream
@@ -90,14 +94,40 @@ class Watcher:
         return found
 
 
-def drained(seen: StoreLook) -> bool:
-    """Whether nothing is left to read: no lag, or progress beyond the end, in every queue."""
-    return all(
-        queue.unread.lag == 0
-        or queue.unread.ahead
-        or (queue.unread.lag is None and queue.unread.min_offset == queue.unread.max_offset)
-        for standing in seen.standings
-        for queue in standing.queues
+class Left(Enum):
+    """What groups have still to read."""
+
+    NOTHING = 0
+    SOME = 1
+    """Unread messages, or messages in a queue in which a group has no progress (yet)."""
+    UNKNOWN = 2
+    """Nothing that is known; waiting longer does not tell more."""
+
+
+def left(seen: StoreLook) -> Left:
+    """What is left to read. Progress beyond the end, progress that can not be relied on, and no
+    group at all are unknown, not nothing."""
+    unread = [queue.unread for standing in seen.standings for queue in standing.queues]
+    if any(what.lag or (what.lag is None and not what.ahead and _holds(what)) for what in unread):
+        return Left.SOME
+    if not unread or seen.doubt is not None or any(what.ahead for what in unread):
+        return Left.UNKNOWN
+    return Left.NOTHING
+
+
+def _holds(what: Unread) -> bool:
+    return what.max_offset > what.min_offset
+
+
+def check_known(seen: StoreLook) -> None:
+    """Refuse to call drained what is not known. CliError (3)."""
+    if left(seen) is not Left.UNKNOWN:
+        return
+    doubts = [] if seen.doubt is None else [seen.doubt]
+    reasons = [*doubts, *unknown_sentences(seen)] or ["no group has any progress"]
+    more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    raise CliError(
+        f"nothing that is known is unread, but not all is known: {reasons[0]}{more}", NOT_FOUND
     )
 
 
@@ -219,14 +249,23 @@ def watch(
     with_rates: bool,
     until_drained: bool,
 ) -> None:
-    """Look, show, pause, until ``pauses`` end or everything is drained."""
+    """Look, show, pause, until ``pauses`` end or everything is drained.
+
+    CliError (3) if nothing that is known is left, and not all is known.
+    """
     try:
         while True:
             seen = watcher.look(clock())
             screen.show(watcher.rows(seen, with_rates=with_rates))
-            if screen.full or (until_drained and drained(seen)) or next(pauses, None) is None:
+            if (
+                screen.full
+                or (until_drained and left(seen) is not Left.SOME)
+                or next(pauses, None) is None
+            ):
                 break
     except (KeyboardInterrupt, TimeLimit, Terminated):
         screen.finish()
         raise
     screen.finish()
+    if until_drained:
+        check_known(seen)

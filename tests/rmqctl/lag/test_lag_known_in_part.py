@@ -6,6 +6,7 @@ import pytest
 
 from rmqctl.lag.checking import Limit, Limits, check
 from rmqctl.rows.checks import Verdict
+from storage.readonly import StoreView
 from tests.rmqctl.lag.test_checking import row
 from tests.support import golden
 from tests.support.cli import run
@@ -195,3 +196,59 @@ def test_no_group_begins_anew_unasked_where_progress_is_lost(ahead):
     assert "group g would begin anew" in refused.err
     assert file.read_bytes() == b""
     assert run("consume", "GoldenEight", "-g", "g", "-e", "-y").code == 0
+
+
+UNTIL_DRAINED = ["lag", "watch", "--until-drained", "-i", "100ms", "-o", "jsonl"]
+AT_MOST = ["--timeout", "20s"]
+
+
+def test_progress_beyond_the_end_is_not_drained(ahead):
+    with StoreView.open(ahead) as view:
+        ends = {q: view.queue_bounds(t, q)[1] for t, q in view.queues() if t == "GoldenEight"}
+    table = {"offsetTable": {"GoldenEight@g": {**ends, 0: 100}}}
+    (ahead / "config" / "consumerOffset.json").write_text(json.dumps(table))
+    result = run(*UNTIL_DRAINED, *AT_MOST, "g")
+    assert result.code == 3
+    assert "not all is known: group g in GoldenEight: progress beyond the end" in result.err
+
+
+def test_numbers_from_a_bak_are_not_drained(ahead):
+    with StoreView.open(ahead) as view:
+        ends = {q: view.queue_bounds(t, q)[1] for t, q in view.queues() if t == "GoldenEight"}
+    table = {"offsetTable": {"GoldenEight@g": ends}}
+    (ahead / "config" / "consumerOffset.json").write_text(json.dumps(table))
+    assert run(*UNTIL_DRAINED, *AT_MOST, "g").code == 0
+    (ahead / "config" / "consumerOffset.json").rename(ahead / "config" / "consumerOffset.json.bak")
+    (ahead / "config" / "consumerOffset.json").write_text('{"offsetTable":{"GoldenEi')
+    result = run(*UNTIL_DRAINED, *AT_MOST, "g")
+    assert result.code == 3
+    assert "these offsets are from its .bak" in result.err
+
+
+def test_messages_in_a_queue_without_progress_are_waited_for(grown):
+    result = run(*UNTIL_DRAINED, "g", "--timeout", "400ms")
+    assert result.code == 124
+    assert "no progress in queue 1 (100 messages there)" in result.err
+
+
+def test_no_group_at_all_is_not_drained(store):
+    assert run(*UNTIL_DRAINED, *AT_MOST).code == 3
+
+
+def test_the_status_of_a_broker_warns_of_a_bak(ahead):
+    assert ".bak" not in run("broker", "status").err
+    from_bak(ahead)
+    assert "these offsets are from its .bak" in run("broker", "status").err
+
+
+def test_a_store_of_several_that_can_not_be_read_is_told(ahead, tmp_path):
+    broken = tmp_path / "broken"
+    (broken / "commitlog").mkdir(parents=True)
+    (broken / "commitlog" / "00000000000000000000").write_bytes(b"x" * 100)
+    (broken / "config").mkdir()
+    (broken / "config" / "consumerOffset.json").write_text("{")
+    result = run("lag", "report", "--engine", "local", "-S", ahead, "-S", broken)
+    assert result.code == 8, result.err
+    assert "1 of 2 stores could not be read" in result.err
+    assert "broken" in result.err
+    assert run("lag", "check", "--crit-lag", 5, "-S", broken).code == 3

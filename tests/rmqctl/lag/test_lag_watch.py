@@ -14,7 +14,7 @@ from analytics.choosing import Choice
 from broker.embedded import EmbeddedBroker
 from broker.port.progress import OffsetCommit
 from rmqctl.context import Cli
-from rmqctl.lag.watching import Screen, Watcher, drained, needed
+from rmqctl.lag.watching import Left, Screen, Watcher, left, needed
 from rmqctl.output.tables import cells_of
 from rmqctl.output.view import Format, View
 from rmqctl.rows.watched import WatchedRateRow, WatchedRow
@@ -51,7 +51,7 @@ def test_looks_give_rates_a_forecast_and_a_word_without_any_sample(store):
         for number in range(5):
             seen = watcher.look(T + 100_000 + 10_000 * number)
             rows += watcher.rows(seen, with_rates=True)
-            assert not drained(seen)
+            assert left(seen) is Left.SOME
             step(10, 30 * (number + 1))
     assert [row.change for row in rows] == [None, -20, -20, -20, -20]
     timed = [row for row in rows if isinstance(row, WatchedRateRow)]
@@ -71,10 +71,10 @@ def test_the_forecast_says_how_many_members_it_would_take():
 
 def test_drained_is_what_has_nothing_left_to_read(behind):
     with EmbeddedBroker.open(behind, read_only=True) as reader:
-        assert not drained(Watcher(reader, Choice(), T).look(T))
+        assert left(Watcher(reader, Choice(), T).look(T)) is Left.SOME
     run("consume", "t", "-g", "g", "-e")
     with EmbeddedBroker.open(behind, read_only=True) as reader:
-        assert drained(Watcher(reader, Choice(), T).look(T))
+        assert left(Watcher(reader, Choice(), T).look(T)) is Left.NOTHING
 
 
 def test_beside_a_group_that_reads_what_was_just_stored_no_lag_is_negative_or_unknown(store):
