@@ -245,27 +245,26 @@ def test_a_body_that_inflates_beyond_the_limit_is_named_and_not_shown(with_bomb)
         assert "inflates to more than" in dumped.json()["problem"]
 
 
-def test_a_body_that_inflates_beyond_the_limit_ends_reading_and_others_can_be_read(with_bomb):
+def test_a_body_that_inflates_beyond_the_limit_is_left_out_and_others_are_read(with_bomb):
     root, _ = with_bomb
     with unchanged(root):
         for options in ([], ["-o", "jsonl"]):
             result = run("consume", "t", "-e", "--offset", "4", *options)
             assert "after" in result.lines[0]
             result = run("consume", "t", "-e", *options)
-            assert (result.code, result.err.count("\n")) == (4, 1)
+            assert (result.code, result.err.count("\n")) == (8, 2)
+            assert "(topic t, queue 0, offset 3): " in result.err
             assert "inflates to more than" in result.err
             bodies = (
                 [json.loads(line)["body"] for line in result.lines] if options else result.lines
             )
-            assert bodies == ["one", "two", "three"]  # what stands before it
+            assert bodies == ["one", "two", "three", "after"]
 
 
 @pytest.mark.parametrize("options", [[], ["-o", "jsonl"], ["-f", "%s\n"]], ids=" ".join)
-def test_all_that_was_stored_before_a_body_that_can_not_be_inflated_is_read(
-    made, options, monkeypatch
-):
-    """By columns and by messages, in all queues; a group stands before the bad one then, and at
-    the end of all other queues."""
+def test_all_but_a_body_that_can_not_be_inflated_is_read(made, options, monkeypatch):
+    """By columns and by messages, in all queues; a group goes on behind the bad one, and
+    stands at the end of all queues then."""
     monkeypatch.setattr("rmqctl.commands.consume._FEW", 0)
     lines = b"".join(b"line %d\n" % number for number in range(200))
     assert run("produce", "u", stdin=lines).code == 0
@@ -274,14 +273,16 @@ def test_all_that_was_stored_before_a_body_that_can_not_be_inflated_is_read(
         broker.send(Message("u", b"behind"), 1)
     for _ in range(2):
         result = run("consume", "u", "-e", *options)
-        assert (result.code, result.err.count("\n")) == (4, 1), result.err
-        assert len(result.lines) == 200
+        assert (result.code, result.err.count("\n")) == (8, 2), result.err
+        assert "(topic u, queue 2, offset 50): " in result.err
+        assert len(result.lines) == 201
         if "jsonl" not in options:
-            assert result.raw == lines
-    for left in (201, 0):
-        result = run("consume", "u", "-e", "-g", "g", "--from-where", "first", *options)
-        assert (result.code, len(result.lines)) == (4, left), result.err
-    assert run("consume", "u", "-e", "-Q", "2", "--offset", "50").code == 4
+            assert result.raw == lines + b"behind\n"
+    group = ["-g", "g", "--from-where", "first", "--max-reconsume-times", 0]
+    for code, left in ((8, 201), (0, 0)):
+        result = run("consume", "u", "-e", *group, *options)
+        assert (result.code, len(result.lines)) == (code, left), result.err
+    assert run("consume", "u", "-e", "-Q", "2", "--offset", "50").code == 8
     assert run("consume", "u", "-e", "-Q", "1", "--offset", "50").out == "behind\n"
 
 
