@@ -130,7 +130,14 @@ def test_bounds_that_nothing_can_lie_between_are_usage_errors(store, command, op
 def test_bounds_may_be_the_same(orders):
     assert found("--min-size", "10", "--max-size", "10") == [2]
     assert found("--attempts", "0..0") == [0, 1, 2, 3, 4]
-    assert found("--from", "-1h", "--to", "-2h") == []  # as RocketMQ has it
+    assert found("--from", "-1h", "--to", "-1h") == []
+
+
+def test_a_range_that_ends_before_it_begins_is_refused(orders):
+    result = run("consume", "orders", "-e", "--from", "-1h", "--to", "-2h")
+    assert (result.code, result.out) == (2, "")
+    assert "--from" in result.err
+    assert "the range ends before it begins" in result.err
 
 
 @pytest.mark.parametrize(
