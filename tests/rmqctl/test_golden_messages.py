@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections import defaultdict
 from typing import Any
 
@@ -144,16 +145,23 @@ def test_query_by_tag(name):
             ]
 
 
-def test_the_index_alone_gives_what_it_leads_to(tmp_path):
-    """A store whose index is gone has nothing there, and everything in the log."""
-    root = golden.extract("torn-no-index-4.9", tmp_path)
-    row = golden.manifest("unclean-4.9")["messages"][100]
+@pytest.mark.parametrize(
+    ("name", "based_on", "by_index"),
+    [("basic-4.9", "basic-4.9", 0), ("torn-no-index-4.9", "unclean-4.9", 1)],
+)
+def test_the_index_alone_gives_what_it_leads_to(tmp_path, name, based_on, by_index):
+    """A store whose index is gone has nothing there, and everything in the log.
+
+    One that was not closed cleanly has what a broker would put there when it recovers the store.
+    """
+    root = golden.extract(name, tmp_path)
+    assert (root / "abort").exists() == bool(by_index)
+    shutil.rmtree(root / "index", ignore_errors=True)
+    row = golden.manifest(based_on)["messages"][100]
     key = row["properties"]["UNIQ_KEY"]
-    result = run("message", "query", "-k", key, "--index", "-S", root, "-o", "json")
-    assert result.json() == []
-    for way in ([], ["--scan"]):
+    for way, count in ((["--index"], by_index), ([], 1), (["--scan"], 1)):
         found = run("message", "query", "-k", key, *way, "-S", root, "-o", "json").json()
-        assert [shown["commitlog_offset"] for shown in found] == [row["commitLogOffset"]]
+        assert [shown["commitlog_offset"] for shown in found] == [row["commitLogOffset"]] * count
 
 
 def test_an_index_that_says_it_covers_too_much_is_not_believed(tmp_path):
