@@ -133,7 +133,7 @@ def test_root_of_a_container_that_does_not_know_the_owner(folder: Path, mode: in
     before = tree(root)
     tried = subprocess.run(["unshare", "-Ur", "true"], check=False, capture_output=True)
     if tried.returncode:
-        pytest.skip("this machine makes no user namespaces")
+        pytest.skip("needs Linux with user namespaces")
     code = (
         "from tests.storage.writer.test_other_users import put\nfrom pathlib import Path\n"
         f"print(put(Path({str(root)!r}), 'U'))"
