@@ -16,6 +16,7 @@ from typing import NamedTuple, NoReturn
 from storage.config import StoreConfig
 from storage.readonly import StoreView
 from storage.results import PutMessageResult
+from storage.verify.findings import AS_SENT
 from tests.support.oracle import Found
 from tests.support.samples import Sample
 
@@ -180,7 +181,9 @@ def inspect(
 
         with StoreView.open(root, config) as view:
             findings = fsck(view).findings
-        found.problems += [f"fsck: {finding}" for finding in findings]
+        found.problems += [
+            f"fsck: {finding}" for finding in findings if finding.code not in AS_SENT
+        ]
     return found
 
 
