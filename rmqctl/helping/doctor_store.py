@@ -78,7 +78,7 @@ def _store(path: Path, there: str) -> Iterator[CheckRow]:
 def _permissions(path: Path) -> Iterator[CheckRow]:
     """What of the store its owner, or this user, can not write."""
     from storage.files.ownership import owner
-    from storage.verify.permissions import unwritable
+    from storage.files.unwritable import unwritable
 
     store = owner(path.stat())
     found = unwritable(path)
