@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyspark
 import pytest
@@ -216,7 +216,8 @@ def test_submitted_to_a_cluster_that_has_not_installed_us(cluster: Cluster, tmp_
     here = document(
         report("-S", str(golden.store("basic-4.9")), "--engine", "local", home=tmp_path)
     )
-    for row in here["groups"]:  # which the terminal adds, for a comparison with an earlier report
+    groups: Any = here["groups"]
+    for row in groups:  # which the terminal adds, for a comparison with an earlier report
         assert (row.pop("lag_before"), row.pop("lag_change")) == (None, None)
     for name in ("totals", "groups", "queues", "tags", "minutes"):
         assert found[name] == here[name], name
