@@ -14,6 +14,7 @@ import pytest
 
 from storage.errors import GateTimeoutError, StoreInUseError, StoreVersionError
 from storage.sharing.locks import LockFile
+from storage.sharing.page import PAGE_VERSION
 from tests.support.crash import Acknowledged, inspect, missing
 from tests.support.puppet import Puppet, PuppetError
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared
@@ -93,7 +94,7 @@ def test_a_page_of_a_newer_version_is_refused_unchanged(root):
         file.seek(0)
         file.write(struct.pack("<q", magic + 1))
     before = page.read_bytes()
-    with pytest.raises(StoreVersionError, match="version 2"):
+    with pytest.raises(StoreVersionError, match=f"version {PAGE_VERSION}"):
         open_store(root)
     assert page.read_bytes() == before
     assert not (root / "abort").exists()
