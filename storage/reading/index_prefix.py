@@ -120,7 +120,8 @@ class UnsureIndex:
         vouched, below, kept, gaps = self._look(log_end)
         newest = _offset_of(kept[-1][0]) if kept else gaps[-1][0]
         first = self._time_of(newest, log_end) or 0  # of the file that recovery will put them in
-        hits = [(offset, first) for offset in self._in_log(topic, key, gaps)]
+        in_log, last_in_log = self._in_log(topic, key, gaps)
+        hits = [(offset, first) for offset in in_log]
         for entries in kept:
             first = self._time_of(int(entries["offset"][0]), log_end) or 0
             of_key = entries["offset"][entries["hash"] == key_hash(topic, key)]
@@ -133,6 +134,7 @@ class UnsureIndex:
                 found.append(offset)
         self._index.search_files(vouched, topic, key, begin, end, below, most, found)
         last = max((int(entries["offset"][-1]) for entries in kept), default=0)
+        last = max(last, last_in_log)
         return QueryOffsetResult(found, self._time_of(last, log_end) or 0, last)
 
     def _look(self, log_end: int) -> _Look:
@@ -191,16 +193,17 @@ class UnsureIndex:
             return 0
         return CheckpointData.unpack(data).index_msg_timestamp
 
-    def _in_log(self, topic: str, key: str, gaps: list[tuple[int, int]]) -> list[int]:
-        """Offsets of the records in these parts of the log that have the key."""
+    def _in_log(self, topic: str, key: str, gaps: list[tuple[int, int]]) -> tuple[list[int], int]:
+        """Offsets of the records in these parts of the log that have the key, and the offset of the
+        last record with any key; 0 where too much is read to tell."""
         found: list[int] = []
         for start, end in gaps[:-1]:
             found += self._scan(topic, key, start, end)
         start, end = gaps[-1]
         if end - start > _REMEMBERED:
-            return found + self._scan(topic, key, start, end)
-        hits = self._pending.find(topic, key, start, end).hits
-        return found + [offset for offset, _ in hits]
+            return found + self._scan(topic, key, start, end), 0
+        pending = self._pending.find(topic, key, start, end)
+        return found + [offset for offset, _ in pending.hits], pending.last[0]
 
     def _scan(self, topic: str, key: str, start: int, end: int) -> list[int]:
         """The last answer is kept, for all topics: a key is often looked for in each of them."""

@@ -11,6 +11,7 @@ from storage.copying.snapshot import take_snapshot
 from storage.copying.snapshot_source import open_snapshot, verify
 from storage.readonly import StoreView
 from storage.store import MessageStore
+from storage.verify.findings import AS_SENT
 from storage.verify.fsck import fsck
 from tests.interop import answers
 from tests.interop.our_writing import write, write_lines
@@ -60,7 +61,8 @@ def _restore(snapshot: Path, target: Path) -> None:
     assert verify(source) == []
     assert restore_snapshot(source, target, run="x").settled
     with StoreView.open(target) as view:
-        assert [f for f in fsck(view).findings if f.severity != "info"] == []
+        left = [f for f in fsck(view).findings if f.severity != "info" and f.code not in AS_SENT]
+        assert left == []
 
 
 def _count(dump: Row) -> int:
