@@ -160,7 +160,7 @@ def test_single_messages_before_it_have_their_keys(
 ) -> None:
     root = new_store(tmp_path / "store", ROOMY)
     single = b"KEYS\x01single"
-    message = MessageInner("T", 0, b"", single, START_MS, HOST, HOST, keys=("single",))
+    message = MessageInner("T", 0, b"body", single, START_MS, HOST, HOST, keys=("single",))
     with open_store(root, ROOMY, clock=Ticking(step=0)) as store:
         for number in range(2):
             store.put(column(f"{number}"))

@@ -337,7 +337,7 @@ def test_else_it_has_blocks_only(path: Path, times: tuple[float, ...], makes_pag
 
 def column(number: int, rng: random.Random) -> PreparedRecords:
     count = rng.choice([3, 20, 33])
-    bodies = [rng.randbytes(rng.choice([0, 100, 3_000, 9_000])) for _ in range(count)]
+    bodies = [rng.randbytes(rng.choice([1, 100, 3_000, 9_000])) for _ in range(count)]
     return prepare_column(
         "T",
         [i % 2 for i in range(count)],
