@@ -160,7 +160,7 @@ def import_messages(
         bool,
         typer.Option(
             "--allow-empty",
-            help="Store empty bodies: Java listeners get null, and may be stuck at it",
+            help="Store empty bodies, at which groups of Java consumers are stuck",
         ),
     ] = False,
     keep_times: Annotated[

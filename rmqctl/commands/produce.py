@@ -90,7 +90,7 @@ def produce(
         bool,
         typer.Option(
             "--allow-empty",
-            help="Send empty bodies: Java listeners get null, and may be stuck at it",
+            help="Send empty bodies, at which groups of Java consumers are stuck",
         ),
     ] = False,
     skip_invalid: Annotated[

@@ -8,6 +8,8 @@ from rmqctl.sending.field_names import known_fields
 from rmqctl.sending.parsers import Outgoing, from_fields, object_of
 from rmqctl.text.times import parse_epoch
 from storage.carving.records import set_stored_body, set_stored_properties
+from storage.format.compress import MAX_INFLATED_BODY_SIZE
+from storage.format.errors import BodyError
 from storage.format.host import pack_host
 from storage.format.sys_flag import gets_unit
 from storage.model import (
@@ -46,28 +48,32 @@ def whole_parquet_portions(path: str, *, ignore_unknown: bool = False) -> "Itera
     """The rows of a Parquet file."""
     from rmqctl.exchange.parquet import read_parquet
 
-    def messages() -> Iterator[Outgoing]:
-        for cells in read_parquet(path):
-            row = known_fields(cells, ignore_unknown=ignore_unknown)
-            body = row.pop("body", None)
-            if not isinstance(body, bytes):
-                raise ValueError("has no column body with bytes")
-            message = whole(row, from_fields({**row, "body": ""}))
-            yield message._replace(body=body, stored=_stored(row, body))
+    def message_of(cells: dict[str, Any]) -> Outgoing:
+        row = known_fields(cells, ignore_unknown=ignore_unknown)
+        body = row.pop("body", None)
+        if not isinstance(body, bytes):
+            raise ValueError("has no column body with bytes")
+        message = whole(row, from_fields({**row, "body": ""}))
+        return message._replace(body=body, stored=_stored(row, body))
 
-    yield from outgoing_portions(messages())
+    yield from outgoing_portions(read_parquet(path), message_of)
 
 
 def whole_raw_portions(path: str) -> "Iterator[Portion]":
     """Records, one behind the other."""
-    yield from outgoing_portions(
-        Outgoing(
-            message.stored_body,
-            topic=message.topic,
-            queue_id=message.queue_id,
-            stored=_storable(message),
-        )
-        for message in raw_messages(path)
+    yield from outgoing_portions(raw_messages(path), _as_stored)
+
+
+def _as_stored(message: MessageExt) -> Outgoing:
+    try:
+        message.inflated_body(MAX_INFLATED_BODY_SIZE)
+    except BodyError as error:  # no reader could use it
+        raise error.of(message.place) from None
+    return Outgoing(
+        message.stored_body,
+        topic=message.topic,
+        queue_id=message.queue_id,
+        stored=_storable(message),
     )
 
 

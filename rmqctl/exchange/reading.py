@@ -5,8 +5,9 @@ and everything that a broker adds are the new message's own.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rmqctl.errors import UsageProblem
 from rmqctl.sending.field_names import known_fields
@@ -14,7 +15,6 @@ from rmqctl.sending.parsers import Outgoing, from_fields, object_of
 from rmqctl.sending.sender import InvalidRecordError
 from rmqctl.sending.sources import Portion, opened
 from storage.format.crc import crc32
-from storage.format.errors import BodyError
 from storage.format.record import MIN_RECORD_SIZE, RecordError, decode_record
 from storage.model import PROPERTY_KEYS, PROPERTY_TAGS, RESERVED_PROPERTIES, split_keys
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LONGEST_LINE: Final = 6 * (4 << 20) + (1 << 20)
 """Bytes of a line beyond which no message can be: JSON may take six for one of a body."""
 _TOGETHER: Final = 1000
+_BYTES_TOGETHER: Final = 16 << 20
+_Item = TypeVar("_Item")
 _LARGEST_RECORD: Final = 1 << 30
 
 
@@ -57,20 +59,19 @@ def parquet_portions(path: str, *, ignore_unknown: bool = False) -> Iterator[Por
     """The rows of a Parquet file."""
     from rmqctl.exchange.parquet import read_parquet
 
-    def messages() -> Iterator[Outgoing]:
-        for cells in read_parquet(path):
-            row = known_fields(cells, ignore_unknown=ignore_unknown)
-            body = row.pop("body", None)
-            if not isinstance(body, bytes):
-                raise ValueError("has no column body with bytes")
-            yield whole(row, from_fields({**row, "body": ""}))._replace(body=body)
+    def message_of(cells: dict[str, Any]) -> Outgoing:
+        row = known_fields(cells, ignore_unknown=ignore_unknown)
+        body = row.pop("body", None)
+        if not isinstance(body, bytes):
+            raise ValueError("has no column body with bytes")
+        return whole(row, from_fields({**row, "body": ""}))._replace(body=body)
 
-    yield from outgoing_portions(messages())
+    yield from outgoing_portions(read_parquet(path), message_of)
 
 
 def raw_portions(path: str) -> Iterator[Portion]:
     """Records, one behind the other."""
-    yield from outgoing_portions(_outgoing(message) for message in raw_messages(path))
+    yield from outgoing_portions(raw_messages(path), _outgoing)
 
 
 def raw_messages(path: str) -> "Iterator[MessageExt]":
@@ -92,10 +93,7 @@ def raw_messages(path: str) -> "Iterator[MessageExt]":
 
 def _outgoing(message: "MessageExt") -> Outgoing:
     properties = message.properties
-    try:
-        body = message.body
-    except BodyError as error:
-        raise ValueError(str(error)) from None
+    body = message.body  # BodyError is a ValueError
     user = {name: value for name, value in properties.items() if name not in RESERVED_PROPERTIES}
     return Outgoing(
         body,
@@ -108,23 +106,37 @@ def _outgoing(message: "MessageExt") -> Outgoing:
     )
 
 
-def outgoing_portions(messages: Iterator[Outgoing]) -> Iterator[Portion]:
-    """Some at a time; what can not be read ends the whole: where the next begins is unknown."""
-    number = 0
+def outgoing_portions(
+    items: Iterator[_Item], message_of: Callable[[_Item], Outgoing]
+) -> Iterator[Portion]:
+    """Give messages, some at a time. An item that makes no message ends its portion.
+
+    An item that cannot be read ends the whole: where the next one begins is unknown.
+    """
     part: list[Outgoing] = []
-    invalid = None
-    while invalid is None:
+    lines: list[int] = []
+    size = 0
+    for number in count(1):
+        invalid = None
         try:
-            part.append(next(messages))
+            item = next(items)
         except StopIteration:
             break
         except ValueError as error:
-            invalid = InvalidRecordError(number + len(part) + 1, str(error))
-            break
-        if len(part) == _TOGETHER:
-            yield Portion(None, part, range(number + 1, number + 1 + len(part)))
-            number, part = number + len(part), []
-    yield Portion(None, part, range(number + 1, number + 1 + len(part)), invalid)
+            invalid = InvalidRecordError(number, f"{error}; what follows it is not read")
+            yield Portion(None, part, lines, invalid)
+            return
+        try:
+            message = message_of(item)
+            part.append(message)
+            lines.append(number)
+            size += len(message.body)
+        except ValueError as error:
+            invalid = InvalidRecordError(number, str(error))
+        if invalid is not None or len(part) == _TOGETHER or size > _BYTES_TOGETHER:
+            yield Portion(None, part, lines, invalid)
+            part, lines, size = [], [], 0
+    yield Portion(None, part, lines)
 
 
 class Placing:

@@ -45,8 +45,9 @@ class Code(StrEnum):
     leave the message out, and groups make a dead letter of it. The stored bytes are whole.
     """
     BODY_EMPTY = "BODY_EMPTY"
-    """Warning. Messages have empty bodies, which RocketMQ's clients refuse to send. A Java listener
-    gets a null body: one that fails at it gets nothing of that queue any more.
+    """Warning. Messages have empty bodies, which RocketMQ's clients refuse to send. Its consumers
+    fail at one by themselves: what they pull with it never reaches a listener, and the progress of
+    their groups stands there.
     """
     LOG_BYTES_LOST = "LOG_BYTES_LOST"
     """Error. Bytes of the log are no records: the messages that were here are lost, and a Java

@@ -189,7 +189,8 @@ class LogCheck:
                 f"{count} messages from here on have empty bodies"
                 if count > 1
                 else "the message has an empty body",
-                "a Java listener that fails at the null body gets nothing of that queue any more",
+                "RocketMQ's consumers fail at such a message: what they pull with it never reaches "
+                "a listener, and the progress of their groups stands there until it is moved",
                 "",
                 Severity.WARNING,
             )

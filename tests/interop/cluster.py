@@ -27,13 +27,30 @@ class Cluster:
         return self._ask("produce", messages=messages)
 
     def consume(
-        self, topic: str, group: str, count: int, *, expression: str = "*", deadline: float = 30.0
+        self,
+        topic: str,
+        group: str,
+        count: int,
+        *,
+        expression: str = "*",
+        deadline: float = 30.0,
+        pull_batch_size: int | None = None,
+        fails_at: str | None = None,
+        stands_at: int | None = None,
     ) -> list[Row]:
         """Run a DefaultMQPushConsumer from the first offset until it was given `count` messages.
 
         Gives what came, also when that is fewer at the end of `deadline` seconds. The consumer
-        has committed its offsets and is gone when this returns.
+        has committed its offsets and is gone when this returns. A pull asks for
+        `pull_batch_size` messages (RocketMQ's default: 32). The listener throws at the first
+        delivery of a body that begins with `fails_at`. Progress in queue 0 is waited for up to
+        `stands_at` only, where it cannot come further.
         """
+        more: Row = {} if stands_at is None else {"standsAt": stands_at}
+        if pull_batch_size is not None:
+            more["pullBatchSize"] = pull_batch_size
+        if fails_at is not None:
+            more["failsAt"] = fails_at
         return self._ask(
             "consume",
             deadline=deadline + 30.0,
@@ -42,6 +59,7 @@ class Cluster:
             count=count,
             expression=expression,
             timeoutMs=round(deadline * 1000),
+            **more,
         )
 
     def topic_stats(self, topic: str) -> list[Row]:

@@ -2,12 +2,14 @@
 
 import gzip
 import json
+import re
 import zlib
 
 import pytest
 
 from broker.embedded import EmbeddedBroker
 from broker.port.sending import SendOptions
+from storage.carving.records import record_of
 from storage.config import SMALL_STORE
 from storage.model import Message
 from storage.readonly import StoreView
@@ -53,6 +55,12 @@ def dead_letters(store, group):
     return [
         (message.queue_offset, message.raw_body, message.properties) for message in found.messages
     ]
+
+
+def raw_records(store):
+    """The records of topic t as they lie in the log: what an export leaves out, too."""
+    with StoreView.open(store) as view:
+        return b"".join(record_of(found) for found in view.get_message("t", 0, 0, 32).messages)
 
 
 class TestNotToBeUnpacked:
@@ -141,6 +149,19 @@ class TestNotToBeUnpacked:
             queues = [view.get_message("again", queue, 0, 32) for queue in range(8)]
         sent = sorted(one.raw_body for found in queues for one in found.messages)
         assert sent == sorted(body for _, body, _ in letters)
+
+    @pytest.mark.parametrize("keeps", [[], ["--keep-times"]])
+    def test_an_import_refuses_and_names_it_and_can_go_on_behind_it(self, mixed, tmp_path, keeps):
+        file = tmp_path / "x.raw"
+        file.write_bytes(raw_records(mixed))
+        for name, skips in (("stops", []), ("goes-on", ["--skip-invalid"])):
+            target = tmp_path / name
+            MessageStore.create(target, SMALL_STORE)
+            result = run("-S", target, "message", "import", file, *keeps, *skips)
+            assert result.code == 8
+            assert re.search(r"line 2: message \w+ \(topic t, queue 0, offset 1\): the", result.err)
+            wanted = ["first", "third"] if skips else ["first"]
+            assert run("-S", target, "consume", "t", "-e").lines == wanted
 
     def test_fsck_names_it(self, mixed):
         with StoreView.open(mixed) as view:

@@ -22,6 +22,7 @@ import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Comparator;
@@ -167,7 +168,13 @@ final class Cluster {
         return rows;
     }
 
-    /** What a new or known group is given until `count` messages came or the time is over. */
+    /**
+     * What a new or known group is given until `count` messages came or the time is over.
+     *
+     * With `pullBatchSize` a pull asks for so many messages. With `failsAt` the listener throws at
+     * the first delivery of a message whose body begins with this text. With `standsAt` the
+     * group's progress in queue 0 does not come further than to this offset.
+     */
     @SuppressWarnings("deprecation")            // persistConsumerOffset has no other way
     private List<JSONObject> consume(JSONObject request) throws Exception {
         BlockingQueue<MessageExt> received = new LinkedBlockingQueue<>();
@@ -177,8 +184,18 @@ final class Cluster {
         consumer.setVipChannelEnabled(false);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(request.getString("topic"), request.getString("expression"));
+        if (request.containsKey("pullBatchSize")) {
+            consumer.setPullBatchSize(request.getIntValue("pullBatchSize"));
+        }
+        String failsAt = request.getString("failsAt");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             received.addAll(messages);
+            for (MessageExt message : messages) {
+                if (failsAt != null && message.getReconsumeTimes() == 0
+                    && new String(message.getBody(), StandardCharsets.UTF_8).startsWith(failsAt)) {
+                    throw new IllegalStateException("the listener fails at " + failsAt);
+                }
+            }
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         int count = request.getIntValue("count");
@@ -197,7 +214,7 @@ final class Cluster {
                 messages.add(next);
             }
             // Now: what a shutdown sends is lost if its connection is closed before it is out.
-            for (MessageExt message : messages) {
+            for (MessageExt message : passed(messages, request)) {
                 awaitCommitted(message, request.getString("group"),
                     consumer.getDefaultMQPushConsumerImpl()::persistConsumerOffset);
             }
@@ -206,7 +223,7 @@ final class Cluster {
         }
         List<MessageExt> late = new ArrayList<>();
         received.drainTo(late);
-        for (MessageExt message : late) {
+        for (MessageExt message : passed(late, request)) {
             awaitCommitted(message, request.getString("group"), () -> { });
         }
         messages.addAll(late);
@@ -217,6 +234,17 @@ final class Cluster {
             rows.add(row);
         }
         return rows;
+    }
+
+    /** Messages behind which the group's progress is expected to come. */
+    private static List<MessageExt> passed(List<MessageExt> messages, JSONObject request) {
+        List<MessageExt> passed = new ArrayList<>(messages);
+        if (request.containsKey("standsAt")) {
+            long stands = request.getLongValue("standsAt");
+            passed.removeIf(message ->
+                message.getQueueId() == 0 && message.getQueueOffset() >= stands);
+        }
+        return passed;
     }
 
     private void awaitCommitted(MessageExt message, String group, Runnable persist) {
