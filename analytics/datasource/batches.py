@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from analytics.kernels.units import read_units
+from storage.format.errors import BodyError
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:
@@ -16,13 +18,16 @@ if TYPE_CHECKING:
 
     from .ranges import Range
 
+logger = logging.getLogger("rmqctl.datasource")
+
 _US_PER_MS: Final = 1000
+_BATCH_BYTES: Final = 64 << 20
+"""Bytes of bodies, as they were sent, from which on a batch is given: they may be packed well."""
 
 _OF_MESSAGE: Final[dict[str, Callable[[MessageExt], Any]]] = {
     "queue_offset": lambda message: message.queue_offset,
     "tags": lambda message: _text(message.tags),
     "keys": lambda message: [_text(key) for key in message.keys],
-    "body": lambda message: message.body,
     "msg_id": lambda message: _text(message.msg_id),
     "store_timestamp": lambda message: message.store_timestamp * _US_PER_MS,
     "born_timestamp": lambda message: message.born_timestamp * _US_PER_MS,
@@ -33,7 +38,6 @@ _OF_MESSAGE: Final[dict[str, Callable[[MessageExt], Any]]] = {
     "offset_msg_id": lambda message: message.offset_msg_id,
     "commitlog_offset": lambda message: message.commitlog_offset,
     "store_size": lambda message: message.store_size,
-    "body_size": lambda message: len(message.body),
     "flag": lambda message: message.flag,
     "sys_flag": lambda message: message.sys_flag,
     "born_host": lambda message: message.born_host,
@@ -41,24 +45,94 @@ _OF_MESSAGE: Final[dict[str, Callable[[MessageExt], Any]]] = {
 }
 
 
+class _Read(NamedTuple):
+    """A message, and why its body cannot be unpacked (None: it can be, or was not asked for)."""
+
+    message: MessageExt
+    body_error: str | None
+
+
+_OF_BODY: Final[dict[str, Callable[[_Read], Any]]] = {
+    "body": lambda read: None if read.body_error else read.message.body,
+    "body_size": lambda read: None if read.body_error else len(read.message.body),
+    "body_error": lambda read: read.body_error,
+    "corrupt_body": lambda read: read.message.raw_body if read.body_error else None,
+}
+"""Columns for which a body is unpacked."""
+
+
 class DamagedError(Exception):
     """A message can not be read whole: Spark is to know."""
 
 
 def message_batches(
-    ranges: Iterable[Range], schema: pa.Schema, rows: int, times: tuple[int, int] | None = None
+    ranges: Iterable[Range],
+    schema: pa.Schema,
+    rows: int,
+    times: tuple[int, int] | None = None,
+    *,
+    fail_fast: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The ``messages`` of some ranges, with ``times`` only those stored in [begin, end) (ms).
 
-    Raises DamagedError for one that can not be read. Of those that were stored at other times no
-    more than the time is looked at.
+    Raises DamagedError for one that can not be read, with ``fail_fast`` also for a body that
+    cannot be unpacked. Of those that were stored at other times no more than the time is looked at.
     """
     for part in ranges:
+        bodies = _Bodies(part, fail_fast=fail_fast) if _OF_BODY.keys() & set(schema.names) else None
+        found: list[_Read] = []
+        size = 0
         with StoreView.open(part.path) as view:
             for start in range(part.first, part.behind, rows):
                 end = min(start + rows, part.behind)
-                found = list(_messages(view, part, start, end, times))
+                for message in _messages(view, part, start, end, times):
+                    error = bodies.error_of(message) if bodies is not None else None
+                    found.append(_Read(message, error))
+                    size += len(message.body) if bodies is not None and error is None else 0
+                    if size > _BATCH_BYTES:
+                        yield _of_messages(part, found, schema)
+                        found, size = [], 0
                 yield _of_messages(part, found, schema)
+                found, size = [], 0
+        if bodies is not None:
+            bodies.tell()
+
+
+class _Bodies:
+    """Unpacks the bodies of a range; tells of those that it cannot unpack."""
+
+    def __init__(self, part: Range, *, fail_fast: bool) -> None:
+        self._path = part.path
+        self._fail_fast = fail_fast
+        self._count = 0
+        self._first = ""
+
+    def error_of(self, message: MessageExt) -> str | None:
+        """Say why a body cannot be unpacked; None if it can be. DamagedError with fail_fast."""
+        try:
+            message.body  # noqa: B018 - it is kept, for the columns
+        except BodyError as error:
+            text = str(error)
+            if self._fail_fast:
+                raise DamagedError(
+                    f"{self._path}: {text}; with mode=PERMISSIVE its body is null, "
+                    "and body_error says why"
+                ) from error
+            self._first = self._first or text
+            self._count += 1
+            return text
+        return None
+
+    def tell(self) -> None:
+        """Warn once of all of them, in the log of the worker."""
+        if self._count:
+            logger.warning(
+                "%s: %d bodies cannot be unpacked and are null (body_error says why), the first: "
+                "%s",
+                self._path,
+                self._count,
+                self._first,
+            )
 
 
 def _messages(
@@ -99,14 +173,16 @@ def _where(part: Range, offset: int) -> str:
     )
 
 
-def _of_messages(part: Range, messages: Sequence[MessageExt], schema: pa.Schema) -> pa.RecordBatch:
+def _of_messages(part: Range, found: Sequence[_Read], schema: pa.Schema) -> pa.RecordBatch:
     place = {"broker": part.broker, "topic": _text(part.topic), "queue_id": part.queue_id}
     columns = []
     for field in schema:
         if field.name in place:
-            values = [place[field.name]] * len(messages)
+            values = [place[field.name]] * len(found)
+        elif field.name in _OF_BODY:
+            values = [_OF_BODY[field.name](read) for read in found]
         else:
-            values = [_OF_MESSAGE[field.name](message) for message in messages]
+            values = [_OF_MESSAGE[field.name](read.message) for read in found]
         columns.append(pa.array(values, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -23,7 +23,10 @@ _KNOWN: Final = (
     "startingOffset",
     "maxBytesPerTrigger",
     "failOnDataLoss",
+    "mode",
 )
+
+_MODES: Final = ("PERMISSIVE", "FAILFAST")
 
 
 class OptionError(ValueError):
@@ -44,6 +47,8 @@ class Options(NamedTuple):
     startingOffset       a stream's begin: earliest (default), latest, or a commit log offset
     maxBytesPerTrigger   bytes of the log that one batch of a stream takes, of each store
     failOnDataLoss       true (default): a stream whose begin has been deleted fails
+    mode                 as of Spark's JSON: PERMISSIVE (default): a body that cannot be unpacked is
+                         null, see TABLES; FAILFAST: the query fails
     """
 
     stores: tuple[StoreRef, ...]
@@ -56,6 +61,7 @@ class Options(NamedTuple):
     starting_offset: str
     max_bytes: int | None
     fail_on_data_loss: bool
+    fail_fast: bool
 
 
 def read_options(options: Mapping[str, str]) -> Options:
@@ -79,6 +85,9 @@ def read_options(options: Mapping[str, str]) -> Options:
     if starting not in {"earliest", "latest"}:
         _number("startingOffset", starting, 0, "neither earliest nor latest, and ")
     limit = given.get("maxBytesPerTrigger")
+    mode = given.get("mode", _MODES[0]).upper()
+    if mode not in _MODES:
+        raise OptionError(f"mode: {mode!r} is neither {' nor '.join(_MODES)}")
     return Options(
         tuple(stores),
         table,
@@ -90,6 +99,7 @@ def read_options(options: Mapping[str, str]) -> Options:
         starting,
         None if limit is None else _number("maxBytesPerTrigger", limit, 1),
         _flag("failOnDataLoss", given.get("failOnDataLoss", "true")),
+        mode == "FAILFAST",
     )
 
 

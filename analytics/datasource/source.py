@@ -132,7 +132,7 @@ def range_batches(
     times = None
     if chosen.store_timestamp != EVERYTHING.store_timestamp:
         times = chosen.store_timestamp
-    return message_batches(ranges, schema, options.batch_rows, times)
+    return message_batches(ranges, schema, options.batch_rows, times, fail_fast=options.fail_fast)
 
 
 def _row_batches(

@@ -35,6 +35,8 @@ TABLES: Final[dict[str, dict[str, str]]] = {
         "sys_flag": "int",
         "born_host": "string",
         "store_host": "string",
+        "body_error": "string",
+        "corrupt_body": "binary",
     },
     "consumequeue": {
         **_PLACE,
@@ -65,7 +67,9 @@ TABLES: Final[dict[str, dict[str, str]]] = {
 Words and units are those of the command line, but times are Spark's timestamps (UTC). Unknown is
 null.
 
-messages        what is stored, read and checked record by record; ``body`` as its sender gave it
+messages        what is stored, read and checked record by record; ``body`` as its sender gave it.
+                Null where it cannot be unpacked: then ``body_error`` names the message and says
+                why, and ``corrupt_body`` is what is stored
 consumequeue    the queues' own units: quick to count, 20 bytes a message; ``store_timestamp``
                 costs a look into the log
 offsets         how far groups are

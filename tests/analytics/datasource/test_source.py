@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession as Sql
 
-from analytics.datasource.batches import DamagedError
+from analytics.datasource.batches import DamagedError, message_batches
 from analytics.datasource.options import OptionError, read_options
+from analytics.datasource.ranges import Range
 from analytics.spark.session import SparkSession
+from broker.embedded import EmbeddedBroker
+from broker.new_store import create_store
+from broker.port.sending import SendOptions
+from storage.config import SMALL_STORE
+from storage.model import Message
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.hand_made import TINY, HandMade, Stored
@@ -242,6 +251,77 @@ def _damage_body(root: Path, message: Stored) -> None:
     at = data.index(message.body, message.commitlog_offset % 4096)
     data[at : at + 4] = b"xxxx"
     path.write_bytes(data)
+
+
+_UNREADABLE = {
+    "plain": (b"no zlib at all", 0x001),
+    "gzip": (gzip.compress(b"a body"), 0x301),
+    "cut": (zlib.compress(b"a longer body" * 50)[:-9], 0x301),
+    "unknown type": (zlib.compress(b"a body"), 0x701),
+    "bomb": (zlib.compress(bytes((64 << 20) + 1)), 0x301),
+}
+
+
+@pytest.fixture
+def odd_bodies(tmp_path: Path) -> Path:
+    """Bodies that cannot be unpacked, one that can be, and an empty one."""
+    root = tmp_path / "store"
+    create_store(root, SMALL_STORE)
+    with EmbeddedBroker.open(root) as broker:
+        broker.send(Message("T", b"first"), 0)
+        for body, flag in _UNREADABLE.values():
+            broker.send(Message("T", body), 0, SendOptions(sys_flag=flag))
+        broker.send(Message("T", zlib.compress(b"packed")), 0, SendOptions(sys_flag=0x301))
+        broker.send(Message("T", b""), 0)
+    return root
+
+
+def test_bodies_that_cannot_be_unpacked_are_null_and_named(sql: Sql, odd_bodies: Path) -> None:
+    bad = len(_UNREADABLE)
+    frame = table(sql, "messages", odd_bodies)
+    found = rows(frame, "queue_offset")
+    bodies = [row["body"] and bytes(row["body"]) for row in found]
+    assert bodies == [b"first", *[None] * bad, b"packed", b""]
+    assert [row["body_size"] for row in found] == [5, *[None] * bad, 6, 0]
+    stored = [row["corrupt_body"] and bytes(row["corrupt_body"]) for row in found]
+    assert stored == [None, *(body for body, _ in _UNREADABLE.values()), None, None]
+    for offset, row in enumerate(found):
+        error = row["body_error"]
+        assert (error is not None) == (1 <= offset <= bad)
+        if error is not None:
+            place = f"message {row['msg_id']} (topic T, queue 0, offset {offset}): "
+            assert error.startswith(place)
+    assert frame.where("body_error is not null").count() == bad
+    narrow = sql.read.format("rocketmq").schema("body_error string").load(str(odd_bodies))
+    assert narrow.where("body_error is not null").count() == bad
+
+
+def test_a_query_fails_at_such_a_body_where_that_is_asked_for(sql: Sql, odd_bodies: Path) -> None:
+    with pytest.raises(Exception, match=r"\(topic T, queue 0, offset 1\).*mode=PERMISSIVE"):
+        table(sql, "messages", odd_bodies, mode="failfast").collect()
+    narrow = sql.read.format("rocketmq").schema("queue_offset bigint").option("mode", "FAILFAST")
+    assert narrow.load(str(odd_bodies)).count() == len(_UNREADABLE) + 3, "no body is asked for"
+
+
+def test_a_stream_goes_on_behind_such_a_body(sql: Sql, odd_bodies: Path, tmp_path: Path) -> None:
+    found = stream(sql, odd_bodies, tmp_path)
+    assert found.count() == len(_UNREADABLE) + 3
+
+
+def test_batches_are_bounded_by_what_bodies_unpack_to(tmp_path: Path, caplog: Any) -> None:
+    root = tmp_path / "store"
+    create_store(root, SMALL_STORE)
+    body = zlib.compress(bytes(40 << 20))
+    with EmbeddedBroker.open(root) as broker:
+        for _ in range(4):
+            broker.send(Message("T", body), 0, SendOptions(sys_flag=0x301))
+        broker.send(Message("T", b"none"), 0, SendOptions(sys_flag=1))
+    schema = pa.schema([("queue_offset", pa.int64()), ("body", pa.binary())])
+    part = Range("b", str(root), "T", 0, 0, 5)
+    batches = list(message_batches([part], schema, 1000))
+    assert [batch.num_rows for batch in batches] == [2, 2, 1]
+    assert "1 bodies cannot be unpacked" in caplog.text
+    assert "(topic T, queue 0, offset 4)" in caplog.text
 
 
 def test_filters_do_not_open_topics_of_rocketmq_itself(sql: Sql, tmp_path: Path) -> None:
