@@ -21,7 +21,10 @@ _OF_BODIES: Final = frozenset({"body", "json", *TOLD})
 
 
 class UnmaskableError(Exception):
-    """A message that can not be masked, and so must not go over."""
+    """A message that cannot be masked, or not be looked at by the filter, and so does not go over.
+
+    The text names it.
+    """
 
 
 class Remaker:
@@ -30,7 +33,8 @@ class Remaker:
     def __init__(self, predicate: "Predicate | None", rules: Sequence[Rule]) -> None:
         self._predicate = predicate
         self._rules = rules
-        self._bodies = any(rule.field in _OF_BODIES for rule in rules)
+        self.unpacks = any(rule.field in _OF_BODIES for rule in rules)
+        """Whether the body of each message is unpacked."""
         self.changes_nothing = predicate is None and not rules
         """Whether all records but those of light queues go over as they are."""
 
@@ -53,18 +57,20 @@ class Remaker:
             return record
         try:
             return self._encoded(message)
-        except (BodyError, InvalidMessageError) as error:
+        except BodyError as error:
             raise UnmaskableError(str(error)) from error
+        except InvalidMessageError as error:
+            raise UnmaskableError(f"{message.place}: {error}") from error
 
     def _fits(self, message: "MessageExt") -> bool:
         assert self._predicate is not None
         try:
             return self._predicate(message)
-        except BodyError:
-            return False
+        except BodyError as error:
+            raise UnmaskableError(str(error)) from error
 
     def _encoded(self, message: "MessageExt") -> bytes:
-        old = message.body if self._bodies else None
+        old = message.body if self.unpacks else None
         masked(message, self._rules)
         if old is not None and message.body is not old:
             set_stored_body(message, message.body)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from broker.new_store import create_store
+from rmqctl.carving.odd_bodies import OddBodies
 from rmqctl.carving.planning import CarvePlan
 from rmqctl.carving.remaking import Remaker, UnmaskableError
+from rmqctl.exchange.left_out import Named
 from rmqctl.rows.carving import CarvedRow, CarvePlanRow
 from storage.carving.columns import ExactEncoder
 from storage.carving.new_store import ExactWriter, staged_folder
@@ -61,6 +63,8 @@ class Carving:
         self._ranges = [wanted for wanted in plan.ranges if wanted.begin < wanted.end]
         self._counts = np.zeros(len(self._ranges), np.int64)
         self._lost = np.zeros(len(self._ranges), np.int64)
+        self._left_out = Named(cli.warn)
+        self._odd = OddBodies(cli.warn, unpacks=remaker.unpacks)
         self._ends: list[int] = []
         self._marks = [self._marks_of(wanted) for wanted in self._ranges]
         self._below = [np.zeros(len(marks), np.int64) for marks in self._marks]
@@ -129,6 +133,8 @@ class Carving:
                     writer.put(columns)
                 self._count(remade)
                 progress.advance(taken.log_bytes, taken.log_bytes)
+            self._left_out.finish()
+            self._odd.finish()
             self._ends = [writer.next_offset(*wanted[:2]) for wanted in self._ranges]
 
     def _remade(self, taken: Taken) -> Taken:
@@ -138,10 +144,12 @@ class Carving:
         for row, record in enumerate(taken.records):
             try:
                 made = remake(record)
-            except UnmaskableError:
+            except UnmaskableError as error:
+                self._left_out.add(f"left out {error}")
                 self._lost[taken.queue_numbers[row]] += 1
                 continue
             if made is not None:
+                self._odd.look(made)
                 kept.append(row)
                 records.append(made)
         if len(kept) == len(taken.records):

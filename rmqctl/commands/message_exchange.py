@@ -131,6 +131,9 @@ def _export(
     for sentence in unmatched(rules):
         cli.warn(sentence)
     if run.damaged:
+        from rmqctl.exchange.left_out import tell_left_out
+
+        tell_left_out(view, run.damaged, cli.warn)
         raise PartlyDone(
             f"{done} {run.count:,} messages; {len(run.damaged)} damaged records could not be, "
             "'rmqctl store fsck' shows them"

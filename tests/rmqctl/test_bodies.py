@@ -8,10 +8,17 @@ import zlib
 import pytest
 
 from broker.embedded import EmbeddedBroker
+from broker.errors import MessageIllegalError
 from broker.port.sending import SendOptions
+from broker.port.transactions import LocalTransactionState
+from client.polling.lite_pull_consumer import LitePullConsumer
+from client.polling.pull_consumer import PullConsumer
+from client.producing.transaction_producer import TransactionProducer
+from rmqctl.exchange.reading import raw_messages
 from storage.carving.records import record_of
 from storage.config import SMALL_STORE
-from storage.model import Message
+from storage.format.errors import BodyError
+from storage.model import Message, MessageQueue
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.verify import fsck
@@ -163,12 +170,83 @@ class TestNotToBeUnpacked:
             wanted = ["first", "third"] if skips else ["first"]
             assert run("-S", target, "consume", "t", "-e").lines == wanted
 
+    @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+    def test_an_export_names_it_and_writes_the_others(self, mixed, tmp_path, form):
+        for options in ([], ["--regex", "."], ["--mask", "body=stars"]):
+            file = tmp_path / f"x.{form}"
+            result = run("message", "export", "-t", "t", "--save", file, *options)
+            assert (result.code, "exported 2 messages" in result.err) == (8, True)
+            assert re.search(r"left out message \w+ \(topic t, queue 0, offset 1\): ", result.err)
+
+    def test_an_export_of_records_has_it_to_the_byte(self, mixed, tmp_path):
+        file = tmp_path / "x.raw"
+        assert run("message", "export", "-t", "t", "--save", file).code == 0
+        with StoreView.open(mixed) as view:
+            found = [message.raw_body for message in view.get_message("t", 0, 0, 32).messages]
+        assert [message.raw_body for message in raw_messages(str(file))] == found
+
+    def test_carving_takes_it_over_as_it_is_and_names_it(self, mixed, tmp_path):
+        result = run("store", "carve", tmp_path / "out", "-t", "t", "--execute", "-y")
+        assert result.code == 0
+        said = r"message \w+ \(topic t, queue 0, offset 1\): .*; it went over as it is"
+        assert re.search(said, result.err)
+        assert raw_records(tmp_path / "out") == raw_records(mixed)
+
+    @pytest.mark.parametrize("options", [["--regex", "."], ["--mask", "body=stars"]])
+    def test_carving_names_what_it_cannot_look_at(self, mixed, tmp_path, options):
+        result = run("store", "carve", tmp_path / "out", "-t", "t", *options, "--execute", "-y")
+        assert result.code == 8
+        assert re.search(r"left out message \w+ \(topic t, queue 0, offset 1\): ", result.err)
+        with StoreView.open(tmp_path / "out") as view:
+            assert fsck(view).healthy
+        assert len(run("-S", tmp_path / "out", "consume", "t", "-e").lines) == 2
+
+    def test_of_many_the_first_are_named_and_the_others_counted(self, store, tmp_path):
+        run("topic", "create", "t", "--queues", 1)
+        with EmbeddedBroker.open(store) as broker:
+            for _ in range(30):
+                broker.send(Message("t", b"none"), 0, SendOptions(sys_flag=1))
+        exported = run("message", "export", "-t", "t")
+        carved = run("store", "carve", tmp_path / "out", "-t", "t", "--execute", "-y")
+        for result, code in ((exported, 8), (carved, 0)):
+            assert result.code == code
+            assert result.err.count("(topic t, queue 0, offset ") == 10
+            assert "and 20 more such messages" in result.err
+
+    def test_consumers_without_a_listener_get_it_and_its_bytes(self, mixed):
+        with EmbeddedBroker.open(mixed) as broker:
+            queue = MessageQueue("t", broker.name, 0)
+            with PullConsumer("g1", brokers=[broker]) as consumer:
+                pulled = consumer.pull(queue, 0).messages
+            with LitePullConsumer("g2", brokers=[broker]) as lite:
+                lite.assign([queue])
+                polled = lite.poll()
+                lite.poll(0)
+                lite.commit()
+                assert lite.committed(queue) == 3
+            for found in (pulled, polled):
+                assert [found[0].body, found[2].body] == [b"first", b"third"]
+                with pytest.raises(BodyError, match=r"\(topic t, queue 0, offset 1\)"):
+                    found[1].body  # noqa: B018 - it is unpacked where it is asked for
+            stored = broker.view.get_message("t", 0, 1, 1).messages[0].raw_body
+            assert pulled[1].raw_body == polled[1].raw_body == stored
+
     def test_fsck_names_it(self, mixed):
         with StoreView.open(mixed) as view:
             (finding,) = fsck(view).findings
         assert (finding.code, finding.severity) == ("BODY_UNREADABLE", "warning")
         assert "(topic t, queue 0, offset 1)" in finding.what
         assert run("store", "repair").code == 0, "it is left as it is"
+
+
+class Commits:
+    """Ends each transaction well."""
+
+    def execute_local_transaction(self, message, arg):
+        return LocalTransactionState.COMMIT_MESSAGE
+
+    def check_local_transaction(self, message):
+        return LocalTransactionState.COMMIT_MESSAGE
 
 
 class TestEmpty:
@@ -207,6 +285,24 @@ class TestEmpty:
         with StoreView.open(store) as view:
             (finding,) = fsck(view).findings
         assert (finding.code, finding.severity) == ("BODY_EMPTY", "warning")
+
+    def test_carving_names_them(self, store, tmp_path):
+        run("topic", "create", "t", "--queues", 1)
+        run("produce", "t", "--allow-empty", "-q", stdin=b"a\n\nb\n")
+        result = run("store", "carve", tmp_path / "out", "-t", "t", "--execute", "-y")
+        assert result.code == 0
+        said = r"message \w+ \(topic t, queue 0, offset 1\) has an empty body; it went over"
+        assert re.search(said, result.err)
+        assert raw_records(tmp_path / "out") == raw_records(store)
+
+    def test_half_messages_without_a_body_are_refused(self, store, tmp_path):
+        with EmbeddedBroker.open(store) as broker:
+            with (
+                TransactionProducer("p", Commits(), brokers=[broker]) as producer,
+                pytest.raises(MessageIllegalError, match="the message body length is zero"),
+            ):
+                producer.send_message_in_transaction(Message("t", b""))
+            assert broker.view.queues() == []
 
     @pytest.mark.parametrize("form", ["jsonl", "raw"])
     @pytest.mark.parametrize("keeps", [[], ["--keep-times"]])

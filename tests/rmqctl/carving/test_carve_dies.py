@@ -25,7 +25,7 @@ from tests.support.watched_fs import WatchedFileSystem
 def source(tmp_path: Path) -> Path:
     root = tmp_path / "source"
     lines = (
-        {"at": f"-{60 - n}m", "topic": "t", "body": f"n {n}", "queue": n % 2, "key": f"k{n}"}
+        {"at": f"-{60 - n}h", "topic": "t", "body": f"n {n}", "queue": n % 2, "key": f"k{n}"}
         for n in range(12)
     )
     fill(root, map(json.dumps, lines))
@@ -34,7 +34,7 @@ def source(tmp_path: Path) -> Path:
 
 def command(source: Path, out: Path) -> list[str]:
     return [
-        *("store", "carve", str(out), "-S", str(source), "-t", "t", "--from", "-55m"),
+        *("store", "carve", str(out), "-S", str(source), "-t", "t", "--from", "-55h"),
         *("--execute", "--yes", "-q"),
     ]
 
