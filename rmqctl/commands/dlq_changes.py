@@ -73,6 +73,13 @@ def redrive(
             help="Leave alone what was redriven so often (default: 3)",
         ),
     ] = None,
+    allow_empty: Annotated[
+        bool,
+        typer.Option(
+            "--allow-empty",
+            help="Send empty bodies, at which groups of Java consumers are stuck",
+        ),
+    ] = False,
     resume: Annotated[
         str | None,
         typer.Option("--resume", metavar="RUN", help="Go on with a run, or with the 'last' one"),
@@ -102,6 +109,7 @@ def redrive(
         most,
         stop_after_errors,
         3 if max_redrives is None else max_redrives,
+        allow_empty,
     )
     choice = Choice(ids or [], everything, message_filter(cli))
     if resume is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.retrying.lineage import redrive_count
-from broker.validation import check_topic
+from broker.validation import BODY_LENGTH_ZERO, check_topic
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.retrying.facts import origin_of
 from rmqctl.rows.deadletters import RedriveRow
@@ -92,13 +92,16 @@ class Planner:
         *,
         sent_before: SentBefore,
         to_be_edited: bool = False,
+        allow_empty: bool = False,
     ) -> None:
+        """``allow_empty``: dead letters without a body are sent, too."""
         self._broker = broker
         self._letters = letters
         self._target = target
         self._rewriting = rewriting
         self._max_redrives = max_redrives
         self._sent_before = sent_before
+        self._takes_empty = allow_empty or to_be_edited or rewriting.replaces_body
         self._notes = ["to be edited"] if to_be_edited else rewriting.notes()
         self._known: dict[str, str | None] = {}
         if target not in (TO_ORIGIN, TO_RETRY):
@@ -119,6 +122,8 @@ class Planner:
         target, refusal = self._resolve(origin)
         if refusal is None and redrives >= self._max_redrives:
             refusal = f"not sent: it was redriven {redrives} times already (--max-redrives)"
+        if refusal is None and not (message.raw_body or self._takes_empty):
+            refusal = f"not sent: {BODY_LENGTH_ZERO}; --allow-empty sends it all the same"
         notes = [refusal] if refusal else list(self._notes)
         if self._letters.is_handled(message):
             notes.append("handled before")

@@ -54,6 +54,7 @@ class Limits(NamedTuple):
     most: int | None
     stop_after_errors: int
     max_redrives: int
+    allow_empty: bool
 
 
 class _Attempt(NamedTuple):
@@ -106,6 +107,7 @@ def redrive(
             limits.max_redrives,
             sent_before=sent_before(broker.view.root, group),
             to_be_edited=edit and not will_execute(cli),
+            allow_empty=limits.allow_empty,
         )
         planned = planner.plan(messages)
         if letters.unreadable:
@@ -130,6 +132,7 @@ def resume(cli: "Cli", group: str, run: str, limits: Limits, receipts_file: Path
             task.rewriting,
             task.max_redrives,
             sent_before=sent_before(broker.view.root, group, but=task.run),
+            allow_empty=limits.allow_empty,
         )
         sent = progress.sent
         left = [place for place in task.places if place not in sent]

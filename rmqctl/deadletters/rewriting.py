@@ -36,6 +36,11 @@ class Rewriting(NamedTuple):
     edited: Content | None = None
     """What somebody made of the one message in an editor."""
 
+    @property
+    def replaces_body(self) -> bool:
+        """Whether what is sent has a body of its own, which is checked where it is made."""
+        return self.edited is not None or self.body is not None or self.pipe is not None
+
     def content(self, message: "MessageExt") -> Content:
         """What to send for a dead letter. Runs the command; PipeFailedError if that fails."""
         if self.edited is not None:

@@ -295,6 +295,30 @@ class TestEmpty:
         assert re.search(said, result.err)
         assert raw_records(tmp_path / "out") == raw_records(store)
 
+    def test_redriving_leaves_them_alone_and_says_so(self, store):
+        run("produce", "t", "--allow-empty", "-q", stdin=b"a\n\nb\n")
+        run("consume", "t", "-g", "g", "-e", "--max-reconsume-times", 0, "--exec", "false")
+        assert sorted(body for _, body, _ in dead_letters(store, "g")) == [b"", b"a", b"b"]
+        run("topic", "create", "again")
+        args = ("dlq", "redrive", "g", "--target", "again", "--all", "-o", "jsonl")
+        said = "not sent: the message body length is zero; --allow-empty sends it all the same"
+        for options in ([], ["--execute", "-y"]):
+            rows = [json.loads(line) for line in run(*args, *options).lines]
+            assert [row["note"] for row in rows].count(said) == 1
+        assert sorted(run("consume", "again", "-e").lines) == ["a", "b"]
+        result = run(*args, "--allow-empty", "--execute", "-y")
+        assert (result.code, len(result.lines)) == (0, 1), result.err
+        assert sorted(run("consume", "again", "-e").lines) == ["", "a", "b"]
+
+    def test_a_body_of_its_own_is_redriven(self, store, tmp_path):
+        run("produce", "t", "--allow-empty", "-q", stdin=b"\n")
+        run("consume", "t", "-g", "g", "-e", "--max-reconsume-times", 0, "--exec", "false")
+        run("topic", "create", "again")
+        (tmp_path / "body").write_bytes(b"mended")
+        options = ["--set-body", tmp_path / "body", "--execute", "-y"]
+        assert run("dlq", "redrive", "g", "--target", "again", "--all", *options).code == 0
+        assert run("consume", "again", "-e").lines == ["mended"]
+
     def test_half_messages_without_a_body_are_refused(self, store, tmp_path):
         with EmbeddedBroker.open(store) as broker:
             with (
