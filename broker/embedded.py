@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from broker.port.progress import OffsetCommit, OffsetQuery
 from broker.port.reading import MAX_TIMESTAMP, PullRequest, PullResult, QueryResult, Rest
@@ -28,6 +28,7 @@ from broker.tables.topics import TopicManager
 from storage.clock import now_ms
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
+from storage.deadlines import MAX_CLOSE_S, Deadline
 from storage.format.delay import parse_delay_levels
 from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.layout import was_created_here
@@ -48,6 +49,11 @@ if TYPE_CHECKING:
     from storage.reading.timesearch import Boundary
     from storage.readonly import StoreView
     from storage.store import MessageStore
+
+
+_FOR_NOTICES_S: Final = 0.4  # what each step leaves for those behind it
+_FOR_LOCKS_S: Final = 1.0
+_FOR_THE_GATE_S: Final = 0.6
 
 
 class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
@@ -392,22 +398,30 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
         self._progress.persist()
 
     def close(self) -> None:
-        """See Broker.close. The store is closed even if progress can not be written."""
+        """See Broker.close. The store is closed even if progress can not be written.
+
+        Waits for nothing but the device for longer than 3 s in all: a client that does not come
+        back from a callback is left to its thread, and a lock of another process that makes no
+        progress is raised as GateTimeoutError.
+        """
         if self._closed:
             return
+        left = Deadline(MAX_CLOSE_S).left
         with ExitStack() as stack:  # the other way round, each step whatever the others raise
             if self._read_only_view is not None:
                 stack.callback(self._read_only_view.close)
             if self._store is not None:
-                stack.callback(self._store.close)
+                stack.callback(lambda store: store.close(left()), self._store)
             stack.callback(self._progress.close)
             stack.callback(self._progress.persist)
             stack.callback(self._arrivals.close)
-            stack.callback(self._close_members)
+            stack.callback(lambda: self._close_members(left(_FOR_LOCKS_S)))
             stack.callback(self._progress.persist)  # whoever takes over from now on looks there
-            stack.callback(self._stop_services)
+            stack.callback(lambda: self._progress.hurry(left(_FOR_THE_GATE_S)))
+            stack.callback(lambda: self._stop_services(left(_FOR_LOCKS_S + _FOR_NOTICES_S)))
             if self._lazy_puller is not None:
-                stack.callback(self._lazy_puller.held.close)
+                held = self._lazy_puller.held
+                stack.callback(lambda: held.close(left(_FOR_LOCKS_S + 2 * _FOR_NOTICES_S)))
         self._closed = True  # only now: a close that was broken off can be done again
 
     def after_fork(self) -> None:

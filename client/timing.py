@@ -105,7 +105,7 @@ class Timer:
             logger.exception("a timer failed: action=%r", self.action)
 
 
-_SHUTDOWN_WAIT_S: Final = 1.0
+_SHUTDOWN_WAIT_S: Final = 0.5
 
 
 class ThreadScheduler:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from .clock import now_ms as now_ms
 from .config import FlushDiskType, StoreConfig
+from .deadlines import MAX_CLOSE_S
 from .errors import StoreBrokenError, StoreClosedError, StoreNotFoundError
 from .files.fs import FileSystem
 from .format.encode import prepare
@@ -415,13 +416,16 @@ class MessageStore(ForkAware):
         """What recovery found when this opening ran one."""
         return self._session.report
 
-    def close(self) -> None:
+    def close(self, within_s: float = MAX_CLOSE_S) -> None:
         """Leave the store; the last one out syncs everything and removes ``abort``.
 
         Closing twice is fine, also where a signal broke it off. Raises StoreBrokenError if the last
-        sync fails (``abort`` stays).
+        sync fails (``abort`` stays), and GateTimeoutError if another process holds the gate and
+        makes no progress for ``within_s``: then the store is left all the same, and what was put is
+        in the files. The device is waited for as long as it takes.
         """
         self._closed = True
+        self._session.gate.hurry(within_s)
         first = [self._flush_service.stop, self._waiter.close, self._ringer.close]
         first += [self.services.close, self._flusher.close]
         if self._view is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
 from broker.sending.send import prepared
@@ -32,6 +32,8 @@ DELAY_FOR_A_SLEEP_MS: Final = 10
 """How often results are looked at."""
 RESEND_STEP_MS: Final = 100
 LONGEST_RESEND_PAUSE_MS: Final = 60_000
+_LAST_PUTS_S: Final = 1.0
+"""Closing waits so long for puts that are under way."""
 
 
 class PutResultProcess:
@@ -95,9 +97,11 @@ class PendingDelayLevel(DelayLevel):
         return following
 
     def settle(self) -> None:
-        """Wait until no put is under way; failed ones are left for the next start."""
+        """Wait a moment for puts that are under way; failed and late ones are left for the next
+        start, which finds what a late one has stored."""
         if self._executor is not None:
-            self._executor.shutdown(wait=True)
+            wait([process.future for process in self._pending], _LAST_PUTS_S)
+            self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
         self._advance()
         if self._pending:
@@ -121,7 +125,7 @@ class PendingDelayLevel(DelayLevel):
     def _advance(self) -> None:
         """Let go of the finished head of the queue."""
         pending = self._pending
-        while pending and pending[0].future.done():
+        while pending and pending[0].future.done() and not pending[0].future.cancelled():
             if not pending[0].finished_well(self._max_resends * 2):
                 return
             self.delivered = pending.popleft().offset + 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -62,35 +63,16 @@ class ScheduleMessageService:
         self._settle = settle
         self.offsets = DelayOffsets(root, config.flush_delay_offset_interval_ms, self._delivered)
         ended = EndedDelays(root).of
-        self._levels: list[DelayLevel] = []
-        for level, delay_ms in enumerate(delays_ms, 1):
-            if config.enable_schedule_async_deliver:
-                from .pending import PendingDelayLevel
+        make_level: Callable[..., DelayLevel] = DelayLevel
+        if config.enable_schedule_async_deliver:
+            from .pending import PendingDelayLevel
 
-                self._levels.append(
-                    PendingDelayLevel(
-                        level,
-                        delay_ms,
-                        config,
-                        view=view,
-                        put=put,
-                        now=now,
-                        ended=ended,
-                        intend=self.offsets.intend,
-                    )
-                )
-            else:
-                self._levels.append(
-                    DelayLevel(
-                        level,
-                        delay_ms,
-                        view=view,
-                        put=put,
-                        now=now,
-                        ended=ended,
-                        intend=self.offsets.intend,
-                    )
-                )
+            make_level = partial(PendingDelayLevel, config=config)
+        intend = self.offsets.intend
+        self._levels = [
+            make_level(level, delay_ms, view=view, put=put, now=now, ended=ended, intend=intend)
+            for level, delay_ms in enumerate(delays_ms, 1)
+        ]
         self._due: list[int] | None = None
 
     def tick(self, now_ms: int) -> int:

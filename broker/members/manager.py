@@ -27,6 +27,7 @@ from broker.errors import (
 )
 from broker.port.members import MessageModel
 from broker.tables.groups import CONSUMING_GROUP_MAX_LENGTH, check_consuming_group
+from storage.deadlines import MAX_CLOSE_S
 from storage.model import retry_topic
 
 from .group_table import GroupTable, group_table, is_expired
@@ -260,14 +261,17 @@ class MemberManager:
         except OSError:  # the disk is full: tried again with the next scan
             logger.exception("clients are gone, and others could not be told")
 
-    def close(self) -> None:
-        """Disconnect all clients and go. Twice is fine, to end what was broken off, too."""
+    def close(self, within_s: float = MAX_CLOSE_S) -> None:
+        """Disconnect all clients and go. Twice is fine, to end what was broken off, too.
+
+        Waits ``within_s`` for a client that is being told something.
+        """
         with self._lock:
             self._left.update(*(client.consumers for client in self._clients.values()))
             self._clients = {}
         with ExitStack() as stack:  # the other way round, each step whatever the others raise
             # They are gone with the station: nothing has to be written, which a full disk refuses.
-            stack.callback(self.notices.close, lambda: self._tell_left(self._left))
+            stack.callback(self.notices.close, lambda: self._tell_left(self._left), within_s)
             stack.callback(self._queue_locks.close)
 
     # -- who is there -------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker.errors import BrokerError, BrokerSystemError, ResponseCode
+from storage.deadlines import MAX_CLOSE_S, Deadline, held_within
 from storage.sharing.death_watch import DeathWatch
 from storage.sharing.stations import Letter, Said, Station, Stations
 
@@ -188,11 +189,14 @@ class Notices:
         for asked in lost:
             asked.answered.set()
 
-    def close(self, tell_left: Callable[[], None]) -> None:
+    def close(self, tell_left: Callable[[], None], within_s: float = MAX_CLOSE_S) -> None:
         """Go. ``tell_left`` is called when nobody sees any more what was said here.
 
-        Twice is fine, and goes on where the first time was broken off.
+        A client that does not come back from a notice is left to the thread after ``within_s``;
+        letters behind that notice are lost with the station, which is gone all the same. Twice is
+        fine, and goes on where the first time was broken off.
         """
+        deadline = Deadline(within_s)
         with self._lock:
             if self._gone:
                 return
@@ -203,8 +207,14 @@ class Notices:
             self._paused.set()
             station.end_sleep()
             if thread is not threading.current_thread():
-                thread.join()
-            with self._looking:
+                thread.join(deadline.left())
+                if thread.is_alive():
+                    _log_late("notices", "a client has not come back from a notice", within_s)
+            with held_within(self._looking, deadline.left()) as alone:
+                if (
+                    not alone
+                ):  # others find the dead again: they are told of before they are removed
+                    _log_late("notices", "the look for dead processes has not ended", within_s)
                 station.close()
             tell_left()
             self.tell({"kind": STATIONS})  # for those who wait for an answer from here
@@ -278,6 +288,10 @@ def tell_reset(root: Path, group: str, topic: str, queue_ids: list[int]) -> None
                 stations.send(said.name, letter, once=True)
     finally:
         stations.close()
+
+
+def _log_late(thread: str, what: str, seconds: float) -> None:
+    logger.warning("%s: %s within %.1f s; it is left to its thread", thread, what, seconds)
 
 
 def _said_by_nobody() -> Mapping[str, Any]:

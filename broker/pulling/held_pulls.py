@@ -22,9 +22,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from storage.deadlines import MAX_CLOSE_S, ends_within
 from storage.format.unit import MAX_EXT_ADDR
 
 from .watch import Watch
@@ -43,6 +45,8 @@ SWEEP_MS: Final = 5_000
 SHORT_SWEEP_MS: Final = 1_000
 """The same without long polling."""
 AFTER_FAILURE_S: Final = 1.0
+_ANSWERS_S: Final = 0.1
+"""At closing another thread answers the rest if one answer takes longer than this."""
 IN_A_FLOW_MS: Final = 100
 """For how long after a message the next one is soon expected."""
 LOOK_IN_A_FLOW_MS: Final = 5
@@ -170,8 +174,13 @@ class HeldPulls:
                 if now >= pull.deadline:
                     leave(self._release(queue, pull))
 
-    def close(self) -> None:
-        """Answer all, and end the thread: at once, unless it does what may block. Twice is fine."""
+    def close(self, within_s: float = MAX_CLOSE_S) -> None:
+        """Answer all, and end the thread: at once, unless it does what may block. Twice is fine.
+
+        A client that does not come back from its answer is left to its thread after ``within_s``;
+        the others are answered all the same.
+        """
+        end = time.monotonic() + within_s
         with self._lock:
             self._closed = True
             thread = self._looks if self._watch.work is None else None
@@ -179,12 +188,41 @@ class HeldPulls:
         self._more.set()
         self._arrivals.wake()
         if thread is not None and thread is not threading.current_thread():
-            thread.join()
-        for queue, pulls in self._snapshot():
-            for pull in pulls:
-                leave(self._release(queue, pull))
+            # Half of the time: those that wait for an answer need some of it, too.
+            thread.join(within_s / 2)
+            if thread.is_alive():
+                logger.warning(
+                    "a client has not come back from the answer of a pull within %.1f s; it is left"
+                    " to its thread",
+                    within_s / 2,
+                )
+        self._answer_all(end)
 
     # -- inside -------------------------------------------------------------------------------
+
+    def _answer_all(self, end: float) -> None:
+        """Answer what is held, in other threads: where one blocks, the next one goes on."""
+        left = deque((queue, pull) for queue, pulls in self._snapshot() for pull in pulls)
+
+        def answer() -> None:
+            while left:
+                try:
+                    queue, pull = left.popleft()
+                except IndexError:  # another thread has it
+                    return
+                leave(self._release(queue, pull))
+
+        late, in_time = 0, True
+        while left and in_time:
+            seconds = min(_ANSWERS_S, end - time.monotonic())
+            in_time = seconds > 0  # else one thread goes on with them, and is not waited for
+            late += not ends_within(max(0.0, seconds), answer, "held-pulls-closing")
+        if late:
+            logger.warning(
+                "%d clients have not come back from the answers of their pulls; they are left to"
+                " their threads",
+                late,
+            )
 
     def _may_match(
         self, view: StoreView, queue: tuple[str, int], pull: HeldPull, max_offset: int

@@ -138,6 +138,6 @@ class MembersRole:
     def _station(self) -> str | None:
         return self.members.notices.name if "members" in vars(self) else None
 
-    def _close_members(self) -> None:
+    def _close_members(self, within_s: float) -> None:
         if "members" in vars(self):
-            self.members.close()
+            self.members.close(within_s)

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from storage.deadlines import Deadline
 from storage.format.delay import parse_delay_levels
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class ServicesRole:
         from storage.layout import was_created_here
         from storage.sharing.leadership import BROKER_SERVICES, TRANSACTION_CHECKS, Leadership
 
-        from .timed_services import TimedServiceThread
+        from .timed_services import MAX_WAIT_S, TimedServiceThread
 
         store = self._store
         if store is None or self._service_threads:
@@ -129,7 +130,7 @@ class ServicesRole:
         except BaseException:  # no thread, or Ctrl-C
             for service in ("delayed", "transaction_checks"):
                 vars(self).pop(service, None)  # how far they are is old by the next time
-            self._stop_services()
+            self._stop_services(MAX_WAIT_S)
             raise
 
     def _sampler(self, store: MessageStore) -> ProgressSampler:
@@ -149,15 +150,22 @@ class ServicesRole:
         """Whether this process delivers delayed messages now."""
         return len(self._service_threads) > 1 and self._service_threads[1].elected
 
-    def _stop_services(self) -> None:
-        """End them; how far delivery is, is written, and another process takes over.
+    def _stop_services(self, within_s: float) -> None:
+        """End them, in ``within_s`` all together; how far delivery is, is written, and another
+        process takes over.
 
         The process's own work ends first: it writes delayOffset.json, too.
         """
+        deadline = Deadline(within_s)
         with ExitStack() as stack:  # the other way round, each step whatever the others raise
             stack.callback(setattr, self, "_service_threads", ())
             for thread in reversed(self._service_threads):
-                stack.callback(thread.stop)
+                thread.end_soon()
+                stack.callback(_stop_within, thread, deadline)
+
+
+def _stop_within(thread: TimedServiceThread, deadline: Deadline) -> None:
+    thread.stop(deadline.left())
 
 
 class _OwnWork:

@@ -66,24 +66,29 @@ class TimedServiceThread:
         """Begin, once."""
         self._thread.start()
 
-    def stop(self) -> None:
+    def end_soon(self) -> None:
+        """Begin nothing new; :meth:`stop` waits for what runs."""
+        self._stop.set()
+
+    def stop(self, within_s: float | None = None) -> None:
         """End the work. Then another process takes over.
 
-        A tick that runs is finished first. One that takes longer than 3 s is left to its thread,
-        which lets another process take over when it ends. Fine twice, and where ``start`` has
-        failed: a thread that comes late does nothing.
+        A tick that runs is finished first. One that takes longer than ``within_s`` (3 s) is left to
+        its thread, which lets another process take over when it ends. Fine twice, and where
+        ``start`` has failed: a thread that comes late does nothing.
         """
         self._stop.set()
+        within_s = MAX_WAIT_S if within_s is None else within_s
         try:
             if self.elected:
                 if self._thread.is_alive():
-                    self._thread.join(MAX_WAIT_S)
+                    self._thread.join(within_s)
                 self._late = True
                 if self._thread.is_alive():
                     self._thread.join(_LAST_STEPS_S)  # it may not have seen that it is late
                 self._late = self._thread.is_alive()
                 if self._late:
-                    logger.warning("%s has not ended within %s s", self._running, MAX_WAIT_S)
+                    logger.warning("%s has not ended within %.1f s", self._running, within_s)
                 else:
                     self._before_handover()
         finally:

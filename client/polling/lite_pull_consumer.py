@@ -21,6 +21,7 @@ from client.runtime.service_state import ServiceState
 from client.subscribing.consumer_config import ConsumerConfig
 from client.subscribing.pull_result import messages_of
 from client.subscribing.subscription import ALL_MESSAGES, MessageSelector, subscription_data
+from storage.deadlines import held_within
 
 from .active_consumer import ActiveConsumer
 
@@ -37,6 +38,7 @@ logger = logging.getLogger("rmqctl.client.lite_pull")
 FLOW_CONTROL_DELAY_MS: Final = 50
 PAUSED_DELAY_MS: Final = 1_000
 _MIB_SHIFT: Final = 20
+_ROUND_S: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,12 +206,15 @@ class LitePullConsumer(ActiveConsumer):
         """
         self._running()
         with self.rebalance.lock:  # or a queue is begun anew between the look and the note
-            with self._arrived:
-                consumed, self._consumed = self._consumed, {}
-            for queue, (process_queue, offset) in consumed.items():
-                if not process_queue.dropped:
-                    self.offset_store.update_offset(queue, offset, increase_only=False)
+            self._note_consumed()
         self.offset_store.persist_all(self.assignment())
+
+    def _note_consumed(self) -> None:
+        with self._arrived:
+            consumed, self._consumed = self._consumed, {}
+        for queue, (process_queue, offset) in consumed.items():
+            if not process_queue.dropped:
+                self.offset_store.update_offset(queue, offset, increase_only=False)
 
     def committed(self, queue: MessageQueue) -> int | None:
         """Give the group's progress at the broker; None if there is none."""
@@ -220,7 +225,9 @@ class LitePullConsumer(ActiveConsumer):
     def shutdown(self) -> None:
         """Commit what the polls before the last one gave, if that is automatic, and leave."""
         if self._state is ServiceState.RUNNING and self.config.auto_commit:
-            self.commit()
+            with held_within(self.rebalance.lock, _ROUND_S):  # not for one that does not end
+                self._note_consumed()
+            self.offset_store.persist_all(self.assignment())
         super().shutdown()
         with self._arrived:
             self._arrived.notify_all()

@@ -5,14 +5,19 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from client.starting import start_among
+from storage.deadlines import MAX_CLOSE_S, ends_within
 from storage.sharing.locks import ForkAware, at_fork
 
 logger = logging.getLogger("rmqctl.client")
+
+_LOOK_EVERY_S: Final = 0.05
+_GIVE_UP_S: Final = 0.1
 
 
 class _Task(NamedTuple):
@@ -36,6 +41,7 @@ class BoundedExecutor(ForkAware):
         self._numbers = itertools.count(1)
         self._idle = 0
         self._stopped = False
+        self._ended = 0
         self._workers: list[threading.Thread] = []
         self._left: list[_Task] = []  # of whoever has forked this process
         at_fork(self)
@@ -64,10 +70,14 @@ class BoundedExecutor(ForkAware):
         """How many tasks wait for a thread."""
         return len(self._tasks)
 
-    def shutdown(self, timeout_ms: int | None = None) -> bool:
+    def shutdown(
+        self, timeout_ms: int | None = None, *, stuck_after_s: float = MAX_CLOSE_S
+    ) -> bool:
         """Take no more tasks, run those that wait, and wait for them; twice is fine.
 
-        False if some still run after ``timeout_ms`` (None: no limit), or if a task calls this.
+        False if some still run after ``timeout_ms`` (None: no limit), or none has ended for
+        ``stuck_after_s``, because what it calls blocks: tasks that have not begun are given up
+        then. False at once if a task calls this.
         """
         with self._lock:
             self._stopped = True
@@ -75,13 +85,41 @@ class BoundedExecutor(ForkAware):
             workers = list(self._workers)
         if threading.current_thread() in workers:
             return False
-        seconds = None if timeout_ms is None else timeout_ms / 1000
-        for worker in workers:
-            worker.join(seconds)
-        if any(worker.is_alive() for worker in workers):
-            return False
-        self._give_up()
-        return True
+        limit_s = float("inf") if timeout_ms is None else timeout_ms / 1000
+        running = self._wait_for(workers, limit_s, stuck_after_s)
+        left = self._take_left()
+        if running:
+            logger.warning(
+                "%s: %d task(s) have not ended and are left to their threads, %d that had not begun"
+                " are given up",
+                self._name,
+                running,
+                len(left),
+            )
+
+        def give_up() -> None:
+            while left:
+                _call(left.popleft().give_up)
+
+        if not running:
+            give_up()
+        while left and not ends_within(_GIVE_UP_S, give_up, f"{self._name}_giving_up"):
+            pass  # what one of them calls blocks: another thread goes on with the rest
+        return not running
+
+    def _wait_for(self, workers: list[threading.Thread], limit_s: float, stuck_s: float) -> int:
+        """Wait until the workers have ended; gives how many have not."""
+        started = since = time.monotonic()
+        ended = self._ended
+        while alive := [worker for worker in workers if worker.is_alive()]:
+            now = time.monotonic()
+            if self._ended != ended:
+                ended, since = self._ended, now
+            left = min(started + limit_s, since + stuck_s) - now
+            if left <= 0:
+                break
+            alive[0].join(min(left, _LOOK_EVERY_S))
+        return len(alive)
 
     def after_fork(self) -> None:
         """Begin anew in the child: what waits is the parent's to run, with threads of its own."""
@@ -89,13 +127,12 @@ class BoundedExecutor(ForkAware):
         self._left, self._tasks = list(self._tasks), deque()
         self._workers, self._idle = [], 0
 
-    def _give_up(self) -> None:
+    def _take_left(self) -> deque[_Task]:
         with self._lock:
-            tasks = [*self._left, *self._tasks]
+            tasks = deque([*self._left, *self._tasks])
             self._left.clear()
             self._tasks.clear()
-        for task in tasks:
-            _call(task.give_up)
+        return tasks
 
     def _start(self) -> None:
         name = f"{self._name}_{next(self._numbers)}"
@@ -110,6 +147,7 @@ class BoundedExecutor(ForkAware):
     def _run(self) -> None:
         while (task := self._next()) is not None:
             _call(task.run)
+            self._ended += 1  # one that is lost does not matter: that it changes, counts
 
     def _next(self) -> _Task | None:
         with self._lock:

@@ -91,6 +91,7 @@ class Producer(ForkAware):
         self._instance: ClientInstance | None = None
         self._process: SendProcess | None = None
         self._dispatcher: TraceDispatcher | None = None
+        self._is_copy = False  # of one in the process that has forked this one
         self._state = ServiceState.CREATE_JUST
         self._async_sender = BoundedExecutor(
             f"AsyncSenderExecutor {group}",
@@ -185,7 +186,9 @@ class Producer(ForkAware):
     def shutdown(self) -> None:
         """Wait for asynchronous sends, send what is left of traces, and leave. Twice is fine.
 
-        RocketMQ drops asynchronous sends that still wait; here they get their time-out.
+        RocketMQ drops asynchronous sends that still wait; here they are sent. Only where none has
+        ended for 2.5 s, because a callback blocks, those that have not begun are given up: their
+        futures and ``on_exception`` get ClientStateError.
         """
         if self._state is ServiceState.RUNNING:
             self._async_sender.shutdown()
@@ -201,6 +204,7 @@ class Producer(ForkAware):
 
     def after_fork(self) -> None:
         """Have nothing to end in the child: traces and the client are its parent's."""
+        self._is_copy = True
         self._dispatcher = None
         self._lent = self._instance
 
@@ -289,6 +293,8 @@ class Producer(ForkAware):
 
         def give_up() -> None:
             error = ClientStateError(f"producer {self.group} has ended before it could send")
+            if not self._is_copy:  # else the process that was forked sends it
+                _call_back(on_exception, error)
             future.set_exception(error)
 
         if not self._async_sender.submit(task, give_up):

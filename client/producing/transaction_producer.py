@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("rmqctl.client")
 
+_LAST_CHECKS_MS: Final = 2_500
 _ENDINGS: Final = (*UNANSWERED, BrokerError, ClientError)
 
 
@@ -116,8 +117,9 @@ class TransactionProducer(Producer):
         )
 
     def shutdown(self) -> None:
-        """See Producer.shutdown. Questions that still wait are answered first."""
-        self._checks.shutdown(self.config.send_msg_timeout_ms)
+        """See Producer.shutdown. Questions that still wait are answered first, unless the listener
+        takes long: the broker asks again."""
+        self._checks.shutdown(min(self.config.send_msg_timeout_ms, _LAST_CHECKS_MS))
         super().shutdown()
 
     def send_message_in_transaction(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from storage.model import MessageQueue
 
 logger = logging.getLogger("rmqctl.client.pull")
-_SHUTDOWN_WAIT_S: Final = 1.0
+_SHUTDOWN_WAIT_S: Final = 0.5
 
 
 class PullRequest:

@@ -10,7 +10,7 @@ from typing import Final
 from client.starting import start_among
 
 logger = logging.getLogger("rmqctl.client.rebalance")
-_SHUTDOWN_WAIT_S: Final = 1.0
+_SHUTDOWN_WAIT_S: Final = 0.5
 
 
 class RebalanceService:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER
 from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState
+from storage.deadlines import held_within
 from storage.sharing.locks import ForkAware, at_fork
 
 from .allocate import allocate_strategy
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 
     from .consumer_config import ConsumerConfig
     from .rebalance import RebalanceRules
+
+
+logger = logging.getLogger("rmqctl.client")
+
+_LONGEST_WAIT_S: Final = 1.0
 
 
 class Consumer(ForkAware, ABC):
@@ -109,13 +116,19 @@ class Consumer(ForkAware, ABC):
         """Commit the progress that was noted."""
 
     def shutdown(self) -> None:
-        """Commit the progress that was noted, and leave the group. Twice is fine."""
-        with self._lock:
+        """Commit the progress that was noted, and leave the group. Twice is fine.
+
+        A rebalance that does not end, because a strategy of the user's blocks, is left to its
+        thread after a second.
+        """
+        with held_within(self._lock, _LONGEST_WAIT_S):  # else it waits for the rebalance, too
             if self._state is ServiceState.RUNNING:
                 self._finish_work()
                 self.persist_consumer_offset()
-                with self.rebalance.lock:
+                with held_within(self.rebalance.lock, _LONGEST_WAIT_S) as alone:
                     self._state = ServiceState.SHUTDOWN_ALREADY
+                if not alone:
+                    logger.warning("consumer %s leaves while a rebalance still runs", self.group)
                 self._leave()
             owned, self._owned = self._owned, None
         if owned is not None:

@@ -11,7 +11,7 @@ import logging
 import random
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.errors import BrokerError
 from broker.port.members import ConsumeType, MessageModel, SubscriptionData
@@ -19,6 +19,7 @@ from client.consuming.process_queue import ProcessQueue
 from client.errors import UNANSWERED, ClientError
 from client.runtime.pull_service import PullRequest
 from client.timing import SYSTEM_CLOCK
+from storage.deadlines import held_within
 from storage.model import RETRY_GROUP_TOPIC_PREFIX, MessageQueue
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from .allocate import AllocateMessageQueueStrategy
 
 logger = logging.getLogger("rmqctl.client.rebalance")
+
+
+_ROUND_S: Final = 0.3
 
 
 class RebalanceRules(Protocol):
@@ -120,9 +124,12 @@ class Rebalance:
             self._truncate_message_queue_not_my_topic()
 
     def drop_all(self) -> None:
-        """Give up all queues at once, without a word to anybody (destroy)."""
-        with self.lock:
-            for process_queue in self.process_queues.values():
+        """Give up all queues at once, without a word to anybody (destroy).
+
+        Waits for a round that runs, but not for one that does not end.
+        """
+        with held_within(self.lock, _ROUND_S):
+            for process_queue in list(self.process_queues.values()):
                 process_queue.dropped = True
             self.process_queues.clear()
 

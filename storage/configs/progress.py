@@ -182,6 +182,10 @@ class ProgressFile:
             self._exported_at = idents
         return written
 
+    def hurry(self, seconds: float) -> None:
+        """Have waits for other processes end so many seconds from now, with GateTimeoutError."""
+        self._changing.hurry(seconds)
+
     # -- under the lock -----------------------------------------------------------------------
 
     def _changing_files(self) -> FileIO:

@@ -85,6 +85,8 @@ _LOOKS_A_LIMIT: Final = 4
 """How often a waiter looks, within its time limit, whether the holders make progress."""
 _MOST_LIMITS: Final = 30
 """A waiter gives up after so many time limits, whatever progress the holders make."""
+_LAST_LOOK: Final = 0.5
+"""Seconds that one who closes the store waits for the gate at least."""
 _ORDERED: Final = os.uname().machine in {"x86_64", "i686"}
 """Whether releasing a thread lock is a full memory barrier, as a system call is everywhere."""
 
@@ -122,6 +124,7 @@ class Gate:
         and give it back without anything being noted here but this: it is no run of puts."""
         self._closing = False
         self._taken = False  # byte 1 is surely locked
+        self._ends = float("inf")
         self._turn_end = 0.0
         self._asked_at = float("-inf")
         self._quick = 0  # how many times in a row the gate was taken again at once
@@ -192,6 +195,12 @@ class Gate:
         self.may_hold_on = False
         self._lone_after = 0.0
 
+    def hurry(self, seconds: float) -> None:
+        """Have all waits for the gate, begun or not, end soon if its holder makes no progress:
+        ``seconds`` from now, and not before they have looked for half a second. It is closed."""
+        self._ends = time.monotonic() + seconds
+        self._timeout_ms = min(self._timeout_ms, round(seconds * 1000))
+
     def shut(self) -> None:
         """Have all later turns fail with StoreClosedError. Whoever has the turn now, the last one,
         gives the gate back as ever."""
@@ -258,12 +267,18 @@ class Gate:
         next_look = start + limit / _LOOKS_A_LIMIT
         pause = _FIRST_PAUSE
         progress: GateProgress | None = None
+        hurries = False
         while True:
             self._ask()
             time.sleep(pause)
             if self.lock_file.try_lock(GATE_BYTE):
                 return
             now = time.monotonic()
+            if self._ends < deadline and not hurries:
+                hurries = True
+                deadline = min(deadline, max(self._ends, now + _LAST_LOOK))
+                limit = deadline - now
+                next_look = now + limit / _LOOKS_A_LIMIT
             if now >= next_look:
                 if progress is None:
                     from .gate_progress import GateProgress  # only a long wait needs it
@@ -353,15 +368,11 @@ class Gate:
         return False
 
     def _describe_holder(self) -> str:
-        from .lock_holder import find_holder, is_stopped
+        from .lock_holder import describe_holder
 
         # The page's word is stale when its writer died and another process is opening the store.
-        pid = find_holder(self.lock_file.path, GATE_BYTE)
-        if pid is None and self._words is not None:
-            pid = int(self._words[Word.HOLDER_PID])
-        if not pid:
-            return "another rmqctl process"
-        return f"process {pid}" + (" (stopped)" if is_stopped(pid) else "")
+        known = 0 if self._words is None else int(self._words[Word.HOLDER_PID])
+        return describe_holder(self.lock_file.path, GATE_BYTE, known)
 
     # -- byte 0 -------------------------------------------------------------------------------
 

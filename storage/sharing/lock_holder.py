@@ -35,6 +35,14 @@ def find_holder(path: Path, byte: int) -> int | None:
     return None
 
 
+def describe_holder(path: Path, byte: int, known: int = 0) -> str:
+    """Name the holder for people; ``known`` is its pid where that can not be found out."""
+    pid = find_holder(path, byte) or known
+    if not pid:
+        return "another rmqctl process"
+    return f"process {pid}" + (" (stopped)" if is_stopped(pid) else "")
+
+
 def is_stopped(pid: int) -> bool:
     """Whether the process has been stopped (Ctrl-Z)."""
     try:

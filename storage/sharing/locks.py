@@ -14,12 +14,14 @@ import errno
 import fcntl
 import os
 import struct
+import time
 import weakref
 from functools import lru_cache
 from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from storage.errors import GateTimeoutError
 from storage.files.creating import open_or_create, open_to_write
 
 _FLOCK: Final = struct.Struct("hhqqi4x")
@@ -28,6 +30,9 @@ _GETLK: Final = getattr(fcntl, "F_OFD_GETLK", 36)
 _SETLK: Final = getattr(fcntl, "F_OFD_SETLK", 37)
 _SETLKW: Final = getattr(fcntl, "F_OFD_SETLKW", 38)
 _BUSY: Final = (errno.EAGAIN, errno.EACCES)
+_FIRST_PAUSE: Final = 50e-6
+_LONGEST_PAUSE: Final = 5e-3
+"""Seconds between two looks of one that has waited for a while."""
 
 
 class Holder(NamedTuple):
@@ -132,19 +137,50 @@ class ProcessLock:
     """An exclusive lock on byte 0 of a file of its own, for threads and processes alike: whoever
     holds it has a descriptor of its own. Meant for work of milliseconds."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, limit_s: float = 10.0) -> None:
         self._path = path
+        self._limit_s = limit_s
+        self._ends = float("inf")
 
     def held(self) -> FileIO:
-        """Open the lock file, for ``with``: the lock is held inside, and entering waits for it as
-        long as it takes. Raises OSError, entering does too."""
+        """Open the lock file, for ``with``: the lock is held inside, and entering waits for it.
+
+        Raises OSError. Entering raises it too, and GateTimeoutError if the lock is not to be had
+        within ``limit_s``: its holder may be stopped.
+        """
         try:
             file = _HeldInside(self._path, "r+")
         except FileNotFoundError:
             os.close(open_or_create(self._path))
             file = _HeldInside(self._path, "r+")
+        file.process_lock = self
         _open_locks.add(file)
         return file
+
+    def hurry(self, seconds: float) -> None:
+        """Have all waits for the lock, begun or not, end so many seconds from now: it is closed."""
+        self._ends = time.monotonic() + seconds
+
+    def wait(self, fd: int) -> None:
+        """Lock the file behind a descriptor. Raises GateTimeoutError and OSError."""
+        start = time.monotonic()
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                fcntl.fcntl(fd, _SETLK, _request(fcntl.F_WRLCK, 0, 1))
+            except OSError as error:
+                if error.errno not in _BUSY:
+                    raise
+            else:
+                return
+            now = time.monotonic()
+            if now >= min(start + self._limit_s, self._ends):
+                from .lock_holder import describe_holder
+
+                waited_ms = round((now - start) * 1000)
+                raise GateTimeoutError(self._path, waited_ms, describe_holder(self._path, 0))
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 
 class _HeldInside(FileIO):
@@ -154,9 +190,11 @@ class _HeldInside(FileIO):
     so nothing comes in between, and a file that nobody refers to any more closes itself.
     """
 
+    process_lock: ProcessLock
+
     def __enter__(self) -> Self:
         try:
-            fcntl.fcntl(self, _SETLKW, _request(fcntl.F_WRLCK, 0, 1))
+            self.process_lock.wait(self.fileno())
         except BaseException:
             self.close()  # it may be locked, and nobody leaves what was not entered
             raise
