@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.delay_offsets import load_delay_offsets
-from storage.configs.ended_delays import EndedDelays
 from storage.format.delay import CLOCK_STEP_MS, parse_delay_levels
 from storage.format.unit import MAX_EXT_ADDR
 from storage.model import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
@@ -76,6 +75,8 @@ def waiting(view: StoreView, level: Level) -> Iterator[Waiting]:
     they go. Messages that can not be read, or name no target, are passed over,
     as delivery does, and so are those that were sent before their time.
     """
+    from storage.configs.ended_delays import EndedDelays  # few stores have delayed messages
+
     ended = EndedDelays(view.root)
     delivered = True
     at = level.begin

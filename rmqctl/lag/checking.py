@@ -1,9 +1,10 @@
 """Is it fine? Limits or health words, in the language of monitoring plug-ins. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from analytics.health import Health
+from rmqctl.lag.unknown import Unknown, UnknownParts
 from rmqctl.output.values import escape_controls
 from rmqctl.rows.checks import CheckedGroup, CheckResult, Verdict
 from rmqctl.rows.lag import LagRow
@@ -62,17 +63,6 @@ class Limits(NamedTuple):
     def given(self) -> bool:
         """Whether there is a limit at all."""
         return any(limit.given for limit in self)
-
-
-class Unknown(NamedTuple):
-    """Why something about a group in a topic is not known: of all, and of ages alone."""
-
-    lag: Sequence[str] = ()
-    age: Sequence[str] = ()
-
-
-UnknownParts = Mapping[tuple[str, str], Unknown]
-"""By group and topic."""
 
 
 def check(

@@ -2,16 +2,18 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from analytics.choosing import Choice, Offsets
 from analytics.looking import Readers
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
-from storage.sharing.stations import Said, Stations
+from storage.format.names import MEMBERS_FOLDER, OURS
 
 if TYPE_CHECKING:
     from broker.embedded import EmbeddedBroker
+    from storage.sharing.stations import Said
 
 _NO_OFFSETS: Final[Offsets] = {}
 
@@ -23,7 +25,7 @@ def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -
     nobody has heard of.
     """
     found: dict[tuple[str, str], Offsets] = dict(broker.consumer_offsets())
-    living = Stations(broker.view.root).living() if members else []
+    living = _living(broker.view.root) if members else []
     alive = _add_members(found, living) if living else Counter()
     _check(broker, choice, found)
     choice.add_retry_topics(found, broker.view, broker.topics())
@@ -35,7 +37,15 @@ def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -
     return Readers(chosen, alive, found)
 
 
-def _add_members(found: dict[tuple[str, str], Offsets], living: Iterable[Said]) -> Counter[str]:
+def _living(root: Path) -> "list[Said]":
+    if not (root / OURS / MEMBERS_FOLDER).is_dir():
+        return []
+    from storage.sharing.stations import Stations  # no process has ever been a member of most
+
+    return Stations(root).living()
+
+
+def _add_members(found: dict[tuple[str, str], Offsets], living: "Iterable[Said]") -> Counter[str]:
     """Add what live members want; gives how many each group has."""
     # Nobody is a member of most stores that are looked at: those do without loading this.
     from broker.members.letters import groups_of, members_of

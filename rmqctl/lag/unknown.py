@@ -1,9 +1,9 @@
 """Telling what is not known of the groups that a command shows."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.unknown import unknown_ages, unknown_parts
-from rmqctl.lag.checking import Unknown, UnknownParts
 
 if TYPE_CHECKING:
     from analytics.looking import StoreLook
@@ -11,6 +11,17 @@ if TYPE_CHECKING:
 
 _TOLD = 5
 """Groups and topics of which it is told."""
+
+
+class Unknown(NamedTuple):
+    """Why something about a group in a topic is not known: of all, and of ages alone."""
+
+    lag: Sequence[str] = ()
+    age: Sequence[str] = ()
+
+
+UnknownParts = Mapping[tuple[str, str], Unknown]
+"""By group and topic."""
 
 
 def unknown_of(seen: "StoreLook") -> UnknownParts:

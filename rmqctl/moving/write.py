@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.errors import OffsetChangedError
-from broker.members.letters import groups_of
-from broker.members.notices import tell_reset
 from broker.pulling.moving import Moved, move_progress
 from rmqctl.moving.queues import Place, committed
 from storage.configs.journal import Journal
@@ -20,8 +18,6 @@ from storage.configs.progress import ProgressFile
 from storage.configs.progress_notes import notes_in, read_notes
 from storage.configs.progress_table import ProgressTable
 from storage.format.names import MEMBERS_FOLDER, OURS
-from storage.sharing.config_gate import config_gate
-from storage.sharing.stations import Stations
 
 if TYPE_CHECKING:
     from rmqctl.moving.plan import Step
@@ -61,6 +57,8 @@ def write_moves(
     Java's consumerOffset.json is moved with it, and whoever runs in the groups is told. Raises
     OffsetChangedError (6), StoreInUseError and StoreNotWritableError (5); nothing has changed then.
     """
+    from storage.sharing.config_gate import config_gate  # a plan needs no gate
+
     file = ProgressFile(root)
     with config_gate(root):
         java_check()
@@ -73,6 +71,8 @@ def write_moves(
 
 def tell(root: Path, places: Collection[Place]) -> None:
     """Have running consumers go on from progress that was moved."""
+    from broker.members.notices import tell_reset
+
     for group, topic in sorted({(place.group, place.topic) for place in places}):
         queue_ids = sorted(p.queue_id for p in places if p[:2] == (group, topic))
         with suppress(OSError):  # who does not hear of it notices with its next commit
@@ -109,10 +109,18 @@ def changed(place: Place, seen: int | None, now: int | None) -> OffsetChangedErr
 
 def members_of(root: Path, groups: Collection[str]) -> dict[str, list[str]]:
     """The ids of the clients that run in some groups, without asking them."""
+    from storage.sharing.stations import Stations
+
     stations = Stations(root)
     found: dict[str, list[str]] = {}
     try:
-        for said in stations.living():
+        living = stations.living()
+        if not living:
+            return found
+        # Most stores that are looked at have no members: those do without loading this.
+        from broker.members.letters import groups_of
+
+        for said in living:
             for group in groups_of(said) & set(groups):
                 clients = said.content["clients"]
                 ids = [client["id"] for client in clients if group in client["consumers"]]
