@@ -7,11 +7,12 @@ started here, tells where it listens in a file, and PySpark is told of it as spa
 from __future__ import annotations
 
 import os
+import signal
 import struct
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -23,6 +24,7 @@ _SECRET_VARIABLE: Final = "PYSPARK_GATEWAY_SECRET"
 _LOOK_S: Final = 0.01
 _START_S: Final = 300.0
 _END_S: Final = 120.0
+_OTHERS_S: Final = 2.0
 _INT: Final = struct.Struct(">i")
 
 
@@ -66,14 +68,45 @@ class SparkJvm:
     def end(self, *, at_once: bool) -> None:
         """End it and wait for it: ``at_once``, or as soon as it has come to its end by itself."""
         if at_once:
-            self._process.kill()
+            self._kill()
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._kill()
             self._process.wait()
+        self._wait_for_the_others()
+
+    def _kill(self) -> None:
+        """Kill the whole session: before the JVM there is a shell, with a JVM that tells it how to
+        begin, and behind it there are workers."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _wait_for_the_others(self) -> None:
+        """Wait a moment for those that were killed with it: they may write until they are gone."""
+        deadline = time.monotonic() + _OTHERS_S
+        while time.monotonic() < deadline and _is_at_work(self._process.pid):
+            time.sleep(_LOOK_S)
+
+
+def _is_at_work(group: int) -> bool:
+    """Whether a process group has one that has not ended; it may wait for its parent's look."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user's: the number has been given out again
+        return False
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, of_group, *_ = path.read_text().rpartition(")")[2].split()
+        except (OSError, ValueError):
+            continue
+        if int(of_group) == group and state not in "ZX":
+            return True
+    return False
 
 
 @contextmanager

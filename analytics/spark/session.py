@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from analytics.errors import SparkFailedError, SparkNotFoundError
 
 from .home import LOG, spark_home
+from .interrupts import Interrupts, own_handler, put_off
 from .java import find_java
 from .launch import SparkJvm, environment
 
@@ -88,6 +89,7 @@ class SparkSession:
         self._work: tempfile.TemporaryDirectory[str] | None = None
         self._context: SparkContext | None = None
         self._jvm: SparkJvm | None = None
+        self._interrupts = Interrupts()
 
     @property
     def log(self) -> Path | None:
@@ -105,6 +107,7 @@ class SparkSession:
         """Start Spark. Raises SparkNotFoundError and SparkFailedError."""
         self._work = tempfile.TemporaryDirectory(prefix="rmqctl-spark-", ignore_cleanup_errors=True)
         try:
+            self._interrupts.begin()
             self._start(Path(self._work.name))
         except BaseException:
             self.close()
@@ -139,6 +142,7 @@ class SparkSession:
         if self._work is not None:
             self._work.cleanup()
             self._work = None
+        self._interrupts.end()
 
     @property
     def is_local(self) -> bool:
@@ -208,8 +212,10 @@ class SparkSession:
         with log.open("ab") as said, environment(variables):
             try:
                 submit = home.path / "bin" / "spark-submit"
-                self._jvm = SparkJvm(submit, settings, work, said)
-                self._context = SparkContext(conf=conf, gateway=self._jvm.gateway(conf))
+                with put_off():
+                    self._jvm = SparkJvm(submit, settings, work, said)
+                with own_handler():
+                    self._context = SparkContext(conf=conf, gateway=self._jvm.gateway(conf))
             except Exception as error:
                 what = f"Spark did not start: {_last_line(self.said()) or _first_line(error)}"
                 raise SparkFailedError(what) from error

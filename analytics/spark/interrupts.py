@@ -1,0 +1,121 @@
+"""Ctrl-C while Spark works: nothing of it on standard error, and it is never lost.
+
+Py4J logs each interrupted call through the root logger, with a traceback, and has Python set up
+that logger for it. PySpark puts a handler of its own in the place of ours, which asks the JVM to
+cancel its jobs while the interrupted call is still half done. An interrupt within a finalizer of
+Py4J's is printed by Python as ignored, and is gone. So as long as a session runs
+
+* the root logger has a handler, and lets nothing of Py4J's pass;
+* the handler of Ctrl-C stays the one that it was: the session ends the JVM by itself;
+* an interrupt that Python ignores is raised in the main thread again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import signal
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import CodeType, FrameType
+
+_PAUSE_S: Final = 0.001
+
+
+class Interrupts:
+    """What is changed in this process while a session runs."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    def begin(self) -> None:
+        """Change it; :meth:`end` puts it back."""
+        root = logging.getLogger()
+        root.addFilter(_not_of_py4j)
+        self._stack.callback(root.removeFilter, _not_of_py4j)
+        handler = logging.NullHandler()
+        root.addHandler(handler)
+        self._stack.callback(root.removeHandler, handler)
+        before = sys.unraisablehook
+
+        def look(unraisable: Any) -> None:
+            if isinstance(unraisable.exc_value, KeyboardInterrupt):
+                # By another thread: in this one it would be raised before this call has ended.
+                threading.Thread(target=_raise_again, args=(look.__code__,), daemon=True).start()
+            else:
+                before(unraisable)
+
+        sys.unraisablehook = look
+        self._stack.callback(self._put_back, look, before)
+
+    def end(self) -> None:
+        """Put it back. Twice is fine."""
+        self._stack.close()
+
+    @staticmethod
+    def _put_back(own: Any, before: Any) -> None:
+        if sys.unraisablehook is own:  # else another one has come behind it
+            sys.unraisablehook = before
+
+
+@contextmanager
+def own_handler() -> Iterator[None]:
+    """Keep the handler of Ctrl-C as it is, where PySpark puts its own there."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        now = getattr(signal.getsignal(signal.SIGINT), "__module__", None) or ""
+        if before is not None and now.startswith("pyspark."):
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def put_off() -> Iterator[None]:
+    """Have Ctrl-C raise behind the block, which begins something that must be known to be ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    came: list[FrameType | None] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        del number
+        came.append(frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came and callable(before):
+            before(signal.SIGINT, came[0])
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return record.name != "root" or "py4j" not in record.pathname
+
+
+def _raise_again(hook: CodeType) -> None:
+    main = threading.main_thread().ident or 0
+    while _runs(sys._current_frames().get(main), hook):
+        time.sleep(_PAUSE_S)
+    interrupt = ctypes.py_object(KeyboardInterrupt)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), interrupt)
+
+
+def _runs(frame: FrameType | None, code: CodeType) -> bool:
+    while frame is not None:
+        if frame.f_code is code:
+            return True
+        frame = frame.f_back
+    return False
