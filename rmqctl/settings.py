@@ -301,14 +301,9 @@ def parse_settings(text: str, suffix: str) -> dict[str, Any]:
             return tomllib.loads(text)
         except RecursionError:
             raise ValueError("it is nested too deep") from None
-    import yaml
+    from rmqctl.text.yaml_texts import parse_yaml
 
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
+    values = parse_yaml(text)
     if values is None:
         return {}
     if not isinstance(values, dict):

@@ -26,7 +26,7 @@ from broker.validation import BODY_LENGTH_ZERO
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import USAGE
 from rmqctl.output.values import escape_controls
-from rmqctl.text.json_texts import parse_json
+from rmqctl.text.json_texts import parse_given, parse_json
 from rmqctl.text.near_names import did_you_mean
 
 from .rewriting import check_settable
@@ -117,7 +117,7 @@ def document_of(message: "MessageExt") -> tuple[dict[str, Any], JsonStyle | None
 def content_of(text: str, style: JsonStyle | None) -> Content:
     """The message that a text describes. UsageProblem says what is wrong with it."""
     try:
-        document = parse_json(text)
+        document = parse_given(text)
     except ValueError as error:
         raise UsageProblem(f"this is not JSON: {error}") from None
     if not isinstance(document, dict):

@@ -23,6 +23,7 @@ from storage.configs.sealed_json import unseal
 from storage.format.errors import JsonError
 from storage.format.fastjson import loads
 
+_TWICE: Final = " twice"  # a name in an object: it is JSON, but nothing that can be relied on
 _TOO_LARGE: Final = 1 << 63
 _MOST_DIGITS: Final = 30
 _QUEUE: Final = ("queue_id", "queue", "partition", "queueId")
@@ -97,10 +98,12 @@ def _of_table(table: OffsetTable) -> list[FileOffset]:
 def _of_json(path: Path, text: str) -> Iterator[tuple[str, FileOffset]]:
     document: Any
     try:
-        document = loads(text)
-    except JsonError:
+        document = loads(text, once=True)
+    except JsonError as whole:
+        if _TWICE in str(whole):
+            raise UsageProblem(f"{path} is no file of offsets: {whole}") from None
         try:
-            document = [loads(line) for line in text.splitlines() if line.strip()]
+            document = [loads(line, once=True) for line in text.splitlines() if line.strip()]
         except JsonError as error:
             raise UsageProblem(f"{path} is no file of offsets: {error}") from None
     if isinstance(document, dict) and ("offsetTable" in document or "lmqOffsetTable" in document):

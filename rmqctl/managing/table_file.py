@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.given_file import read_given
-from rmqctl.text.json_texts import parse_json
+from rmqctl.text.json_texts import parse_given
 from rmqctl.text.near_names import did_you_mean
 
 _TABLE: Final = "topicConfigTable"
@@ -101,7 +101,7 @@ def _entries(text: str, suffix: str, file: str) -> Iterator[tuple[str, dict[str,
         elif suffix == ".jsonl":
             for number, line in enumerate(text.splitlines(), 1):
                 if line.strip():
-                    yield f"{file} line {number}", parse_json(line)
+                    yield f"{file} line {number}", parse_given(line)
         elif suffix in {".json", ".yaml", ".yml"}:
             yield from _of_document(_loaded(text, suffix), file)
         else:
@@ -117,15 +117,10 @@ def _loaded(text: str, suffix: str) -> Any:
     if suffix == ".json":
         from storage.format.fastjson import loads
 
-        return loads(text)
-    import yaml
+        return loads(text, once=True)
+    from rmqctl.text.yaml_texts import parse_yaml
 
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
+    return parse_yaml(text)
 
 
 def _of_document(document: Any, file: str) -> Iterator[tuple[str, dict[str, Any]]]:

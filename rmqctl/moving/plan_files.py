@@ -22,7 +22,7 @@ from rmqctl.moving.write import Check, changed
 from rmqctl.output.saved_file import saved_file
 from rmqctl.output.values import exact, plain
 from rmqctl.rows.moves import DoneMove, PlannedMove
-from rmqctl.text.json_texts import parse_json
+from rmqctl.text.json_texts import parse_given
 from rmqctl.text.near_names import did_you_mean
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _read_expected(path: Path) -> dict[Place, int | None]:
     try:
         rows: Any
         if text.lstrip().startswith("["):
-            rows = parse_json(text)
+            rows = parse_given(text)
         else:
             rows = list(csv.DictReader(io.StringIO(text, newline="")))
         unknown = next((name for row in rows for name in row if name not in _KNOWN), None)

@@ -81,10 +81,10 @@ def parse_json(record: bytes, *, ignore_unknown: bool = False) -> Outgoing:
 def object_of(record: bytes, *, ignore_unknown: bool = False) -> dict[str, Any]:
     """The members of a JSON object by a message's own names; ValueError for what is none, and for
     a name that no field has."""
-    from rmqctl.text.json_texts import parse_json
+    from rmqctl.text.json_texts import parse_given
 
     try:
-        value = parse_json(record)
+        value = parse_given(record)
     except ValueError as error:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -251,12 +251,12 @@ def csv_cells(record: bytes) -> list[str]:
 
 
 def _json_object(cell: str) -> dict[str, Any]:
-    from rmqctl.text.json_texts import parse_json
+    from rmqctl.text.json_texts import parse_given
 
     if not cell:
         return {}
     try:
-        value = parse_json(cell)
+        value = parse_given(cell)
     except ValueError as error:
         raise ValueError(f"its properties are not JSON: {error}") from None
     if not isinstance(value, dict):

@@ -3,12 +3,23 @@
 import json
 from typing import Any
 
+from storage.format.strict_json import each_once
+
 
 def parse_json(text: str | bytes) -> Any:
     """What a JSON text says. ValueError if it is none, or nested too deep for Python's reader: more
     than some 900 levels, which depends on who calls it."""
     try:
         return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def parse_given(text: str | bytes) -> Any:
+    """What a JSON text with named fields says. Refuses a name that an object has twice, too: which
+    of the two values is meant, no reader knows. ValueError."""
+    try:
+        return json.loads(text, object_pairs_hook=each_once)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 

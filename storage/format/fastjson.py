@@ -90,16 +90,18 @@ def _escape(match: re.Match[str]) -> str:
     return _SHORT_ESCAPES.get(char) or f"\\u{ord(char):04X}"
 
 
-def loads(text: str) -> JsonValue:
+def loads(text: str, *, once: bool = False) -> JsonValue:
     """Read JSON as tolerantly as fastjson; JsonError if even that fails.
 
     Beyond JSON: bare int keys (they become ints), bare names, single quotes, surplus commas,
     ``+1``, ``1L``, ``\\x41``, control bytes in strings, comments. Numbers in quotes stay strings. A
-    later duplicate member wins. Nesting beyond ``MAX_DEPTH`` is an error.
+    later duplicate member wins; with ``once``, for what a user has written, it is an error. Nesting
+    beyond ``MAX_DEPTH`` is an error.
     """
-    with suppress(ValueError, RecursionError):
-        return _read_plain(text)
-    return JsonReader(text).read()
+    if not once:
+        with suppress(ValueError, RecursionError):
+            return _read_plain(text)
+    return JsonReader(text, once=once).read()
 
 
 # -- what is JSON but for bare int keys: three to five times as fast ---------------------------
@@ -198,8 +200,9 @@ def _pairs(text: str) -> JsonObject | None:
 class JsonReader:
     """Recursive descent over one text; torn_json goes on from here."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, once: bool = False) -> None:
         self._text = text
+        self._once = once
         self._at = 0  # where the next token is looked for
         self._start = 0  # where the current one begins
         self._kind = ""
@@ -265,6 +268,8 @@ class JsonReader:
                 self._next()
                 return members
             key = self._key()
+            if self._once and key in members:
+                self._fail(f"it says {str(key)[:100]!r} twice")
             self._next()
             if not self._is(":"):
                 self._fail("':' is missing behind a name")
@@ -278,6 +283,8 @@ class JsonReader:
         numbers = _NUMBERS.match(self._text, self._at) if depth < MAX_DEPTH else None
         if numbers is None or (found := _pairs(numbers[1])) is None:
             return None
+        if self._once and len(found) < numbers[1].count(":"):
+            return None  # one comes twice: which one is told where they are read one by one
         self._at = numbers.end()
         return found
 

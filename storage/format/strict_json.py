@@ -19,7 +19,7 @@ MAX_DEPTH: Final = 64
 
 def loads_strict(data: bytes | str, *, max_depth: int = MAX_DEPTH) -> Any:
     """Read one value. JsonError for whatever is no JSON, is nested too deep, has a number that a
-    float can not hold, or more digits than Python converts."""
+    float can not hold, or more digits than Python converts, or an object with a name twice."""
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
@@ -54,6 +54,17 @@ def is_deeper(value: Any, levels: int) -> bool:
     return True
 
 
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its members. ValueError for a name that comes twice: readers differ in
+    which of the two values counts."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"it says {twice[:100]!r} twice")
+    return members
+
+
 _NESTING: Final = frozenset({dict, list})
 
 
@@ -68,4 +79,6 @@ def _no_constant(token: str) -> NoReturn:
     raise ValueError(f"{token} is no JSON")
 
 
-_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(
+    parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=each_once
+)

@@ -1,0 +1,141 @@
+"""An object, a table or a header of an input that has a name twice is refused, not half read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rmqctl.deadletters.editing import content_of
+from rmqctl.errors import UsageProblem
+from rmqctl.settings import parse_settings
+from rmqctl.text.json_texts import parse_given, parse_json
+from rmqctl.text.yaml_texts import parse_yaml
+from storage.format.errors import JsonError
+from storage.format.fastjson import loads
+from storage.format.strict_json import loads_strict
+from tests.support.cli import run
+
+LINES = [
+    ('{"body":"a","body":"b"}', "body"),
+    ('{"body":"a","tags":"x","tags":"y"}', "tags"),
+    ('{"body":"a","properties":{"p":"1","q":"2","p":"3"}}', "p"),
+    ('{"body":{"order":1,"order":2}}', "order"),
+]
+
+
+@pytest.mark.parametrize(("line", "name"), LINES)
+def test_a_line_of_json_is_refused(store, line, name):
+    done = run("produce", "t", "--input", "jsonl", "--queue", 0, stdin=line.encode() + b"\n")
+    assert done.code == 2
+    assert f"it says '{name}' twice" in done.err
+    assert run("topic", "queues", "t").code == 3  # nothing was sent
+
+
+def test_properties_in_a_cell_are_refused(store):
+    text = b'body,properties\na,"{""p"":""1"",""p"":""2""}"\n'
+    done = run("produce", "t", "--input", "csv", "--queue", 0, stdin=text)
+    assert done.code == 2
+    assert "it says 'p' twice" in done.err
+
+
+TOPICS = [
+    ("topics.json", '[{"topic":"a","perm":6,"perm":2}]', "perm"),
+    ("topics.json", '{"topicConfigTable":{"a":{"perm":6},"a":{"perm":2}}}', "a"),
+    ("topics.jsonl", '{"topic":"a","perm":6,"perm":2}\n', "perm"),
+    ("topics.yaml", "- topic: a\n  perm: 6\n  perm: 2\n", "perm"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "twice"), TOPICS)
+def test_a_file_of_topics_is_refused(store, tmp_path, name, text, twice):
+    file = tmp_path / name
+    file.write_text(text)
+    done = run("topic", "create", "--from-file", file, "--yes")
+    assert done.code == 2, done.err
+    assert f"it says '{twice}' twice" in done.err
+    assert "a" not in run("topic", "list").out.split()
+
+
+OFFSETS = [
+    ('[{"group":"g","topic":"t","queue":0,"offset":1,"offset":7}]', "offset"),
+    ('{"group":"g","topic":"t","queue":0,"offset":1,"offset":7}\n', "offset"),
+    ('{"offsetTable":{"t@g":{0:1,0:7}}}', "0"),
+    ('{\n"offsetTable":{\n"t@g":{0:1},\n"t@g":{0:7}\n}\n}', "t@g"),
+]
+
+
+@pytest.mark.parametrize(("text", "twice"), OFFSETS)
+def test_a_file_of_offsets_is_refused(store, tmp_path, text, twice):
+    run("produce", "t", "--queue", 0, stdin=b"a\n")
+    file = tmp_path / "offsets.json"
+    file.write_text(text)
+    done = run("offset", "import", file, "--execute", "--yes")
+    assert done.code == 2, done.err
+    assert f"it says '{twice}' twice" in done.err
+    assert "t@g" not in run("offset", "export").out
+
+
+def test_a_plan_is_refused(store, tmp_path):
+    run("produce", "t", "--queue", 0, stdin=b"a\n")
+    moving = ["offset", "reset", "-g", "g", "-t", "t", "--to-latest"]
+    plan = tmp_path / "plan.json"
+    assert run(*moving, "-o", "json", "--export", plan).code == 0
+    rows = plan.read_text()
+    if not rows.lstrip().startswith("["):
+        rows = json.dumps([{"group": "g", "topic": "t", "queue_id": 0, "old_offset": None}])
+    plan.write_text(rows.replace('"topic"', '"group": "g", "topic"', 1))
+    done = run(*moving, "--expect", plan, "--execute", "--yes")
+    assert done.code == 2
+
+
+@pytest.mark.parametrize("text", ['{"flag":1,"body":"a","flag":2}', '{"body_json":{"a":1,"a":2}}'])
+def test_an_edited_dead_letter_is_refused(text):
+    with pytest.raises(UsageProblem, match="twice"):
+        content_of(text, None)
+
+
+def test_settings_are_refused():
+    with pytest.raises(ValueError, match="it says 'store' twice"):
+        parse_settings("store: a\nstore: b\n", ".yaml")
+    with pytest.raises(ValueError, match="twice"):
+        parse_settings("contexts:\n  p:\n    store: a\n    store: b\n", ".yaml")
+    with pytest.raises(ValueError, match="overwrite"):  # tomllib's own word
+        parse_settings('store = "a"\nstore = "b"\n', ".toml")
+
+
+def test_a_settings_file_is_refused(store, tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_text("output: json\noutput: table\n")
+    done = run("--config", file, "topic", "list")
+    assert done.code == 2
+    assert "it says 'output' twice" in done.err
+
+
+def test_yaml_that_merges_and_keys_of_two_kinds_are_read():
+    text = "base: &b {a: 1, c: 3}\nown: {<<: *b, a: 2}\n"
+    assert parse_yaml(text)["own"] == {"a": 2, "c": 3}
+    assert parse_yaml('{1: a, "1": b}') == {1: "a", "1": "b"}
+
+
+def test_what_the_readers_do_with_it():
+    twice = '{"a":1,"b":2,"a":3}'
+    assert parse_json(twice) == {"a": 3, "b": 2}  # the body of a message is the sender's
+    assert loads(twice) == {"a": 3, "b": 2}  # as fastjson reads a broker's files
+    with pytest.raises(ValueError, match="it says 'a' twice"):
+        parse_given(twice)
+    with pytest.raises(JsonError, match="it says 'a' twice"):
+        loads(twice, once=True)
+    with pytest.raises(JsonError, match="it says '0' twice"):
+        loads("{0:1,1:2,0:3}", once=True)
+    with pytest.raises(JsonError, match="it says 'a' twice"):
+        loads_strict(twice)
+    assert loads("{a:{0:1,1:2},b:{0:1}}", once=True) == {"a": {0: 1, 1: 2}, "b": {0: 1}}
+
+
+def test_a_previous_report_is_refused(store, tmp_path):
+    run("produce", "t", "--queue", 0, stdin=b"a\n")
+    file = tmp_path / "report.json"
+    file.write_text('{"as_of":1,"as_of":2,"groups":[]}')
+    done = run("lag", "report", "--engine", "local", "--compare", file)
+    assert done.code == 2, done.err
