@@ -6,6 +6,7 @@ which a group has no progress is unknown, and is said to be.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -13,7 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rmqctl.disk.freeing import unread_by, within
 from rmqctl.text.times import format_time
 from storage.configs.consumer_offsets import split_topic_at_group
-from storage.model import retry_topic
+from storage.model import (
+    PROPERTY_PRODUCER_GROUP,
+    PROPERTY_TRANSACTION_CHECK_TIMES,
+    TRANS_CHECK_MAX_TIME_TOPIC,
+    retry_topic,
+)
 from storage.retention import LogFile, log_files, rules_of
 
 if TYPE_CHECKING:
@@ -181,7 +187,31 @@ def setting_sentences(
         messages = sum(high - low for low, high in bounds)
         lie = f"{_count(messages, 'message')} {_lie(messages)} there"
         return [f"consuming will be refused in all topics; {lie}"]
+    if name == "transaction_check_max" and value < old:
+        return _given_up(broker, old, value)
     return []
+
+
+def _given_up(broker: EmbeddedBroker, old: int, checks: int) -> list[str]:
+    """The half messages that the next check puts aside because it asks no more."""
+    from rmqctl.looking.half_messages import open_halves
+
+    groups: Counter[str] = Counter()
+    for half in open_halves(broker):
+        times = half.get_property(PROPERTY_TRANSACTION_CHECK_TIMES) or "0"
+        if times.isascii() and times.isdigit() and checks <= int(times) < old:
+            groups[half.get_property(PROPERTY_PRODUCER_GROUP) or "no group"] += 1
+    count = groups.total()
+    if not count:
+        return []
+    whose = _named([f"{group} ({number:,})" for group, number in sorted(groups.items())])
+    messages = f"{_count(count, 'half message')} of open transactions"
+    were = "was" if count == 1 else "were"
+    return [
+        f"{messages} {were} asked about {_count(checks, 'time')} or more, of {whose}: the next "
+        f"check puts {'it' if count == 1 else 'them'} into {TRANS_CHECK_MAX_TIME_TOPIC}, neither "
+        "committed nor rolled back, and asks no more"
+    ]
 
 
 def _due(files: Iterable[LogFile], until_ms: int) -> list[LogFile]:

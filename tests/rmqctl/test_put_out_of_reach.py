@@ -5,9 +5,15 @@ import time
 
 import pytest
 
+from broker.config import BrokerConfig
+from broker.embedded import EmbeddedBroker
+from broker.port.transactions import EndTransactionRequest, LocalTransactionState
 from storage.config import SMALL_STORE
+from storage.format.message_id import parse_offset_msg_id
+from storage.model import PROPERTY_PRODUCER_GROUP, PROPERTY_TRANSACTION_PREPARED, Message
 from storage.store import MessageStore
 from tests.support.cli import run
+from tests.support.recording_client import RecordingClient, heartbeat
 
 HOUR_S = 3_600
 
@@ -122,6 +128,46 @@ def test_a_permission_of_the_broker_names_what_lies_there(read_in_part):
         "brokerPermission", 2
     )
     assert "refused" not in planned("brokerPermission", 4)
+
+
+@pytest.fixture
+def asked_twice(store):
+    """Half messages of two groups that were asked about twice, one that was not, one that ended."""
+    clock = [1_700_000_000_000]
+    config = BrokerConfig(transaction_timeout_ms=1_000)
+    with EmbeddedBroker.open(store, config, clock=lambda: clock[0]) as broker:
+        broker.connect("asked", RecordingClient())
+        broker.heartbeat(heartbeat("asked", producers=("g", "h")))
+        for group, body in (("g", b"a"), ("g", b"b"), ("h", b"c")):
+            prepare(broker, group, body)
+        sent = prepare(broker, "g", b"ended")
+        broker.end_transaction(ending(sent, LocalTransactionState.COMMIT_MESSAGE))
+        checks = broker.transaction_checks
+        assert checks is not None
+        for _ in range(2):
+            clock[0] += 60_000
+            checks.check()
+        prepare(broker, "g", b"new")
+    return store
+
+
+def prepare(broker, group, body):
+    properties = {PROPERTY_TRANSACTION_PREPARED: "true", PROPERTY_PRODUCER_GROUP: group}
+    return broker.send(Message("t", body, properties=properties))
+
+
+def ending(sent, state):
+    _, log_offset = parse_offset_msg_id(sent.offset_msg_id)
+    return EndTransactionRequest("g", sent.queue_offset, log_offset, state)
+
+
+def test_fewer_checks_name_the_half_messages_that_are_given_up(asked_twice):
+    said = planned("transactionCheckMax", 2)
+    assert "3 half messages of open transactions were asked about 2 times or more" in said
+    assert "of g (2), h (1)" in said
+    assert "TRANS_CHECK_MAX_TIME_TOPIC" in said
+    for enough in (3, 15, 20):
+        assert "half message" not in planned("transactionCheckMax", enough)
 
 
 def test_fsck_shows_what_waits_in_levels_that_are_gone(store):
