@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from uuid import uuid4
 
@@ -64,7 +65,8 @@ class SparkEngine:
                 if progress is not None:
                     progress(job.finished())
         except BaseException:
-            job.cancel()
+            with suppress(Exception):  # the connection may be half used by what was interrupted
+                job.cancel()
             raise
         if job.failure is not None:
             raise SparkFailedError(f"a job failed: {_reason(job.failure)}") from job.failure

@@ -7,7 +7,8 @@ Py4J's is printed by Python as ignored, and is gone. So as long as a session run
 
 * the root logger has a handler, and lets nothing of Py4J's pass;
 * the handler of Ctrl-C stays the one that it was: the session ends the JVM by itself;
-* an interrupt that Python ignores is raised in the main thread again.
+* an interrupt that Python ignores is raised in the main thread again;
+* it is noted that one came: what Py4J raises in its place, as it clears up, is no error.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Interrupts:
     """What is changed in this process while a session runs."""
 
     def __init__(self) -> None:
+        self.came = False
+        """Whether Ctrl-C came since :meth:`begin`."""
         self._stack = ExitStack()
 
     def begin(self) -> None:
@@ -53,10 +56,28 @@ class Interrupts:
 
         sys.unraisablehook = look
         self._stack.callback(self._put_back, look, before)
+        self._note_interrupts()
 
     def end(self) -> None:
         """Put it back. Twice is fine."""
         self._stack.close()
+
+    def _note_interrupts(self) -> None:
+        self.came = False
+        handler = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or not callable(handler):
+            return
+
+        def note(number: int, frame: FrameType | None) -> object:
+            self.came = True
+            return handler(number, frame)
+
+        def put_back() -> None:
+            if signal.getsignal(signal.SIGINT) is note:  # else the first one has set another
+                signal.signal(signal.SIGINT, handler)
+
+        signal.signal(signal.SIGINT, note)
+        self._stack.callback(put_back)
 
     @staticmethod
     def _put_back(own: Any, before: Any) -> None:

@@ -109,8 +109,9 @@ class SparkSession:
         try:
             self._interrupts.begin()
             self._start(Path(self._work.name))
-        except BaseException:
+        except BaseException as error:
             self.close()
+            self._raise_if_interrupted(error)
             raise
         return self
 
@@ -121,6 +122,7 @@ class SparkSession:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+        self._raise_if_interrupted(error)
 
     def close(self) -> None:
         """End Spark: at once if it runs in this machine, politely elsewhere."""
@@ -143,6 +145,11 @@ class SparkSession:
             self._work.cleanup()
             self._work = None
         self._interrupts.end()
+
+    def _raise_if_interrupted(self, error: BaseException | None) -> None:
+        """Whatever else is raised after Ctrl-C is of no interest."""
+        if self._interrupts.came and not isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
 
     @property
     def is_local(self) -> bool:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from analytics.errors import SparkFailedError
 from analytics.spark.interrupts import Interrupts, own_handler, put_off
 from analytics.spark.launch import SparkJvm
+from analytics.spark.session import SparkSession
 from tests.support.consumers import eventually
 
 
@@ -128,3 +130,27 @@ def test_the_shell_before_the_jvm_is_killed_with_all_that_it_has_started(tmp_pat
     except FileNotFoundError:
         return
     assert state in "ZX"  # it has ended, and its parent has not looked yet
+
+
+def interrupted_session(interrupted: bool) -> SparkSession:
+    """A session of which only what it notes of Ctrl-C has begun."""
+    session = SparkSession()
+    session._interrupts.begin()
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    return session
+
+
+@pytest.mark.parametrize("error", [None, OSError("socket"), SparkFailedError("a job failed")])
+def test_what_py4j_raises_in_the_place_of_an_interrupt_is_no_error(error):
+    before = signal.getsignal(signal.SIGINT)
+    session = interrupted_session(interrupted=True)
+    with pytest.raises(KeyboardInterrupt):
+        session.__exit__(type(error), error, None)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_error_without_an_interrupt_stays_one():
+    session = interrupted_session(interrupted=False)
+    session.__exit__(OSError, OSError("x"), None)

@@ -60,7 +60,7 @@ def test_an_interrupted_report_leaves_nothing(wanted: str, tmp_path: Path) -> No
         time.sleep(0.005)
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=PATIENCE_S)
-    assert (running.returncode, err) == (130, "")
+    assert (running.returncode, err) == (130, ""), err
     assert out == ""
     while Path(f"/proc/{java}").exists():
         assert time.monotonic() < deadline
