@@ -120,6 +120,7 @@ class ConsumeMessageConcurrentlyService:
             self._later,
             remove=self._settling.remove,
             again_later=self._submit_later,
+            settle=self._settling.settle,
             note_progress=self._settling.note,
             count_failed=lambda queue, failed, times: self._settling.count(
                 queue, 0, 0, failed, times

@@ -8,7 +8,10 @@ the broker has stored it again.
 
 What was given back is noted as progress at once, where it survives this process: if it is killed,
 the next owner of the queue gives the last batch back once more, and not what was given back since
-progress was last committed.
+progress was last committed. Progress passes over nothing that is not finished, so threads give
+back in the order of the queue: one whose messages lie behind those of another thread waits for it,
+200 ms at most. A message that is in the listener for longer is not waited for again: what failed
+behind it goes back at once, and comes once more if the process is killed before that one ends.
 
     stored by the broker     finished: the message that comes again is a new one
     refused by both ways     reconsume_times + 1, again in 5 s; progress waits for it
@@ -18,6 +21,7 @@ progress was last committed.
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("rmqctl.client.consume")
 
+TURN_S: Final = 0.2
+"""How long a thread waits for those before it in the queue."""
+_LOOK_S: Final = 0.0005
 LATEST_MS: Final = 10
 """How long what has failed waits for more of its pull, at most."""
 
@@ -79,16 +86,18 @@ class GivingBack:
         *,
         remove: Remove,
         again_later: Callable[[Messages, ProcessQueue, MessageQueue], None],
+        settle: Callable[[ProcessQueue, MessageQueue], None],
         note_progress: Callable[[ProcessQueue, MessageQueue], None],
         count_failed: Callable[[MessageQueue, int, int], None],
     ) -> None:
-        """``again_later`` has messages consumed again in 5 s; ``note_progress`` has what is
-        finished survive this process; ``count_failed`` counts messages and the calls of the
-        listener that they were in."""
+        """``again_later`` has messages consumed again in 5 s; ``settle`` takes what is finished out
+        of a process queue, and ``note_progress`` has it survive this process; ``count_failed``
+        counts messages and the calls of the listener that they were in."""
         self._consumer = consumer
         self._scheduler = scheduler
         self._remove = remove
         self._again_later = again_later
+        self._settle = settle
         self._note_progress = note_progress
         self._count_failed = count_failed
         self._owing: deque[Owed] = deque()  # those registered, for the timer
@@ -110,8 +119,25 @@ class GivingBack:
 
     def give_noted(self, owed: Owed) -> None:
         """Give back what is noted, in the thread that has noted it."""
-        owed.given += self._give(_taken(owed.calls), owed)
+        calls = _taken(owed.calls)
+        if calls:
+            self._wait_for_turn(calls, owed)
+        owed.given += self._give(calls, owed)
         self._note_given(owed)
+
+    def _wait_for_turn(self, calls: Sequence[Failed], owed: Owed) -> None:
+        process_queue = owed.process_queue
+        lowest = min(message.queue_offset for call in calls for message in call.messages)
+        ends = time.monotonic() + TURN_S
+        while not process_queue.dropped:
+            self._settle(process_queue, owed.queue)
+            first = process_queue.first_offset()
+            if first is None or first >= lowest or first == process_queue.slow_offset:
+                return
+            if time.monotonic() >= ends:
+                process_queue.slow_offset = first
+                return
+            time.sleep(_LOOK_S)
 
     def give_all_noted(self) -> None:
         """Give back what any thread has noted: they may be in listeners that take long."""

@@ -117,6 +117,7 @@ class ProcessQueue:
         self.consume_lock: Final = threading.Lock()
         self.settling: Final = threading.Lock()  # held while ``finished`` becomes progress
         self.finished: Final[deque[Share]] = deque()
+        self.slow_offset = -1  # of a message for which those behind it wait no more
         self.settled_ms = -1  # when a pull last took what threads go on with, too
         self._clock = clock
         self._lock = threading.Lock()  # guards all below, and queue_offset_max

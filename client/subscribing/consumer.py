@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("rmqctl.client")
 
-_LONGEST_WAIT_S: Final = 1.0
+_LONGEST_WAIT_S: Final = 0.7
 
 
 class Consumer(ForkAware, ABC):
@@ -119,7 +119,7 @@ class Consumer(ForkAware, ABC):
         """Commit the progress that was noted, and leave the group. Twice is fine.
 
         A rebalance that does not end, because a strategy of the user's blocks, is left to its
-        thread after a second.
+        thread soon.
         """
         with held_within(self._lock, _LONGEST_WAIT_S):  # else it waits for the rebalance, too
             if self._state is ServiceState.RUNNING:

@@ -27,6 +27,8 @@ from tests.support.consumers import eventually
 from tests.support.recording_client import RecordingClient, consumer, heartbeat
 
 CLOSE_S = 3.0
+BUSY_S = 3.0
+"""What a machine may add on which much else runs: a wait without an end is none of that."""
 
 
 class Blocking:
@@ -61,7 +63,7 @@ def seconds_of(close: Callable[[], None]) -> float:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(2 * CLOSE_S)
+    thread.join(10 * CLOSE_S)
     assert not thread.is_alive(), "it hangs"
     if raised:
         raise raised[0]
@@ -86,7 +88,7 @@ def test_the_answer_of_a_pull_blocks_the_thread_that_looks(broker, blocking, cap
     eventually(lambda: waits(broker, 2))
     broker.send(Message("T", b"x"), 0)
     assert blocking.begun.wait(20)
-    assert seconds_of(broker.close) < CLOSE_S
+    assert seconds_of(broker.close) < CLOSE_S + BUSY_S
     other.join(20)
     assert len(answers) == 1  # a pull that waits is answered, whatever the other one does
     assert "pull" in caplog.text
@@ -101,7 +103,7 @@ def test_answers_block_the_thread_that_closes(broker, blocking, count):
     other = threading.Thread(target=lambda: answers.append(broker.pull(held(queue_id=3))))
     other.start()
     eventually(lambda: waits(broker, count + 1))
-    assert seconds_of(broker.close) < CLOSE_S
+    assert seconds_of(broker.close) < CLOSE_S + BUSY_S
     assert blocking.begun.is_set()
     other.join(20)
     assert len(answers) == 1
@@ -126,7 +128,7 @@ def test_a_client_blocks_in_a_notice_of_members(broker, open_broker, blocking, c
     broker.connect("a", BlockingClient(blocking))
     broker.heartbeat(heartbeat("a", consumer("g", "T")))
     assert blocking.begun.wait(20)
-    assert seconds_of(broker.close) < CLOSE_S
+    assert seconds_of(broker.close) < CLOSE_S + BUSY_S
     assert "notices" in caplog.text
     blocking.released.set()
     with pytest.raises(StoreClosedError):
@@ -144,7 +146,7 @@ def test_a_client_blocks_in_a_notice_of_a_reset(broker, blocking):
     assert blocking.begun.wait(20)
     broker.note_consumer_offset("g", OffsetCommit("T", 0, 5, 1))
     root = broker.view.root
-    assert seconds_of(broker.close) < CLOSE_S
+    assert seconds_of(broker.close) < CLOSE_S + BUSY_S
     with MessageStore.open(root) as store:
         assert store.recovery is None  # the store was closed cleanly all the same
 
@@ -162,7 +164,7 @@ def test_all_kinds_of_callbacks_block_at_once(broker, blocking):
     try:
         assert blocking.begun.wait(20)
         assert answering.begun.wait(20)
-        assert seconds_of(broker.close) < CLOSE_S
+        assert seconds_of(broker.close) < CLOSE_S + BUSY_S
     finally:
         answering.released.set()
 
@@ -174,7 +176,7 @@ def test_what_is_done_about_a_death_blocks(broker, blocking):
         other.call("join", client_id="b", group="g")
         other.kill()
     assert blocking.begun.wait(20)
-    assert seconds_of(lambda: notices.close(lambda: None)) < CLOSE_S
+    assert seconds_of(lambda: notices.close(lambda: None)) < CLOSE_S + BUSY_S
     assert notices.stations.living() == []
 
 
@@ -197,8 +199,8 @@ def test_listeners_block_beside_a_consumer_that_is_not_shut_down(
     for number in range(batches):
         broker.send(Message("T", b"x"), number)
     assert blocking.begun.wait(20)
-    assert seconds_of(broker.close) < CLOSE_S
-    assert seconds_of(push.shutdown) < 2 * CLOSE_S
+    assert seconds_of(broker.close) < CLOSE_S + BUSY_S
+    assert seconds_of(push.shutdown) < 2 * CLOSE_S + BUSY_S
 
 
 def test_another_process_is_stopped_with_the_lock_of_the_progress(broker):
@@ -206,7 +208,7 @@ def test_another_process_is_stopped_with_the_lock_of_the_progress(broker):
     broker.note_consumer_offset("g", OffsetCommit("T", 0, 5))
     lock = broker.view.root / "rmqctl" / "offsets.lock"
     with Holder(lock, 0), pytest.raises(StoreError, match="offsets"):
-        assert seconds_of(broker.close) < CLOSE_S
+        assert seconds_of(broker.close) < CLOSE_S + BUSY_S
     with MessageStore.open(broker._store.root) as store:
         assert store.recovery is None
 
@@ -218,7 +220,7 @@ def test_another_process_is_stopped_with_the_gate(broker):
         started = time.monotonic()
         with pytest.raises(StoreError, match="held by"):
             seconds_of(broker.close)
-        assert time.monotonic() - started < CLOSE_S
+        assert time.monotonic() - started < CLOSE_S + BUSY_S
 
 
 class Holder:
@@ -252,4 +254,4 @@ def test_a_producer_of_its_own_beside_a_blocked_notice(open_broker, blocking):
     with Producer("p", brokers=[broker]) as producer:
         producer.send(Message("T", b"x"))
         assert blocking.begun.wait(20)
-    assert seconds_of(broker.close) < CLOSE_S
+    assert seconds_of(broker.close) < CLOSE_S + BUSY_S

@@ -28,6 +28,8 @@ from storage.model import Message
 from tests.support.consumers import eventually
 
 CLOSE_S = 3.0
+BUSY_S = 3.0
+"""What a machine may add on which much else runs: a wait without an end is none of that."""
 
 
 class Blocking:
@@ -54,7 +56,7 @@ def seconds_of(close: Callable[[], object]) -> float:
     started = time.monotonic()
     thread = threading.Thread(target=close, daemon=True)
     thread.start()
-    thread.join(3 * CLOSE_S)
+    thread.join(10 * CLOSE_S)
     assert not thread.is_alive(), "it hangs"
     return time.monotonic() - started
 
@@ -84,7 +86,7 @@ def test_a_callback_of_an_asynchronous_send_blocks(broker, blocking, caplog):
     producer.send_async(Message("T", b"1"), on_success=blocking)
     assert blocking.begun.wait(20)
     late = producer.send_async(Message("T", b"2"), on_exception=failed.append)
-    assert seconds_of(producer.shutdown) < CLOSE_S
+    assert seconds_of(producer.shutdown) < CLOSE_S + BUSY_S
     assert isinstance(late.exception(20), ClientStateError)  # what was lost is told
     assert len(failed) == 1
     assert "1 task" in caplog.text
@@ -112,14 +114,14 @@ def test_a_task_that_is_given_up_blocks_no_other(blocking):
     assert blocking.begun.wait(20)
     executor.submit(lambda: None, blocking)
     executor.submit(lambda: None, given_up.set)
-    assert seconds_of(lambda: executor.shutdown(stuck_after_s=0.2)) < CLOSE_S
+    assert seconds_of(lambda: executor.shutdown(stuck_after_s=0.2)) < CLOSE_S + BUSY_S
 
 
 def test_many_threads_share_one_limit(blocking):
     executor = BoundedExecutor("many", 20, 100)
     for _ in range(20):
         executor.submit(blocking)
-    assert seconds_of(lambda: executor.shutdown(500)) < CLOSE_S
+    assert seconds_of(lambda: executor.shutdown(500)) < CLOSE_S + BUSY_S
 
 
 def test_a_check_of_a_transaction_blocks(broker, blocking):
@@ -136,7 +138,7 @@ def test_a_check_of_a_transaction_blocks(broker, blocking):
     producer._checks.submit(lambda: blocking())
     producer.send_async(Message("T", b"1"), on_success=blocking)
     assert blocking.begun.wait(20)
-    assert seconds_of(producer.shutdown) < 2 * CLOSE_S
+    assert seconds_of(producer.shutdown) < 2 * CLOSE_S + BUSY_S
 
 
 def test_an_allocation_of_a_push_consumer_blocks(broker, blocking):
@@ -152,9 +154,9 @@ def test_an_allocation_of_a_push_consumer_blocks(broker, blocking):
     assert blocking.begun.wait(20)
     subscribing = threading.Thread(target=lambda: consumer.subscribe("U"), daemon=True)
     subscribing.start()  # holds the lock of the consumer, and waits for that of the rebalance
-    assert seconds_of(consumer.shutdown) < CLOSE_S
+    assert seconds_of(consumer.shutdown) < CLOSE_S + BUSY_S
     assert broker.consumer_ids("g") == []
-    assert seconds_of(broker.close) < CLOSE_S
+    assert seconds_of(broker.close) < CLOSE_S + BUSY_S
 
 
 @pytest.mark.parametrize("kind", [LitePullConsumer, PullConsumer])
@@ -172,7 +174,7 @@ def test_an_allocation_of_a_consumer_that_pulls_blocks(broker, blocking, kind):
     eventually(lambda: strategy.rounds)
     consumer.instance.rebalance_immediately()
     assert blocking.begun.wait(20)
-    assert seconds_of(consumer.shutdown) < CLOSE_S
+    assert seconds_of(consumer.shutdown) < CLOSE_S + BUSY_S
     assert broker.consumer_ids("g") == []
 
 
@@ -192,5 +194,5 @@ def test_a_hook_of_pulls_blocks(broker, blocking):
     consumer.start()
     broker.send(Message("T", b"x"))
     assert blocking.begun.wait(20)
-    assert seconds_of(consumer.shutdown) < CLOSE_S
-    assert seconds_of(broker.close) < CLOSE_S
+    assert seconds_of(consumer.shutdown) < CLOSE_S + BUSY_S
+    assert seconds_of(broker.close) < CLOSE_S + BUSY_S

@@ -13,6 +13,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -241,7 +242,7 @@ def _send(root: Path) -> int:
     return _QUEUES * _IN_QUEUE
 
 
-def _fail(root: Path) -> None:
+def _fail(root: Path, threads: int = 1) -> None:
     def listen(messages: Any, context: Any) -> ConsumeConcurrentlyStatus:
         # Every other one is dead at once; a message that comes again is no concern of this.
         dead = messages[0].queue_offset % 2
@@ -249,9 +250,8 @@ def _fail(root: Path) -> None:
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
 
     with EmbeddedBroker.open(root, store_config=SMALL_STORE) as broker:
-        consumer = PushConsumer(
-            "g", brokers=[broker], config=ConsumerConfig(consume_thread_min=1, consume_thread_max=1)
-        )
+        config = ConsumerConfig(consume_thread_min=threads, consume_thread_max=threads)
+        consumer = PushConsumer("g", brokers=[broker], config=config)
         consumer.subscribe("T")
         consumer.register_message_listener(listen)
         _begin()
@@ -277,5 +277,6 @@ _SERVICES: Final[dict[str, tuple[float, Any, Any, Any]]] = {
     "delivery": (0.12, _delay, _deliver, _delivered),
     "checks": (0.1, _begin_transactions, _check, _visible),
     "giving-back": (0.6, _send, _fail, _given_back),
+    "giving-back-by-four": (0.6, _send, partial(_fail, threads=4), _given_back),
 }
 """How long a process lives at most, what is made ready, what it does, what is to be true then."""

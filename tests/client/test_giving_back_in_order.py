@@ -1,0 +1,76 @@
+"""Threads give back in the order of the queue, so that progress passes over what was given back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from client import ConsumeConcurrentlyStatus, PushConsumer
+from client.consuming.giving_back import TURN_S
+from client.subscribing.consumer_config import ConsumerConfig
+from storage.configs.topics import TopicConfig
+from storage.model import SCHEDULE_TOPIC
+from tests.support.consumers import eventually
+
+LEVEL = 18
+COUNT = 64
+
+
+class Listener:
+    """Fails for all messages; the first one stays in it until it is let go of."""
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+        self.others = 0
+
+    def __call__(self, messages: Any, context: Any) -> ConsumeConcurrentlyStatus:
+        context.delay_level_when_next_consume = LEVEL
+        if messages[0].queue_offset == 0:
+            self.released.wait(60)
+        else:
+            self.others += 1
+        return ConsumeConcurrentlyStatus.RECONSUME_LATER
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    made = Listener()
+    yield made
+    made.released.set()
+
+
+def consumer_of(broker, listener) -> PushConsumer:
+    broker.update_topic(TopicConfig("T", 1, 1))
+    broker.send_column("T", [b"%d" % n for n in range(COUNT)], 0)
+    config = ConsumerConfig(consume_thread_min=2, consume_thread_max=2)
+    consumer = PushConsumer("g", brokers=[broker], config=config)
+    consumer.subscribe("T")
+    consumer.register_message_listener(listener)
+    return consumer
+
+
+def given_back(broker) -> int:
+    return int(broker.max_offset(SCHEDULE_TOPIC, LEVEL - 1))
+
+
+def test_what_failed_waits_for_a_message_before_it_that_ends_soon(broker, listener):
+    with consumer_of(broker, listener) as consumer:
+        eventually(lambda: listener.others)
+        listener.released.set()
+        eventually(lambda: given_back(broker) == COUNT)
+        eventually(lambda: broker.query_consumer_offset("g", "T", 0).offset == COUNT)
+        assert consumer.state == "RUNNING"
+
+
+def test_a_message_that_takes_long_keeps_none_behind_it(broker, listener):
+    with consumer_of(broker, listener):
+        started = time.monotonic()
+        eventually(lambda: given_back(broker) == COUNT - 1)  # all but the one in the listener
+        assert time.monotonic() - started < 100 * TURN_S  # it is waited for once, not by each
+        assert not broker.query_consumer_offset("g", "T", 0).offset
+        listener.released.set()
+        eventually(lambda: given_back(broker) == COUNT)
