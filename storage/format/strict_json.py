@@ -39,8 +39,8 @@ def loads_strict(data: bytes | str, *, max_depth: int = MAX_DEPTH) -> Any:
 
 def is_deeper(value: Any, levels: int) -> bool:
     """Tell whether lists and objects are nested deeper than so many levels."""
-    level = [value]
-    for _ in range(levels + 1):
+    level = [value] if type(value) in _NESTING else []
+    for _ in range(levels):
         below: list[Any] = []
         for item in level:
             kind = type(item)
@@ -48,10 +48,8 @@ def is_deeper(value: Any, levels: int) -> bool:
                 below += [each for each in item.values() if type(each) in _NESTING]
             elif kind is list:
                 below += [each for each in item if type(each) in _NESTING]
-        if not below:
-            return False
         level = below
-    return True
+    return bool(level)
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
