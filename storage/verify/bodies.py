@@ -24,11 +24,10 @@ def empty_bodies(view: memoryview, block: RecordBlock) -> Mask:
     for flag in (MessageSysFlag.BORNHOST_V6_FLAG, MessageSysFlag.STOREHOSTADDRESS_V6_FLAG):
         at += _V6_MORE * (flags & flag != 0)
     raw = np.frombuffer(view, np.uint8)
-    lowest = raw[at + 3]
-    empty: Mask = lowest == 0
-    for row in np.flatnonzero(empty).tolist():
-        start = int(at[row])
-        empty[row] = not any(view[start : start + 3])
+    empty: Mask = raw[at + 3] == 0
+    for higher in (2, 1, 0):
+        rows = np.flatnonzero(empty)
+        empty[rows] = raw[at[rows] + higher] == 0
     return empty
 
 

@@ -286,6 +286,17 @@ class TestEmpty:
             (finding,) = fsck(view).findings
         assert (finding.code, finding.severity) == ("BODY_EMPTY", "warning")
 
+    def test_bodies_whose_lengths_end_in_zeros_are_not_empty(self, store):
+        with EmbeddedBroker.open(store) as broker:
+            for size in (1 << 8, 1 << 16, 3 << 20, 257, 0):
+                broker.send(Message("t", b"x" * size), 0)
+        with StoreView.open(store) as view:
+            (finding,) = fsck(view).findings
+        assert (finding.code, "the message has an empty body" in finding.what) == (
+            "BODY_EMPTY",
+            True,
+        )
+
     def test_carving_names_them(self, store, tmp_path):
         run("topic", "create", "t", "--queues", 1)
         run("produce", "t", "--allow-empty", "-q", stdin=b"a\n\nb\n")
