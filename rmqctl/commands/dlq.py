@@ -1,12 +1,12 @@
 """``rmqctl dlq``: dead letters, messages that a group gave up."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rmqctl.context import Cli, context_of, prints
-from rmqctl.errors import UsageProblem
+from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.filtering.options import filters_messages, message_filter
 from rmqctl.opening import open_for_reading
 from rmqctl.output.view import Format
@@ -57,7 +57,7 @@ def browse(
         cli.rows(
             DeadLetterRow, (dead_letter_row(letters, message, cli.now_ms) for message in found)
         )
-        _warn_of_unreadable(cli, letters.unreadable)
+        _warn_of_unreadable(cli, letters.unreadable, letters.bodies)
         if not everything and (handled := letters.marked()):
             cli.say(f"{handled} of {letters.depth()} are handled and not shown; --all shows them")
 
@@ -123,7 +123,7 @@ def groups(
         letters = DeadLetters(broker, group)
         found = letters.messages(wanted, unhandled=not everything)
         cli.rows(DeadLetterGroupRow, grouped(found, by, cli.zone, cli.now_ms))
-        _warn_of_unreadable(cli, letters.unreadable)
+        _warn_of_unreadable(cli, letters.unreadable, letters.bodies)
 
 
 @prints(MessageRow)
@@ -147,20 +147,25 @@ def export(
         found = letters.messages(wanted, unhandled=not everything)
         bad: list[str] = []
         cli.rows(MessageRow, _rows(found, bad))
-        _warn_of_unreadable(cli, letters.unreadable + len(bad))
+        left = letters.unreadable + len(bad)
+        _warn_of_unreadable(cli, left, [*letters.bodies, *bad])
+        if left:
+            raise PartlyDone(f"{left} dead letters are left out of the export")
 
 
 def _rows(messages: "Iterable[MessageExt]", bad: list[str]) -> "Iterator[MessageRow]":
-    """Their rows; ids of those whose bodies are damaged go to ``bad``."""
+    """Their rows; ``bad`` gets the names of those whose bodies cannot be unpacked, and why."""
     from storage.format.errors import BodyError
 
     for message in messages:
         try:
             yield message_row(message)
-        except BodyError:
-            bad.append(message.msg_id)
+        except BodyError as error:
+            bad.append(str(error))
 
 
-def _warn_of_unreadable(cli: Cli, count: int) -> None:
+def _warn_of_unreadable(cli: Cli, count: int, bodies: Sequence[str]) -> None:
     if count:
-        cli.warn(f"{count} dead letters can not be read; see 'rmqctl store fsck'")
+        from rmqctl.exchange.left_out import tell_unreadable
+
+        tell_unreadable(cli.warn, count, bodies)

@@ -37,7 +37,9 @@ def browse(
         retries = Retries(broker, group, cli.now_ms)
         cli.rows(RetryRow, retries.rows(wanted, cli.warn, consumed=everything))
         if retries.unreadable:
-            cli.warn(f"{retries.unreadable} retries can not be read; see 'rmqctl store fsck'")
+            from rmqctl.exchange.left_out import tell_unreadable
+
+            tell_unreadable(cli.warn, retries.unreadable, retries.bodies, "retries")
 
 
 @prints(AttemptRow)

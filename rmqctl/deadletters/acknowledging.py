@@ -11,6 +11,7 @@ from rmqctl.changing.journal import UNDO_OF, change_note
 from rmqctl.changing.steps import carry_out
 from rmqctl.changing.strangers import refuse_beside_java
 from rmqctl.errors import NotFound
+from rmqctl.exchange.left_out import tell_unreadable
 from rmqctl.opening import open_for_reading
 from rmqctl.retrying.facts import reason_text
 from rmqctl.rows.deadletters import AckRow
@@ -35,6 +36,7 @@ def acknowledge(cli: "Cli", group: str, choice: "Choice") -> None:
         letters = DeadLetters(broker, group)
         chosen = [message for message in choice.take(letters) if not letters.is_handled(message)]
         plan = [_row(message, handled=True) for message in chosen]
+        tell_unreadable(cli.warn, letters.unreadable, letters.bodies)
     places = [(message.queue_id, message.queue_offset) for message in chosen]
     _change(cli, group, letters.topic, places, plan, handled=True)
 
@@ -46,6 +48,7 @@ def unmark(cli: "Cli", group: str, choice: "Choice") -> None:
         named = choice.take(letters, handled=True)
         chosen = [message for message in named if letters.is_handled(message)]
         plan = [_row(message, handled=False) for message in chosen]
+        tell_unreadable(cli.warn, letters.unreadable, letters.bodies)
     places = [(message.queue_id, message.queue_offset) for message in chosen]
     _change(cli, group, letters.topic, places, plan, handled=False)
 

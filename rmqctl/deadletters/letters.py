@@ -1,6 +1,6 @@
 """Facts about dead letters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from broker.retrying.lineage import redrive_count
@@ -42,6 +42,7 @@ class DeadLetters:
         self.queue_ids = [q for topic, q in self.view.queues() if topic == self.topic]
         self._handled = HandledFile(self.view.root, self.view).read(self.topic)
         self.unreadable = 0
+        self.bodies: Sequence[str] = ()
 
     def handled_in(self, queue_id: int) -> HandledOffsets:
         """The marks of one queue."""
@@ -56,14 +57,15 @@ class DeadLetters:
     ) -> Iterator["MessageExt"]:
         """The dead letters that a filter wants, oldest first in each queue.
 
-        Afterwards ``unreadable`` says how many records were damaged.
+        Afterwards ``unreadable`` says how many could not be read, and ``bodies`` names some of
+        them whose bodies the filter asked for, and that cannot be unpacked.
         """
         begins = {queue_id: marks.cursor for queue_id, marks in self._handled.items()}
         scan = QueueScan(self.view, self.topic, wanted, begins if unhandled else {})
         for message in scan.messages():
             if not (unhandled and self.is_handled(message)):
                 yield message
-        self.unreadable = scan.unreadable
+        self.unreadable, self.bodies = scan.unreadable, scan.bodies
 
     def depth(self) -> int:
         """How many there are."""

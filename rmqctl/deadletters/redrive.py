@@ -10,6 +10,7 @@ from rmqctl.changing.journal import change_note
 from rmqctl.changing.steps import carry_out, will_execute
 from rmqctl.changing.strangers import refuse_beside_java
 from rmqctl.errors import CliError, NotFound, Refused, UsageProblem
+from rmqctl.exchange.left_out import tell_unreadable
 from rmqctl.exit_codes import CHANGED
 from rmqctl.opening import open_for_reading, open_for_writing
 from rmqctl.output.values import escape_controls
@@ -110,8 +111,7 @@ def redrive(
             allow_empty=limits.allow_empty,
         )
         planned = planner.plan(messages)
-        if letters.unreadable:
-            cli.warn(f"{letters.unreadable} dead letters can not be read; see 'rmqctl store fsck'")
+        tell_unreadable(cli.warn, letters.unreadable, letters.bodies)
         for killed, _ in unsettled(broker.view.root, group):
             cli.warn(f"run {killed.run} was broken off; go on with it with --resume {killed.run}")
         question = _question(cli, broker, group, planned)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from rmqctl.exchange.left_out import MOST_NAMED
 from storage.format.errors import BodyError
 from storage.reading.timesearch import Boundary
 
@@ -34,6 +35,8 @@ class QueueScan:
         self._wanted = wanted
         self._begins = begins or {}
         self.unreadable = 0
+        self.bodies: list[str] = []
+        """Some of those whose bodies cannot be unpacked: which they are, and why."""
 
     def messages(self) -> Iterator["MessageExt"]:
         """Read them."""
@@ -44,8 +47,10 @@ class QueueScan:
                 try:
                     if predicate is not None and not predicate(message):
                         continue
-                except BodyError:
+                except BodyError as error:
                     self.unreadable += 1
+                    if len(self.bodies) < MOST_NAMED:
+                        self.bodies.append(str(error))
                     continue
                 yield message
 

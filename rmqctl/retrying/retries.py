@@ -1,6 +1,6 @@
 """Facts about the messages that a group is to consume again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from analytics.waiting import Waiting, copies, levels, waiting
@@ -30,6 +30,7 @@ class Retries:
         self._now_ms = now_ms
         self._committed = broker.consumer_offsets(group).get((group, self.topic), {})
         self.unreadable = 0
+        self.bodies: Sequence[str] = ()
 
     def rows(
         self, wanted: "MessageFilter", tell: Callable[[str], object], *, consumed: bool
@@ -46,7 +47,7 @@ class Retries:
             state = self._state(message)
             if consumed or state == "READY":
                 yield self._row(message, state, message.store_timestamp, self._given_back(message))
-        self.unreadable = scan.unreadable
+        self.unreadable, self.bodies = scan.unreadable, scan.bodies
 
     def waiting(self) -> Iterator[Waiting]:
         """Those that wait in the delay topic, level by level; dead letters on their way, too."""

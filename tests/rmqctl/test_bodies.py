@@ -145,6 +145,23 @@ class TestNotToBeUnpacked:
         assert run("consume", "t", "-g", "g", *options).code == 8
         assert ran.read_text().split() == ["0", "2"]
 
+    def test_dead_letters_that_are_left_out_are_named(self, mixed):
+        run("consume", "t", "-g", "g", "-e", "--max-reconsume-times", 0, "--exec", "false")
+        named = r"left out message \w+ \(topic %DLQ%g, queue 0, offset \d\): "
+        exported = run("dlq", "export", "g", "-o", "jsonl")
+        assert (exported.code, len(exported.lines)) == (8, 2)
+        assert re.search(named, exported.err)
+        for command, code in (
+            (("browse",), 0),
+            (("groups", "--by", "tag"), 0),
+            (("export",), 8),
+            (("redrive", "-n"), 0),
+            (("ack", "-n"), 0),
+        ):
+            result = run("dlq", command[0], "g", "--regex", ".", *command[1:], "-o", "jsonl")
+            assert (result.code, len(re.findall(named, result.err))) == (code, 1), command
+            assert "1 dead letters can not be read" in result.err, command
+
     def test_redriving_takes_the_stored_bytes(self, mixed):
         run("consume", "t", "-g", "g", "-e", "--max-reconsume-times", 0, "--exec", "false")
         letters = dead_letters(mixed, "g")
