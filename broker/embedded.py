@@ -51,9 +51,10 @@ if TYPE_CHECKING:
     from storage.store import MessageStore
 
 
-_FOR_NOTICES_S: Final = 0.4  # what each step leaves for those behind it
-_FOR_LOCKS_S: Final = 1.0
-_FOR_THE_GATE_S: Final = 0.6
+_FOR_NOTICES_S: Final = 0.3  # what each step leaves for those behind it
+_FOR_LOCKS_S: Final = 0.6
+_FOR_THE_GATE_S: Final = 0.3
+_LEAST_S: Final = 0.2
 
 
 class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
@@ -415,7 +416,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
             stack.callback(self._progress.close)
             stack.callback(self._progress.persist)
             stack.callback(self._arrivals.close)
-            stack.callback(lambda: self._close_members(left(_FOR_LOCKS_S)))
+            stack.callback(lambda: self._close_members(max(_LEAST_S, left(_FOR_LOCKS_S))))
             stack.callback(self._progress.persist)  # whoever takes over from now on looks there
             stack.callback(lambda: self._progress.hurry(left(_FOR_THE_GATE_S)))
             stack.callback(lambda: self._stop_services(left(_FOR_LOCKS_S + _FOR_NOTICES_S)))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -75,6 +76,7 @@ class Consumer(ForkAware, ABC):
         self._owned: Broker | None = None
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._lock = threading.RLock()  # one start, shutdown or change of queues at a time
+        self._leaving = False  # a thread shuts it down
         self._state = ServiceState.CREATE_JUST
         at_fork(self)
 
@@ -121,7 +123,8 @@ class Consumer(ForkAware, ABC):
         A rebalance that does not end, because a strategy of the user's blocks, is left to its
         thread soon.
         """
-        with held_within(self._lock, _LONGEST_WAIT_S):  # else it waits for the rebalance, too
+        with self._alone():
+            self._leaving = True
             if self._state is ServiceState.RUNNING:
                 self._finish_work()
                 self.persist_consumer_offset()
@@ -131,8 +134,20 @@ class Consumer(ForkAware, ABC):
                     logger.warning("consumer %s leaves while a rebalance still runs", self.group)
                 self._leave()
             owned, self._owned = self._owned, None
+            self._leaving = False
         if owned is not None:
             owned.close()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads from starting and from changing queues; not one that waits for a
+        rebalance, which may not end. A thread that shuts down comes to its end."""
+        with held_within(self._lock, _LONGEST_WAIT_S) as held:
+            if held or not self._leaving:
+                yield
+                return
+        with self._lock:
+            yield
 
     def after_fork(self) -> None:
         """Be shut down in the child, at once: threads and progress are its parent's."""

@@ -198,6 +198,7 @@ class Gate:
     def hurry(self, seconds: float) -> None:
         """Have all waits for the gate, begun or not, end soon if its holder makes no progress:
         ``seconds`` from now, and not before they have looked for half a second. It is closed."""
+        seconds = max(seconds, _LAST_LOOK)
         self._ends = time.monotonic() + seconds
         self._timeout_ms = min(self._timeout_ms, round(seconds * 1000))
 

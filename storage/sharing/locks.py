@@ -31,6 +31,7 @@ _SETLK: Final = getattr(fcntl, "F_OFD_SETLK", 37)
 _SETLKW: Final = getattr(fcntl, "F_OFD_SETLKW", 38)
 _BUSY: Final = (errno.EAGAIN, errno.EACCES)
 _FIRST_PAUSE: Final = 50e-6
+_LEAST_S: Final = 0.5
 _LONGEST_PAUSE: Final = 5e-3
 """Seconds between two looks of one that has waited for a while."""
 
@@ -158,8 +159,9 @@ class ProcessLock:
         return file
 
     def hurry(self, seconds: float) -> None:
-        """Have all waits for the lock, begun or not, end so many seconds from now: it is closed."""
-        self._ends = time.monotonic() + seconds
+        """Have all waits for the lock, begun or not, end so many seconds from now, or in half a
+        second if that is more: those that it belongs to are closed."""
+        self._ends = time.monotonic() + max(seconds, _LEAST_S)
 
     def wait(self, fd: int) -> None:
         """Lock the file behind a descriptor. Raises GateTimeoutError and OSError."""

@@ -196,3 +196,40 @@ def test_a_hook_of_pulls_blocks(broker, blocking):
     assert blocking.begun.wait(20)
     assert seconds_of(consumer.shutdown) < CLOSE_S + BUSY_S
     assert seconds_of(broker.close) < CLOSE_S + BUSY_S
+
+
+def test_a_second_shutdown_waits_for_the_first_one(broker):
+    """Which waits for the listener, as it is configured to."""
+    broker.update_topic(TopicConfig("T", 1, 1))
+    begun, released = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def listen(messages, context):
+        begun.set()
+        released.wait(60)
+        ended.append("listener")
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    config = ConsumerConfig(await_termination_millis_when_shutdown=60_000)
+    consumer = PushConsumer("g", brokers=[broker], config=config)
+    consumer.subscribe("T")
+    consumer.register_message_listener(listen)
+    consumer.start()
+    broker.send(Message("T", b"x"))
+    assert begun.wait(20)
+
+    def shut_down(name: str) -> None:
+        consumer.shutdown()
+        ended.append(name)
+
+    threads = [threading.Thread(target=shut_down, args=(name,)) for name in ("one", "other")]
+    for thread in threads:
+        thread.start()
+    threads[1].join(1.5)  # longer than it waits for a thread that is at something else
+    assert ended == []
+    released.set()
+    for thread in threads:
+        thread.join(20)
+    assert ended[0] == "listener"
+    assert len(ended) == 3
+    assert broker.query_consumer_offset("g", "T", 0).offset == 1
