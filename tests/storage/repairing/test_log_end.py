@@ -1,4 +1,4 @@
-"""What repair keeps and what it cuts at the end of the log: no byte of a record, all behind them."""
+"""What repair keeps and cuts at the end of the log: no byte of a record, all behind them."""
 
 from __future__ import annotations
 
