@@ -1,11 +1,13 @@
 """Options that contradict each other are refused, and both are named."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rmqctl import lazy
-from rmqctl.exclusions import EXCLUSIONS
+from rmqctl.errors import UsageProblem
+from rmqctl.exclusions import EXCLUSIONS, check_exclusions
 from rmqctl.tree import TREE, Leaf
 from tests.support.cli import run
 
@@ -109,3 +111,25 @@ def test_a_template_wins_over_a_format_that_was_not_typed(store):
     assert run("produce", "t", stdin=b"a\n").code == 0
     result = run("consume", "t", "-e", "-f", "<%s>", env={"RMQCTL_OUTPUT": "json"})
     assert (result.code, result.out) == (0, "<a>"), result.err
+
+
+def check(name, typed, words=()):
+    option = SimpleNamespace(opts=["--sync"], secondary_opts=["--async"])
+    check_exclusions(name, [option], set(typed), list(words))
+
+
+def test_a_pair_of_one_command_is_none_of_another():
+    with pytest.raises(UsageProblem, match="--from and --resume exclude each other"):
+        check("store fsck", {"--from", "--resume"})
+    check("store rebuild", {"--from", "--resume"})
+    check("store fsck", {"--from"})
+    with pytest.raises(UsageProblem):
+        check("store rebuild", {"--quiet", "--verbose", "--from"})
+
+
+def test_words_behind_two_dashes_are_no_options():
+    with pytest.raises(UsageProblem, match="--sync and --async exclude each other"):
+        check("x", (), ["--async", "--sync"])
+    check("x", (), ["--async", "--", "--sync"])
+    with pytest.raises(UsageProblem):
+        check("x", (), ["--async", "--sync", "--"])

@@ -1,12 +1,17 @@
 """Files that a user was given and that are larger than such a file can be: exit 4, at once."""
 
+import io
 import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from rmqctl.errors import UsageProblem
-from rmqctl.given_file import MAX_GIVEN
+from rmqctl import given_file
+from rmqctl.errors import CliError, UsageProblem
+from rmqctl.exit_codes import DAMAGED
+from rmqctl.given_file import MAX_GIVEN, read_given
 from rmqctl.sending.sources import Input
 from tests.support.cli import run
 
@@ -43,3 +48,31 @@ def test_a_quote_that_nothing_closes_makes_no_record_without_an_end(tmp_path: Pa
     with pytest.raises(UsageProblem, match="a quote is not closed"):
         list(Input([str(given)], b"\n", 1000).csv())
     assert len(list(Input([str(given)], b"\n", 2000).csv())) == 1
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_limit_is_the_last_size_that_is_taken(
+    more: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(given_file, "MAX_GIVEN", 100)
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * (100 + more))
+    piped = SimpleNamespace(buffer=io.BytesIO(path.read_bytes()))
+    monkeypatch.setattr(sys, "stdin", piped)
+    for given in (lambda: read_given(path), lambda: read_given("-", stdin=True)):
+        if more:
+            with pytest.raises(CliError, match="larger than such a file can be") as raised:
+                given()
+            assert raised.value.exit_code == DAMAGED
+        else:
+            assert given() == path.read_bytes()
+
+
+def test_a_dash_is_a_file_where_standard_input_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_given("-")
+    (tmp_path / "-").write_bytes(b"mine")
+    assert read_given("-") == b"mine"

@@ -18,10 +18,22 @@ from tests.support.cli import run
         ("value", "body"),
         ("zzz", None),
         ("", None),
+        ("va-lue", "body"),
+        ("valeu", "body"),
+        ("b o d y", "body"),
     ],
 )
 def test_the_nearest_name(name, meant):
     assert nearest_name(name, ("queue_id", "body"), {"value": "body"}) == meant
+
+
+def test_signs_make_no_name_less_like_another():
+    assert nearest_name("a_b_c_d", ("abcd", "a_b_x_y"), cutoff=1.0) == "abcd"
+
+
+def test_a_name_that_is_known_here_is_not_one_of_another_tool():
+    assert nearest_name("Key", ("key", "tags"), {"key": "tags"}) == "tags"
+    assert nearest_name("KE-Y", ("key", "tags"), {"k-ey": "tags"}) == "key"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -49,6 +50,21 @@ def test_bytes_are_characters_of_bodies():
     assert search_bytes("^caf..$")(b"caf\xc3\xa9")
     assert search_text("^caf.$")("caf\u00e9")
     assert search_text("b")("\udcff b")
+
+
+def test_the_longest_expression_that_is_taken():
+    for search in (search_bytes, search_text):
+        search("x" * 10_000)
+        with pytest.raises(ValueError, match="10001 bytes is too long"):
+            search("x" * 10_001)
+        with pytest.raises(ValueError, match="too long"):
+            search("\u20ac" * 3_334)
+
+
+def test_a_missing_engine_is_said_with_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with pytest.raises(ValueError, match="pip install google-re2"):
+        search_bytes("x")
 
 
 @pytest.fixture

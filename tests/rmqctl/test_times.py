@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, strategies as st
 
-from rmqctl.text.times import format_time, parse_time, parse_zone
+from rmqctl.text.times import check_order, format_time, parse_epoch, parse_time, parse_zone
 
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -129,3 +129,28 @@ def test_zones(text, zone):
 def test_unknown_zones_are_refused(text):
     with pytest.raises(ValueError, match="not a time zone"):
         parse_zone(text)
+
+
+@pytest.mark.parametrize("in_second", [1, 1000, 10**6, 10**9])
+def test_the_span_of_times_ends_with_the_year_2200(in_second):
+    first, behind = 631_152_000, 7_289_654_400
+    assert parse_time(str(first * in_second), NOW) == first * 1000
+    assert parse_epoch(behind * in_second - 1) // 1000 == behind - 1
+    for number in (first * in_second - 1, behind * in_second):
+        with pytest.raises(ValueError, match="a time lies between 1990 and 2200"):
+            parse_epoch(number)
+
+
+def test_a_written_time_has_the_same_span():
+    assert parse_time("1990-01-01T00:00Z", NOW) == 631_152_000_000
+    assert parse_time("2200-12-31T23:59:59.999Z", NOW) == 7_289_654_399_999
+    for text in ("1989-12-31T23:59:59.999Z", "2201-01-01T00:00Z"):
+        with pytest.raises(ValueError, match="a time lies between 1990 and 2200"):
+            parse_time(text, NOW)
+
+
+def test_a_range_may_be_one_instant():
+    for first, last in ((5, 5), (5, 6), (None, 5), (5, None), (None, None)):
+        check_order(first, last, ("--from", "--to"))
+    with pytest.raises(ValueError, match="the range ends before it begins"):
+        check_order(6, 5, ("--from", "--to"))

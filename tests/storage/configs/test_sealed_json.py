@@ -97,7 +97,7 @@ def test_a_later_version_is_told_as_one_and_its_shape_is_not_asked_for() -> None
         entry_of(seal({"version": MAX_VERSION}), path, 2, SHAPE, remedy=REMEDY)
 
 
-@pytest.mark.parametrize("version", [MAX_VERSION + 1, 0, -1, "1", None, 1.0, True])
+@pytest.mark.parametrize("version", [1_001, 0, -1, "1", None, 1.0, True])
 def test_a_version_that_no_rmqctl_has_is_damage(version: object) -> None:
     with pytest.raises(CorruptFileError, match=REMEDY):
         entry_of(seal({"version": version}), Path("file"), 1, remedy=REMEDY)

@@ -1,4 +1,4 @@
-"""What repair keeps and cuts at the end of the log: no byte of a record, all behind them."""
+"""What repair keeps and what it cuts at the end of the log: no byte of a record, all behind it."""
 
 from __future__ import annotations
 
@@ -126,6 +126,51 @@ def test_a_file_of_bytes_behind_the_end_is_moved_away_and_one_made_ahead_stays(t
     assert held(root) == before
 
 
+def test_a_file_made_ahead_stays_where_bytes_are_left_over_in_front_of_it(tmp_path):
+    made = made_store(20)
+    root = made.write(tmp_path / "s")
+    ahead = log_file(root, made.log_end + SIZE)
+    ahead.write_bytes(bytes(SIZE))
+    write(root, made.log_end, b"left over")
+    (step,) = in_log(repair(root))
+    assert step.action is Action.CLEAR
+    assert ahead.exists()
+    assert wrong(root) == []
+
+
+def test_a_copy_of_another_file_behind_the_end_is_moved_away_once(tmp_path):
+    made = made_store(60)
+    root = made.write(tmp_path / "s")
+    before = held(root)
+    ahead = log_file(root, made.log_end + SIZE)
+    ahead.write_bytes(log_file(root, 0).read_bytes())
+    (step,) = in_log(repair(root))
+    assert (step.action, step.file[-20:]) == (Action.QUARANTINE, ahead.name)
+    assert wrong(root) == []
+    assert held(root) == before
+
+
+def test_the_blank_record_at_the_end_stays_where_something_else_is_mended(tmp_path):
+    """A writer died between the end of a file and the next one."""
+    made = made_store(0)
+    while len(made.log) < SIZE:
+        made.put("T", 0, b"body")
+    last = made.messages.pop()
+    made.queues[last.topic, 0] = made.queues[last.topic, 0][:-20]
+    del made.log[SIZE:]
+    root = made.write(tmp_path / "s")
+    newest = made.messages[-1]
+    end = newest.commitlog_offset + newest.size
+    blank = log_file(root, 0).read_bytes()[end:]
+    assert any(blank)
+    gone = made.messages[3]
+    write(root, gone.commitlog_offset, bytes(gone.size))
+    (step,) = in_log(repair(root))
+    assert (step.action, step.position) == (Action.REPLACE, gone.commitlog_offset)
+    assert log_file(root, 0).read_bytes()[end:] == blank
+    assert wrong(root) == []
+
+
 def test_where_the_log_ends_with_its_file_the_next_one_is_moved_away(tmp_path):
     """The end lies at the beginning of a file, which has no record."""
     made = made_store(2)
@@ -239,6 +284,29 @@ def test_the_last_file_that_is_there_ends_with_a_blank_record_before_one_is_made
     assert wrong(root) == []
     assert ends(root) == expected
     goes_on(root, expected)
+
+
+@READS
+@pytest.mark.parametrize("more", [0, 1, 8])
+def test_a_blank_record_of_8_bytes_is_written_before_a_file_is_made(more, tmp_path):
+    """The least that is left of a file is the blank record itself."""
+    made = made_store(10)
+    size = made.messages[-1].size
+    left = SIZE - len(made.log) - BLANK_SIZE - more
+    body = b"x" * (len(b"body 9") + left - size)
+    last = made.put("T", 0, body)
+    assert len(made.log) == SIZE - BLANK_SIZE - more
+    for _ in range(3):
+        made.put("T", 0, b"body")
+    root = made.write(tmp_path / "s")
+    expected, end = ends(root), last.commitlog_offset + last.size
+    log_file(root, SIZE).unlink()
+    write(root, end, bytes(BLANK_SIZE + more))
+    repair(root)
+    found = check_record(log_file(root, 0).read_bytes(), end, SIZE)
+    assert (found.kind, found.size) == (CheckKind.BLANK, BLANK_SIZE + more)
+    assert wrong(root) == []
+    assert ends(root) == expected
 
 
 @READS
