@@ -126,6 +126,9 @@ def _of_csv(path: Path, text: str) -> Iterator[tuple[str, FileOffset]]:
         if head is None:
             names = [cell.strip() for cell in cells]
             if "topic" in names and not names[-1].isdigit():
+                twice = next((name for name in names if name and names.count(name) > 1), None)
+                if twice is not None:
+                    raise UsageProblem(f"{path}: line {number}: the header names {twice} twice")
                 head = names
                 continue
             head = ["topic", "queue", "offset"]

@@ -175,7 +175,12 @@ def _read_expected(path: Path) -> dict[Place, int | None]:
         if text.lstrip().startswith("["):
             rows = parse_given(text)
         else:
-            rows = list(csv.DictReader(io.StringIO(text, newline="")))
+            reader = csv.DictReader(io.StringIO(text, newline=""))
+            names = reader.fieldnames or ()
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise UsageProblem(f"--expect: the header of {path} names {twice!r} twice")
+            rows = list(reader)
         unknown = next((name for row in rows for name in row if name not in _KNOWN), None)
         if unknown is not None:
             hint = did_you_mean(str(unknown), _KNOWN)

@@ -89,6 +89,21 @@ def test_a_plan_is_refused(store, tmp_path):
     assert done.code == 2
 
 
+def test_headers_of_offsets_and_plans_are_refused(store, tmp_path):
+    run("produce", "t", "--queue", 0, stdin=b"a\n")
+    file = tmp_path / "some.csv"
+    file.write_text("group,topic,queue,offset,offset\ng,t,0,0,1\n")
+    done = run("offset", "import", file, "--execute", "--yes")
+    assert done.code == 2
+    assert "the header names offset twice" in done.err
+    moving = ["offset", "reset", "-g", "g", "-t", "t", "--to-latest"]
+    file.write_text("group,topic,queue_id,old_offset,old_offset\ng,t,0,,0\n")
+    done = run(*moving, "--expect", file, "--execute", "--yes")
+    assert done.code == 2
+    assert "names 'old_offset' twice" in done.err
+    assert "t@g" not in run("offset", "export").out
+
+
 @pytest.mark.parametrize("text", ['{"flag":1,"body":"a","flag":2}', '{"body_json":{"a":1,"a":2}}'])
 def test_an_edited_dead_letter_is_refused(text):
     with pytest.raises(UsageProblem, match="twice"):
