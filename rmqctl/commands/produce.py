@@ -201,10 +201,10 @@ def _defaults(
     ordering_key: str | None,
 ) -> "Defaults":
     from rmqctl.sending.sender import Defaults
-    from rmqctl.text.lists import parse_property
+    from rmqctl.text.lists import parse_properties
 
     try:
-        named = dict(parse_property(text) for text in properties or [])
+        named = parse_properties(properties or ())
     except ValueError as error:
         raise UsageProblem(str(error)) from None
     keys = " ".join(key) if key else None

@@ -107,13 +107,14 @@ def rewriting_from(entry: Mapping[str, Any]) -> Rewriting:
 
 def parse_properties(texts: Sequence[str]) -> dict[str, str]:
     """The properties of ``--set-property N=V``. UsageProblem for what is not settable."""
-    found = {}
+    found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise UsageProblem(f"--set-property: {text!r} is not N=V")
         check_settable(name, "--set-property")
-        found[name] = value
+        if found.setdefault(name, value) != value:
+            raise UsageProblem(f"--set-property: {name} is given twice, with two values")
     return found
 
 

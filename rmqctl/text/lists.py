@@ -1,6 +1,7 @@
 """Lists on the command line: queues (``0,2-4``), names (``a,b``), properties (``N=V``)."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 MAX_QUEUE_ID: Final = 65_535
@@ -47,6 +48,15 @@ def parse_property(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise ValueError(f"{text!r} is not a property (such as NAME=VALUE)")
     return name, value
+
+
+def parse_properties(texts: Iterable[str]) -> dict[str, str]:
+    """Several of them. ValueError, too, for a name that comes twice with two values."""
+    found: dict[str, str] = {}
+    for name, value in map(parse_property, texts):
+        if found.setdefault(name, value) != value:
+            raise ValueError(f"property {name} is given twice: {found[name]!r} and {value!r}")
+    return found
 
 
 def parse_delimiter(text: str) -> bytes:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from rmqctl.deadletters.editing import content_of
+from rmqctl.deadletters.rewriting import parse_properties
 from rmqctl.errors import UsageProblem
 from rmqctl.settings import parse_settings
 from rmqctl.text.json_texts import parse_given, parse_json
@@ -87,6 +88,15 @@ def test_a_plan_is_refused(store, tmp_path):
     plan.write_text(rows.replace('"topic"', '"group": "g", "topic"', 1))
     done = run(*moving, "--expect", plan, "--execute", "--yes")
     assert done.code == 2
+
+
+def test_options_that_name_a_property_twice_are_refused(store):
+    done = run("produce", "t", "--queue", 0, "-H", "a=1", "-H", "a=2", stdin=b"x\n")
+    assert done.code == 2
+    assert "property a is given twice: '1' and '2'" in done.err
+    assert run("produce", "t", "--queue", 0, "-H", "a=1", "-H", "a=1", stdin=b"x\n").code == 0
+    with pytest.raises(UsageProblem, match="twice"):
+        parse_properties(["a=1", "b=1", "a=2"])
 
 
 def test_headers_of_offsets_and_plans_are_refused(store, tmp_path):
