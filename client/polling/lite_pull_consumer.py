@@ -159,7 +159,9 @@ class LitePullConsumer(ActiveConsumer):
     def poll(self, timeout_ms: int = 5_000) -> list[MessageExt]:
         """Give messages of one queue, up to ``pull_batch_size``; empty if none came in time.
 
-        What the poll before gave counts as consumed from here on. Raises ClientStateError.
+        What the poll before gave counts as consumed from here on. A message whose body cannot be
+        unpacked is given like any other: its ``body`` raises BodyError, ``raw_body`` is what is
+        stored. Raises ClientStateError.
         """
         self._running()
         with self._arrived:

@@ -13,8 +13,10 @@ So no writer stores either unless that is asked for.
 
 import gzip
 import json
+import time
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,13 +26,15 @@ from broker.new_store import create_store
 from broker.port.sending import SendOptions
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
-from storage.model import Message
+from storage.format.sys_flag import MessageSysFlag
+from storage.model import TRANS_HALF_TOPIC, Message
 from storage.readonly import StoreView
+from storage.store import now_ms
 from storage.verify import fsck
 from tests.interop.cluster import Cluster, running_cluster
 from tests.interop.store_probe import Row, Settings
 from tests.support.cli import run
-from tests.support.java import Release
+from tests.support.java import JavaError, Release
 
 pytestmark = pytest.mark.interop
 
@@ -207,3 +211,27 @@ def test_a_body_without_bytes_stops_a_group_so_it_must_be_asked_for(
         found = cluster.consume("t", "g", end - 2, pull_batch_size=batch)
         assert _offsets(found) == list(range(2, end))
         assert _progress(cluster, "t", "g") == {0: end, 1: 1}
+
+
+def test_a_half_message_without_a_body_holds_no_transaction_up(
+    java49: Release, store: Path, tmp_path: Path
+) -> None:
+    """A broker takes it, as RocketMQ's does; its check asks about it and about those behind it."""
+    prepared = SendOptions(sys_flag=MessageSysFlag.TRANSACTION_PREPARED_TYPE)
+    half = {"TRAN_MSG": "true", "PGROUP": "p"}
+    with EmbeddedBroker.open(store, clock=lambda: now_ms() - 100_000) as broker:
+        for body in (b"", b"behind", b""):
+            broker.send(Message("Tx", body, properties=half), 0, prepared)
+    settings = {**_SETTINGS, "transactionTimeOut": 1_000, "transactionCheckInterval": 500}
+    with running_cluster(java49, store, tmp_path, settings) as cluster:
+        deadline = time.monotonic() + 30
+        end = 3
+        while end < 3 * 3:  # each was asked about twice, and is stored again before it is asked
+            assert time.monotonic() < deadline
+            with suppress(JavaError):  # the name server hears of the topic at the first check
+                [row] = cluster.topic_stats(TRANS_HALF_TOPIC)
+                end = row["maxOffset"]
+        cluster.stop()
+    with StoreView.open(store) as view:
+        found = view.get_message(TRANS_HALF_TOPIC, 0, 0, 9).messages
+    assert sorted(message.raw_body for message in found) == [b""] * 6 + [b"behind"] * 3
