@@ -154,3 +154,15 @@ def test_a_range_may_be_one_instant():
         check_order(first, last, ("--from", "--to"))
     with pytest.raises(ValueError, match="the range ends before it begins"):
         check_order(6, 5, ("--from", "--to"))
+
+
+def test_digits_in_the_form_of_a_date_are_read_in_the_zone_asked_for():
+    assert parse_time("20260101100000", NOW, BERLIN) == NOW + 32_400_000
+    assert parse_time("20260101100000", NOW, UTC) == NOW + 36_000_000
+
+
+@pytest.mark.parametrize("count", [41, 5000])
+def test_digits_without_an_end_are_no_time(count):
+    with pytest.raises(ValueError, match="is not a time") as raised:
+        parse_time("1" * count, NOW)
+    assert len(str(raised.value)) < 200

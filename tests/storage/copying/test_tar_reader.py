@@ -143,6 +143,7 @@ def test_a_member_says_how_much_of_it_is_in_the_archive() -> None:
     assert (member.stored, member.size) == (2, 50)
 
 
+MAP = [("major", "1"), ("minor", "0"), ("name", "whole"), ("realsize", "9")]
 HARM: dict[str, Callable[[], bytes]] = {
     "cut in a head": lambda: file("a", b"x")[:100],
     "cut in a file": lambda: file("a", b"x" * 600)[: BLOCK + 100],
@@ -153,6 +154,13 @@ HARM: dict[str, Callable[[], bytes]] = {
     "a device": lambda: header("a", 0, tarfile.CHRTYPE),
     "a pipe": lambda: header("a", 0, tarfile.FIFOTYPE),
     "a folder with content": lambda: header("d", 5, tarfile.DIRTYPE) + padded(b"12345"),
+    "a file in the place of a folder's content": lambda: (
+        header("d", BLOCK, tarfile.DIRTYPE) + file("x", b"")
+    ),
+    "a number of a map that goes on in the next block": lambda: (
+        pax(*(field(f"GNU.sparse.{key}", value) for key, value in MAP))
+        + file("s", (b"1\n" + b"1" * 510 + b"5\n3\n").ljust(2 * BLOCK, b"\0") + b"abc")
+    ),
     "a header too long": lambda: pax(field("path", "x" * (257 << 10))) + file("a", b""),
     "too many headers": lambda: pax(field("path", "x")) * 9 + file("a", b""),
     "no length of a field": lambda: pax(b"x path=a\n") + file("a", b""),
@@ -183,6 +191,18 @@ HARM: dict[str, Callable[[], bytes]] = {
 def test_what_is_no_archive_of_files_is_refused(name: str) -> None:
     with pytest.raises(TarError):
         read(HARM[name]())
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.DIRTYPE])
+def test_a_length_below_zero_is_refused_before_anything_is_read(kind: bytes) -> None:
+    raw = bytearray(header("a", 0, kind))
+    raw[124:136] = (-5).to_bytes(12, "big", signed=True)
+    raw[148:156] = b" " * 8
+    raw[148:156] = b"%06o\0 " % sum(raw)
+    stream = io.BytesIO(bytes(raw) + bytes(10 * BLOCK))
+    with pytest.raises(TarError, match="negative length"):
+        next(TarReader(stream).members())
+    assert stream.tell() == BLOCK
 
 
 def test_the_limits_are_the_last_that_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,6 +126,18 @@ def test_a_batch_that_ends_in_the_middle_of_a_record(page: SharedPage, root: Pat
     )
 
 
+def test_a_batch_that_ends_in_the_middle_of_a_record_before_many(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "many", SMALL)
+    with open_store(root, SMALL) as store:
+        for number in range(90):
+            store.put(prepared([Sample(f"m-{number}", "T")]))
+    page = SharedPage(FileSystem(), root, writable=True)
+    end = page.words[Word.LOG_END] // 90 * 3 + 20
+    words = {"LOG_END": end, "FROM": 0, "TO": end, "FLUSHED_TO": 0, "KEYS_FROM": 0}
+    assert told(page, root, **words) == "the last batch is not where it should be"
+    page.close()
+
+
 def test_a_record_of_another_place_is_not_the_last_batch(page: SharedPage, root: Path) -> None:
     start, end = page.words[Word.FROM], page.words[Word.LOG_END]
     path = root / "commitlog" / f"{0:020}"
