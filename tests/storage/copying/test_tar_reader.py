@@ -205,6 +205,36 @@ def test_a_length_below_zero_is_refused_before_anything_is_read(kind: bytes) -> 
     assert stream.tell() == BLOCK
 
 
+def test_a_map_is_not_looked_for_behind_its_file() -> None:
+    archive = sparse([], 9, count=5)
+    stream = io.BytesIO(archive + bytes(1 << 20))
+    with pytest.raises(TarError, match="a map of holes is longer than its file"):
+        next(TarReader(stream).members())
+    assert stream.tell() <= len(archive)
+
+
+def test_pieces_that_are_not_what_is_stored_are_told_before_they_are_read() -> None:
+    for archive in (
+        old_sparse([(0, 2)], 9, b"abc"),
+        old_sparse([(0, 4)], 9, b"abc"),
+        sparse([(0, b"x")], 9)[: -2 * BLOCK]
+        + sparse([(0, b"x")], 9)[-2 * BLOCK :].replace(b"\n1\n", b"\n2\n"),
+    ):
+        with pytest.raises(TarError, match="has other pieces than it says"):
+            next(TarReader(io.BytesIO(archive)).members())
+
+
+def test_a_number_of_a_further_block_is_octal() -> None:
+    more = bytearray(extension([(4, 1)], more=False))
+    archive = [(0, 1), (1, 1), (2, 1), (3, 1)]
+    assert read(old_sparse(archive, 9, b"abcde", bytes(more))) == [
+        ("old", 9, b"abcde".ljust(9, b"\0"))
+    ]
+    more[:12] = b"00000000009\0"
+    with pytest.raises(TarError, match="a number of it is none"):
+        read(old_sparse(archive, 9, b"abcde", bytes(more)))
+
+
 def test_the_limits_are_the_last_that_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(read(pax(field("path", "x")) * 8 + file("a", b""))) == 1
     monkeypatch.setattr(tar_reader, "_MOST_OTHERS", 3)

@@ -78,3 +78,27 @@ def test_where_too_much_would_have_to_be_read_recovery_is_asked_for(lost, monkey
         view.find_unique("T", "id-3")
     with open_store(lost, SMALL) as store:
         assert len(store.view.find_unique("T", "id-3")) == 1
+
+
+@pytest.mark.parametrize("what", ["nothing", "entries", "file"])
+def test_the_newest_come_first_and_only_those_of_the_time_asked_for(lost: Path, what: str) -> None:
+    path = index_file(lost)
+    if what == "file":
+        path.unlink()
+    elif what == "entries":
+        first = entry_position(SMALL.max_hash_slot_num, 1)
+        zero(path, first + 20 * 30, first + 20 * 50)
+    with StoreView.open(lost, SMALL) as view:
+        every = view.query_message("T", "k", COUNT).messages
+        assert sorted(m.msg_id for m in every) == sorted(f"id-{n}" for n in range(COUNT))
+        for most in (1, 7):
+            newest = view.query_message("T", "k", most).messages
+            offsets = sorted(m.commitlog_offset for m in newest)
+            assert offsets == sorted(m.commitlog_offset for m in every)[-most:]
+        times = sorted(m.store_timestamp for m in every)
+        begin, end = times[20], times[40]
+        found = view.query_message("T", "k", COUNT, begin, end).messages
+        assert {m.store_timestamp for m in found} <= set(times)
+        within = {m.msg_id for m in every if begin + 1000 <= m.store_timestamp <= end}
+        assert within <= {m.msg_id for m in found}
+        assert not view.query_message("U", "k", COUNT).messages

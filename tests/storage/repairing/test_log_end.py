@@ -227,6 +227,28 @@ def test_lost_last_records_keep_their_places_one_by_one(count, tmp_path):
     goes_on(root, expected)
 
 
+@pytest.mark.parametrize("clean", [True, False], ids=["closed", "crashed"])
+@pytest.mark.parametrize("damage", ["zeros", "size", "magic"])
+def test_a_damaged_last_record_keeps_its_place_if_it_was_surely_whole(damage, clean, tmp_path):
+    """After a crash bytes behind the end may be a record that was being written; zeros in front of
+    what the checkpoint vouches for are not."""
+    made = made_store()
+    made.clean = clean
+    root = made.write(tmp_path / "s")
+    expected, last = ends(root), made.messages[-1]
+    at, data = {"zeros": (0, bytes(last.size)), "size": (0, b"\x7f"), "magic": (4, b"\x01")}[damage]
+    write(root, last.commitlog_offset + at, data)
+    (step,) = in_log(repair(root))
+    assert step.position == last.commitlog_offset % SIZE
+    if clean or damage == "zeros":
+        assert step.action in {Action.REPLACE, Action.MEND}
+    else:
+        assert step.action is Action.CLEAR
+        expected[last.topic, last.queue_id] -= 1
+    assert ends(root) == expected
+    goes_on(root, expected)
+
+
 def test_places_of_lost_records_are_kept_up_to_the_first_that_no_unit_tells_of(tmp_path):
     made = made_store()
     root = made.write(tmp_path / "s")

@@ -84,16 +84,28 @@ def test_a_stored_message_is_progress(root: Path) -> None:
         assert [progress.is_made() for _ in range(2)] == [True, False]
 
 
-def test_work_on_a_page_that_is_rebuilt_is_progress(root: Path) -> None:
+@pytest.mark.parametrize("page", [b"", bytes(8192)], ids=["empty", "zeros"])
+def test_work_on_a_page_that_is_rebuilt_is_progress(root: Path, page: bytes) -> None:
     open_store(root).close()
     with Puppet() as puppet:
         puppet.call("open", root=str(root))
         puppet.call("take_gate")
-        (root / "rmqctl" / PAGE_NAME).write_bytes(b"")
+        (root / "rmqctl" / PAGE_NAME).write_bytes(page)
         progress = GateProgress(root, root / "lock", GATE_BYTE)
         assert not progress.is_made()
         puppet.call("work", milliseconds=50)
         assert [progress.is_made() for _ in range(2)] == [True, False]
+
+
+def test_work_beside_a_page_that_counts_is_no_progress(root: Path) -> None:
+    """A holder that turns in a circle stores nothing."""
+    with Puppet() as puppet:
+        puppet.call("open", root=str(root))
+        puppet.call("take_gate")
+        progress = GateProgress(root, root / "lock", GATE_BYTE)
+        assert not progress.is_made()
+        puppet.call("work", milliseconds=50)
+        assert not progress.is_made()
 
 
 def test_a_waiter_gives_up_beside_a_holder_that_stands_still(root: Path) -> None:
