@@ -59,6 +59,8 @@ class _Waiting(NamedTuple):
     target: _Target
     content: _Content
     size: int
+    dropped: int
+    """Bytes of properties that this broker does not store again, and a Java broker does."""
 
 
 class Arrivals:
@@ -106,9 +108,9 @@ class Arrivals:
             inner = message_timeup(message)
             if inner is not None:
                 size = message.store_size + len(inner.topic) - len(SCHEDULE_TOPIC)
-                size += len(inner.properties) - len(message.property_bytes)
+                dropped = len(message.property_bytes) - len(inner.properties)
                 target = inner.topic, inner.queue_id
-                found.append(_Waiting(at, target, _content(message), size))
+                found.append(_Waiting(at, target, _content(message), size - dropped, dropped))
         return found
 
     def _arrived(self, waiting: list[_Waiting]) -> set[int]:
@@ -123,7 +125,12 @@ class Arrivals:
         left = Counter(one.content for one in wanted)
         # A record of the second version becomes one of the first: a byte less for its topic. A
         # Java broker puts the properties in another order, with or without a last separator.
-        sizes = {one.size + more for one in wanted for more in (-1, 0, 1)}
+        sizes = {
+            one.size + kept + more
+            for one in wanted
+            for kept in {0, one.dropped}
+            for more in (-1, 0, 1)
+        }
         found: Counter[_Content] = Counter()
         at = self._at[target] if target in self._at else self._first(target)
         self._at[target] = at
