@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from broker.retrying.failure_reason import failure_properties
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("rmqctl.client.consume")
 
+BATCH: Final = 32
+"""How many messages are given back and noted at once: as many come again if it is killed between
+the two. A pull may bring some hundred."""
 TURN_S: Final = 0.2
 """How long a thread waits for those before it in the queue."""
 _LOOK_S: Final = 0.0005
@@ -119,11 +122,10 @@ class GivingBack:
 
     def give_noted(self, owed: Owed) -> None:
         """Give back what is noted, in the thread that has noted it."""
-        calls = _taken(owed.calls)
-        if calls:
+        for calls in _parts(_taken(owed.calls)):
             self._wait_for_turn(calls, owed)
-        owed.given += self._give(calls, owed)
-        self._note_given(owed)
+            owed.given += self._give(calls, owed)
+            self._note_given(owed)
 
     def _wait_for_turn(self, calls: Sequence[Failed], owed: Owed) -> None:
         process_queue = owed.process_queue
@@ -146,9 +148,10 @@ class GivingBack:
         for owed in owing:
             owed.registered = False
         for owed in owing:
-            for messages in self._give(_taken(owed.calls), owed):
-                self._take_out(messages, owed)
-            self._note_given(owed)
+            for calls in _parts(_taken(owed.calls)):
+                for messages in self._give(calls, owed):
+                    self._take_out(messages, owed)
+                self._note_given(owed)
 
     def give(
         self, failed: Failed, process_queue: ProcessQueue, queue: MessageQueue
@@ -236,6 +239,20 @@ class GivingBack:
         for message in messages:
             message.reconsume_times += 1
         self._again_later(tuple(messages), process_queue, queue)
+
+
+def _parts(calls: Sequence[Failed]) -> Iterator[Sequence[Failed]]:
+    """Divide calls into what is given back and noted at once."""
+    part: list[Failed] = []
+    count = 0
+    for call in calls:
+        if part and count + len(call.messages) > BATCH:
+            yield part
+            part, count = [], 0
+        part.append(call)
+        count += len(call.messages)
+    if part:
+        yield part
 
 
 def _taken(things: deque[_Thing]) -> list[_Thing]:

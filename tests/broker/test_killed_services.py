@@ -6,7 +6,7 @@ from tests.support.crash import fast_folder
 from tests.support.slim import Slim
 
 IN_HAND = 4 * 32
-"""What a consumer may have given back without having noted it: a pull of each queue."""
+"""What a consumer may have given back without having noted it: a batch of each queue."""
 
 
 @pytest.mark.crash
