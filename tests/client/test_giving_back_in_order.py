@@ -79,3 +79,20 @@ def test_a_message_that_takes_long_keeps_none_behind_it(broker, listener):
         assert not broker.query_consumer_offset("g", "T", 0).offset
         listener.released.set()
         eventually(lambda: given_back(broker) == COUNT)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parts"),
+    [
+        ([], []),
+        ([1] * 32, [32]),
+        ([1] * 70, [32, 32, 6]),
+        ([20, 20, 20], [20, 20, 20]),
+        ([100, 1, 1], [100, 2]),  # one call of the listener is not divided
+    ],
+)
+def test_many_that_failed_are_given_back_in_parts(sizes, parts):
+    calls = [giving_back.Failed((None,) * size, LEVEL, {}) for size in sizes]
+    found = list(giving_back._parts(calls))
+    assert [sum(len(call.messages) for call in part) for part in found] == parts
+    assert [call for part in found for call in part] == calls
