@@ -100,7 +100,9 @@ def test_the_place_where_copies_begin_is_the_first_that_counts(log, tmp_path):
     assert log.behind(tmp_path, since=EXACT._replace(log_offset=place)) == (1, set())
 
 
-def test_equal_messages_are_counted(log, tmp_path):
+@pytest.mark.parametrize("batch", [1, 2, 512])
+def test_equal_messages_are_counted(batch, log, tmp_path, monkeypatch):
+    monkeypatch.setattr("broker.delaying.arrived._BATCH", batch)
     waiting = log.wait()
     log.made.timestamp -= 1000
     log.wait()

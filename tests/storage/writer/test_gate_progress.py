@@ -97,6 +97,20 @@ def test_work_on_a_page_that_is_rebuilt_is_progress(root: Path, page: bytes) -> 
         assert [progress.is_made() for _ in range(2)] == [True, False]
 
 
+def test_work_of_this_process_is_no_progress_of_a_holder_in_it(root: Path) -> None:
+    open_store(root).close()
+    holder = LockFile(root / "lock")
+    assert holder.try_lock(GATE_BYTE)
+    (root / "rmqctl" / PAGE_NAME).write_bytes(b"")
+    progress = GateProgress(root, root / "lock", GATE_BYTE)
+    assert not progress.is_made()
+    end = time.process_time() + 0.05
+    while time.process_time() < end:
+        pass
+    assert not progress.is_made()
+    holder.close()
+
+
 def test_work_beside_a_page_that_counts_is_no_progress(root: Path) -> None:
     """A holder that turns in a circle stores nothing."""
     with Puppet() as puppet:

@@ -11,6 +11,7 @@ from storage.format.encode import prepare
 from storage.format.encode_column import prepare_column
 from storage.format.prepared import PreparedRecords
 from storage.readonly import StoreView
+from storage.results import PutMessageStatus
 from storage.verify import fsck
 from tests.support.samples import HOST, SMALL, START_MS, Sample, Ticking, new_store, open_store
 
@@ -74,3 +75,28 @@ def test_the_last_records_of_a_file_leave_room_for_the_blank_record(
         assert store.log_end > SIZE
     with StoreView.open(root) as view:
         assert fsck(view).healthy
+
+
+@pytest.mark.parametrize("form", ["compiled", "pure"])
+@pytest.mark.parametrize("left", [9, 8, 7, 1, 0])
+def test_a_batch_as_long_as_a_file_is_stored_in_one_or_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, left: int
+) -> None:
+    """What is to stay together is refused where no file has room for it and the blank record."""
+    if form == "pure":
+        monkeypatch.setattr(native, "compiled", None)
+    each = length_of(one())
+    count = (SIZE - left) // each
+    samples = [one()] * (count - 1) + [one(100 + (SIZE - left) % each)]
+    records = prepare([sample.inner() for sample in samples])
+    assert len(records.image) == SIZE - left
+    root = new_store(tmp_path / "s", CONFIG)
+    with open_store(root, CONFIG, clock=Ticking(step=0)) as store:
+        refused = store.put(records, whole=True).status is PutMessageStatus.MESSAGE_ILLEGAL
+        assert refused == (left < 8)
+        result = store.put(records)
+        assert result.status is PutMessageStatus.PUT_OK
+        assert len(result.commitlog_offsets) == count
+    with StoreView.open(root) as view:
+        assert fsck(view).healthy
+        assert view.max_offset_in_queue("T", 0) == count * (1 if refused else 2)
