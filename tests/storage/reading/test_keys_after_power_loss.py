@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from storage.format.index import entry_position, slot_position
 from storage.reading import index_prefix
 from storage.readonly import StoreView
 from tests.support.every_instant import lose_page
-from tests.support.samples import SMALL, Sample, new_store, open_store, prepared
+from tests.support.samples import SMALL, Sample, Ticking, new_store, open_store, prepared
 
 COUNT = 60
 
@@ -102,3 +103,53 @@ def test_the_newest_come_first_and_only_those_of_the_time_asked_for(lost: Path, 
         within = {m.msg_id for m in every if begin + 1000 <= m.store_timestamp <= end}
         assert within <= {m.msg_id for m in found}
         assert not view.query_message("U", "k", COUNT).messages
+
+
+SMALL_FILES = SMALL.with_(max_index_num=12, max_hash_slot_num=5)
+"""11 keys in an index file."""
+
+
+@pytest.fixture
+def many_files(tmp_path: Path) -> tuple[Path, int]:
+    """As ``lost``, with two topics and many index files; and how many files were synced."""
+    root = new_store(tmp_path / "store", SMALL_FILES)
+    clock = Ticking(step=401)
+    with open_store(root, SMALL_FILES, clock=clock) as store:
+        for number in range(COUNT):
+            store.put(prepared([Sample(f"id-{number}", "TU"[number % 2], keys=("k", "l"))]))
+            if number == 20:
+                store.flush()
+                synced = len(list((root / "index").iterdir()))
+        store._appender.one._keys.put()
+        shutil.copytree(root, tmp_path / "lost", ignore=shutil.ignore_patterns("bells"))
+    lose_page(tmp_path / "lost")
+    return tmp_path / "lost", synced
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_sectors_of_later_files_are_lost_each_key_is_found_once(
+    many_files: tuple[Path, int], seed: int
+) -> None:
+    root, synced = many_files
+    chance = random.Random(seed)
+    files = sorted((root / "index").iterdir())
+    assert len(files) > synced + 4
+    first = entry_position(SMALL_FILES.max_hash_slot_num, 1)
+    for path in chance.sample(files[synced:], chance.choice((0, 1, 2, 9))):
+        begin = chance.choice((0, first, first + 20 * chance.randrange(11)))
+        zero(path, begin, chance.choice((path.stat().st_size, begin + 20 * chance.randrange(1, 5))))
+    with StoreView.open(root, SMALL_FILES) as view:
+        assert not view.has_page
+        for topic, parity in (("T", 0), ("U", 1)):
+            wanted = [f"id-{n}" for n in range(COUNT) if n % 2 == parity]
+            for key in ("k", "l"):
+                found = view.query_message(topic, key, COUNT).messages
+                assert [m.msg_id for m in found] == wanted
+                newest = view.query_message(topic, key, 5).messages
+                assert [m.msg_id for m in newest] == wanted[-5:]
+                times = [m.store_timestamp for m in found]
+                within = view.query_message(topic, key, COUNT, times[5], times[25]).messages
+                ids = {m.msg_id for m in within}
+                assert {m.msg_id for m in found[8:23]} <= ids <= {m.msg_id for m in found[2:29]}
+            for name in wanted:
+                assert [m.msg_id for m in view.find_unique(topic, name)] == [name]
