@@ -153,6 +153,7 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
     from analytics import errors as analytics
     from broker import errors as broker
     from storage import errors
+    from storage.format.errors import BodyError
 
     return (
         (analytics.NoSuchStoreError, exit_codes.NOT_FOUND),
@@ -175,6 +176,7 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
         (errors.GateTimeoutError, exit_codes.NOT_WRITABLE),
         (errors.StoreChangedError, exit_codes.CHANGED),
         (errors.CorruptFileError, exit_codes.DAMAGED),
+        (BodyError, exit_codes.DAMAGED),
         (errors.InvalidMessageError, exit_codes.USAGE),
         (errors.RocketMQError, exit_codes.FAILURE),
     )

@@ -78,7 +78,7 @@ def show(
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from rmqctl.deadletters.describing import described
+        from rmqctl.deadletters.describing import body_error, described
         from rmqctl.deadletters.letters import DeadLetters, with_id
 
         letters = DeadLetters(broker, group)
@@ -86,12 +86,15 @@ def show(
         found = described(letters, message, cli.now_ms)
         if cli.view.columns or cli.view.format not in (Format.TABLE, Format.WIDE):
             cli.one(found)
-            return
-        from rmqctl.retrying.life import life_of
+        else:
+            from rmqctl.retrying.life import life_of
 
-        cli.one(found._replace(life=None))
-        cli.out.write("\n")
-        cli.rows(AttemptRow, life_of(broker.view, group, message))
+            cli.one(found._replace(life=None))
+            cli.out.write("\n")
+            cli.rows(AttemptRow, life_of(broker.view, group, message))
+        error = body_error(message)
+        if error is not None:
+            raise PartlyDone(f"the body is not shown: {error}")
 
 
 @prints(DeadLetterGroupRow)

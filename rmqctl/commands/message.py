@@ -72,11 +72,12 @@ def _save_body(cli: Cli, found: "list[MessageExt]", save: str) -> None:
 
     from rmqctl.exchange.forms import saved_to
 
+    for message in found:
+        _row(message)  # a body that cannot be unpacked is an error of its own
     places = {(message.topic, message.queue_id, message.queue_offset) for message in found}
     if len({message.body for message in found}) > 1:
         shown = ", ".join(f"-t {topic} -Q {queue} -O {offset}" for topic, queue, offset in places)
         raise UsageProblem(f"--save: {len(found)} records have this id; name one of {shown}")
-    _row(found[0])  # a body that can not be inflated is an error of its own
     body = found[0].body
     dry = cli.flag("dry_run")
     with saved_to(Path(save), dry_run=dry) as file:
@@ -90,4 +91,4 @@ def _row(message: "MessageExt") -> MessageRow:
     try:
         return message_row(message)
     except BodyError as error:
-        raise CliError(f"message {message.msg_id}: {error}", DAMAGED) from error
+        raise CliError(str(error), DAMAGED) from error

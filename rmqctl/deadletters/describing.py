@@ -3,8 +3,6 @@
 from typing import TYPE_CHECKING
 
 from broker.retrying.lineage import redrive_count
-from rmqctl.errors import CliError
-from rmqctl.exit_codes import DAMAGED
 from rmqctl.output.values import plain
 from rmqctl.retrying.facts import origin_of, reason_parts
 from rmqctl.retrying.life import life_of
@@ -18,13 +16,22 @@ if TYPE_CHECKING:
     from storage.model import MessageExt
 
 
-def described(letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetter:
-    """Everything about it. CliError (4) if its body is damaged."""
+def body_error(message: "MessageExt") -> str | None:
+    """Name the message and say why its body cannot be unpacked; None if it can be."""
     try:
-        body = message.body
+        message.body  # noqa: B018 - it is kept
     except BodyError as error:
-        raise CliError(f"dead letter {message.queue_offset}: {error}", DAMAGED) from error
-    text, encoded = body_texts(body, "text")
+        return str(error)
+    return None
+
+
+def described(letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetter:
+    """Everything about it; its body is unknown if it cannot be unpacked."""
+    size: int | None = None
+    text = encoded = None
+    if body_error(message) is None:
+        size = len(message.body)
+        text, encoded = body_texts(message.body, "text")
     return DeadLetter(
         letters.group,
         message.queue_id,
@@ -43,7 +50,7 @@ def described(letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadL
         message.born_timestamp,
         message.born_host,
         message.store_size,
-        len(body),
+        size,
         text,
         encoded,
         message.properties,

@@ -55,7 +55,7 @@ class DeadLetter(NamedTuple):
     born_timestamp: Annotated[int, "when the producer made it"]
     born_host: Annotated[str, "the producer's address"]
     store_size: Annotated[int, "the record's bytes"]
-    body_size: Annotated[int, "bytes of the body after decompression"]
+    body_size: Annotated[int | None, "bytes of the body after decompression"]
     body: Annotated[str | None, "the body after decompression; null if it is not UTF-8"]
     body_base64: Annotated[str | None, OmitNull("the body, only if it is not UTF-8")]
     properties: Annotated[dict[str, str], "every property as stored"]

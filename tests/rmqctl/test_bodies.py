@@ -162,6 +162,25 @@ class TestNotToBeUnpacked:
             assert (result.code, len(re.findall(named, result.err))) == (code, 1), command
             assert "1 dead letters can not be read" in result.err, command
 
+    def test_one_that_is_asked_for_is_an_error_with_its_name_once(self, mixed, tmp_path):
+        place = ["-t", "t", "-Q", 0, "-O", 1]
+        for options in ([], ["-o", "json"], ["--save", tmp_path / "body"]):
+            result = run("message", "get", *place, *options)
+            assert (result.code, result.out) == (4, "")
+            assert re.match(r"rmqctl: message \w+ \(topic t, queue 0, offset 1\): ", result.err)
+        assert not (tmp_path / "body").exists()
+
+    def test_a_dead_letter_of_it_is_shown_without_the_body(self, mixed):
+        run("consume", "t", "-g", "g", "-e", "--max-reconsume-times", 0)
+        result = run("dlq", "show", "g", "0", "-o", "json")
+        assert result.code == 8
+        shown = result.json()
+        assert (shown["body"], shown["body_size"], shown["origin"]["topic"]) == (None, None, "t")
+        assert "body" in shown["reason"]["message"]
+        assert "the body is not shown: message " in result.err
+        assert "topic %DLQ%g, queue 0, offset 0" in result.err
+        assert run("dlq", "show", "g", "0").code == 8
+
     def test_redriving_takes_the_stored_bytes(self, mixed):
         run("consume", "t", "-g", "g", "-e", "--max-reconsume-times", 0, "--exec", "false")
         letters = dead_letters(mixed, "g")
