@@ -113,7 +113,7 @@ SMALL_FILES = SMALL.with_(max_index_num=12, max_hash_slot_num=5)
 def many_files(tmp_path: Path) -> tuple[Path, int]:
     """As ``lost``, with two topics and many index files; and how many files were synced."""
     root = new_store(tmp_path / "store", SMALL_FILES)
-    clock = Ticking(step=401)
+    clock, synced = Ticking(step=401), 0
     with open_store(root, SMALL_FILES, clock=clock) as store:
         for number in range(COUNT):
             store.put(prepared([Sample(f"id-{number}", "TU"[number % 2], keys=("k", "l"))]))
