@@ -77,7 +77,10 @@ def _invoke(cli: Cli, args: list[str]) -> int:
     root = lazy.root()
     with root.make_context("rmqctl", args, obj=cli) as ctx:
         result: object = root.invoke(ctx)
-    return result if isinstance(result, int) else exit_codes.DONE
+    code = result if isinstance(result, int) else exit_codes.DONE
+    if code == exit_codes.DONE and cli.incomplete:
+        return exit_codes.PARTLY if cli.failure_code is None else cli.failure_code
+    return code
 
 
 def _end(cli: Cli, error: BaseException) -> int:
@@ -177,6 +180,7 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
         (errors.StoreChangedError, exit_codes.CHANGED),
         (errors.CorruptFileError, exit_codes.DAMAGED),
         (BodyError, exit_codes.DAMAGED),
+        (errors.StoreContradictionError, exit_codes.DAMAGED),
         (errors.InvalidMessageError, exit_codes.USAGE),
         (errors.RocketMQError, exit_codes.FAILURE),
     )

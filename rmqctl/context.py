@@ -55,6 +55,8 @@ class Cli:
         self.command_path = "rmqctl"
         self.failure_code: int | None = None
         """The exit code of every failure, for a command that has to speak another language."""
+        self.incomplete = False
+        """What was shown or done lacks something, of which the user was warned: exit code 8."""
         self._started = time.time_ns() // 1_000_000
         self._no_color = False
 
@@ -288,6 +290,11 @@ class Cli:
         """Warn on stderr, unless told to be quiet."""
         if not self.given.get("quiet"):
             LAST_LINE.print(f"rmqctl: warning: {sentence}")
+
+    def left_out(self, sentence: str) -> None:
+        """Warn that something is missing in what is shown: the exit code says so, too."""
+        self.incomplete = True
+        self.warn(sentence)
 
     def progress(
         self, label: str, unit: str, total: int | None = None, *, lends_stdout: bool = False

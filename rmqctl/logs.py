@@ -56,6 +56,9 @@ def show_warnings(cli: "Cli") -> None:
     """Print what Python's ``warnings`` lets through as a sentence, without a place in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        cli.warn(str(message))
+        from storage.errors import IncompleteStoreWarning
+
+        tell = cli.left_out if isinstance(message, IncompleteStoreWarning) else cli.warn
+        tell(str(message))
 
     warnings.showwarning = show

@@ -115,6 +115,13 @@ class StoreBrokenError(StoreError):
     """
 
 
+class StoreContradictionError(StoreBrokenError):
+    """Files of a store and what its writers share of it do not agree; nothing was written.
+
+    The next writer that opens the store alone makes queues, index and page anew from the log.
+    """
+
+
 class GateTimeoutError(StoreError):
     """Another rmqctl process has held the right to append for longer than the caller waits.
 

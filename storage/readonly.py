@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from .detect import detect_config, not_covered, version_hint
-from .errors import StoreBrokenError
+from .errors import IncompleteStoreWarning, StoreContradictionError
 from .files.read_files import StoreFiles
 from .format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from .reading.messages import MessageReader, no_such_queue
 from .reading.queue_reader import QueueBounds, QueueReader
 from .reading.record_reader import QueueKey, RecordReader
 from .reading.timesearch import Boundary as Boundary, TimeSearch
-from .sharing.page import PageBounds
+from .sharing.page import PageBounds, Word
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,12 +71,13 @@ class StoreView:
         self._wrong_page = 0  # when the page was made that contradicts the files
         self._lock = threading.Lock()  # guards the change of bounds and of the generation
 
-    def _set_bounds(self, bounds: Bounds | None) -> None:
+    def _set_bounds(self, bounds: Bounds | None, *, doubtful: bool = False) -> None:
         self._scan: ScanBounds | None = None
         if bounds is None:  # what looks for them is loaded for stores that have no page, or no more
             from .reading.scan_bounds import ScanBounds
 
-            bounds = self._scan = ScanBounds(self.files.apart(), self.config)
+            apart = self.files.apart()
+            bounds = self._scan = ScanBounds(apart, self.config, doubtful=doubtful)
         self._bounds = bounds
         self._page = bounds if isinstance(bounds, PageBounds) else None
         self._queues: dict[tuple[str, int], QueueReader] = {}
@@ -130,19 +132,30 @@ class StoreView:
     def _leave_wrong_page(self, wrong: PageBounds, topic: str, queue_id: int) -> None:
         """Read without the page from now on, which says of a queue what its files do not.
 
-        Raises StoreBrokenError for a writer's view, which has no other bounds.
+        Either may be damaged, so the queues are held against the log. Raises
+        StoreContradictionError for a writer's view, which has no other bounds.
         """
+        said = wrong.next_offset(topic, queue_id)
         if not self._own_bounds:
-            raise StoreBrokenError(
-                f"{wrong.page.path} says that queue {queue_id} of {topic} ends at "
-                f"{wrong.next_offset(topic, queue_id)}, its files say something else; end all "
-                "writers, the next one makes it right"
+            wrong.page.words[Word.FAILED] = 1  # the next first-in makes all anew
+            raise StoreContradictionError(
+                f"{wrong.page.path} says that queue {queue_id} of {topic} ends at {said}, its "
+                "files say something else; end all writers, the next one makes it right"
             )
         with self._lock:
-            if self._page is wrong:
-                self._wrong_page = wrong.made()
-                self._set_bounds(None)
-                wrong.close()
+            if self._page is not wrong:
+                return
+            self._wrong_page = wrong.made()
+            self._set_bounds(None, doubtful=True)
+            wrong.close()
+        scan = self._scan
+        if scan is not None and scan.may_lack(topic, queue_id, said):
+            found = scan.next_offset(topic, queue_id)
+            text = (
+                f"{self.root}: queue {queue_id} of {topic} had {said} messages, its files and the "
+                f"log tell of {found}; the others are not shown, 'rmqctl store fsck' says more"
+            )
+            warnings.warn(text, IncompleteStoreWarning, stacklevel=2)
 
     @property
     def has_page(self) -> bool:

@@ -450,7 +450,7 @@ def _run(
     with cli.progress("consume", "messages", selection.total(spans)) as progress:
         run.run(progress)
     if run.unreadable:
-        cli.warn(f"{run.unreadable} messages could not be read; 'rmqctl store fsck' says why")
+        cli.left_out(f"{run.unreadable} messages could not be read; 'rmqctl store fsck' says why")
     cli.detail(f"read {run.count} messages of {topic}")
     if run.packed:
         raise PartlyDone(

@@ -171,4 +171,4 @@ def _warn_of_unreadable(cli: Cli, count: int, bodies: Sequence[str]) -> None:
     if count:
         from rmqctl.exchange.left_out import tell_unreadable
 
-        tell_unreadable(cli.warn, count, bodies)
+        tell_unreadable(cli.left_out, count, bodies)

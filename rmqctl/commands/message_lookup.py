@@ -66,7 +66,7 @@ def query(
         if key is not None:
             found = _with_key(cli, view, key, topics, chosen, index=index, scan=scan)
         else:
-            found = _with_tag(view, topics, chosen)
+            found = _with_tag(cli, view, topics, chosen)
         from rmqctl.rows.messages import readable_rows
 
         cli.rows(MessageRow, readable_rows(cli, _wanted(cli, found, chosen)))
@@ -89,15 +89,15 @@ def _with_key(
     end = FOREVER if chosen.to_timestamp is None else chosen.to_timestamp
     hits = with_key(cli, view, key, topics, look, chosen.from_timestamp or 0, end)
     if hits.damaged:
-        cli.warn(
+        cli.left_out(
             f"{len(hits.damaged)} damaged records may have the key, too; 'rmqctl store fsck' "
             "shows them"
         )
-    return read_all(view, hits.offsets)
+    return read_all(cli, view, hits.offsets)
 
 
 def _with_tag(
-    view: "StoreView", topics: list[str] | None, chosen: "MessageFilter"
+    cli: Cli, view: "StoreView", topics: list[str] | None, chosen: "MessageFilter"
 ) -> "Iterator[MessageExt]":
     from rmqctl.searching.keys import all_topics, read_all
     from rmqctl.searching.tags import with_tag
@@ -106,7 +106,7 @@ def _with_tag(
     tags = TagFilter.parse(chosen.tags)
     if tags is None:
         raise UsageProblem("--tag: every message has the tag *; name one, or a --key")
-    return read_all(view, with_tag(view, topics or all_topics(view), tags))
+    return read_all(cli, view, with_tag(view, topics or all_topics(view), tags))
 
 
 def _wanted(
@@ -127,7 +127,7 @@ def _wanted(
             if chosen.predicate is not None and not chosen.predicate(message):
                 continue
         except BodyError as error:
-            cli.warn(f"left out {error}")
+            cli.left_out(f"left out {error}")
             continue
         yield message
 

@@ -91,6 +91,12 @@ def _count(cli: Cli, run: "SearchRun", query: "Query") -> None:
             damaged.update(found.damaged)
     token = Token(run.end, query.fingerprint)
     cli.one(SearchCount(hits, run.total_bytes, len(damaged), str(token)))
+    if damaged:
+        cli.left_out(_damaged(len(damaged)))
+
+
+def _damaged(count: int) -> str:
+    return f"{count} damaged records may be hits, too; 'rmqctl store fsck' shows them"
 
 
 def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around: int) -> None:
@@ -126,10 +132,7 @@ def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around
             raise
     printer.finish()
     if damaged or printer.unreadable:
-        cli.warn(
-            f"{len(damaged) + printer.unreadable} damaged records may be hits, too; "
-            "'rmqctl store fsck' shows them"
-        )
+        cli.left_out(_damaged(len(damaged) + printer.unreadable))
     token = Token(done_to, query.fingerprint)
     if done_to < run.end:
         cli.say(f"stopped at the limit; to go on: --resume {token}")

@@ -70,7 +70,9 @@ def stats(
             cli.one(counter.summary(damaged))
             return
         if damaged:
-            cli.warn(f"{damaged} damaged records are not counted; 'rmqctl store fsck' shows them")
+            cli.left_out(
+                f"{damaged} damaged records are not counted; 'rmqctl store fsck' shows them"
+            )
         if by in SPANS:
             cli.rows(TimeStatsRow, counter.time_rows(by))
         else:

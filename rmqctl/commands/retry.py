@@ -35,11 +35,11 @@ def browse(
         from rmqctl.retrying.retries import Retries
 
         retries = Retries(broker, group, cli.now_ms)
-        cli.rows(RetryRow, retries.rows(wanted, cli.warn, consumed=everything))
+        cli.rows(RetryRow, retries.rows(wanted, cli.left_out, consumed=everything))
         if retries.unreadable:
             from rmqctl.exchange.left_out import tell_unreadable
 
-            tell_unreadable(cli.warn, retries.unreadable, retries.bodies, "retries")
+            tell_unreadable(cli.left_out, retries.unreadable, retries.bodies, "retries")
 
 
 @prints(AttemptRow)
@@ -90,7 +90,7 @@ def agenda(
         )
 
         if each:
-            cli.rows(DelayedRow, delayed_rows(broker, wanted, cli.warn))
+            cli.rows(DelayedRow, delayed_rows(broker, wanted, cli.left_out))
             return
         rows = list(agenda_rows(broker, cli.now_ms))
         cli.rows(AgendaRow, rows)

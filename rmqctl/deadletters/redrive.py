@@ -111,7 +111,7 @@ def redrive(
             allow_empty=limits.allow_empty,
         )
         planned = planner.plan(messages)
-        tell_unreadable(cli.warn, letters.unreadable, letters.bodies)
+        tell_unreadable(cli.left_out, letters.unreadable, letters.bodies)
         for killed, _ in unsettled(broker.view.root, group):
             cli.warn(f"run {killed.run} was broken off; go on with it with --resume {killed.run}")
         question = _question(cli, broker, group, planned)

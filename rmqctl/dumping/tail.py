@@ -128,14 +128,14 @@ def tail_from(cli: "Cli", view: "StoreView", text: str | None, *, whole: bool) -
         text = "start" if whole else "end"
     if text in ("start", "end"):
         place = view.log_min_offset() if text == "start" else view.log_max_offset()
-        return LogTail(view, place, cli.warn)
+        return LogTail(view, place, cli.left_out)
     if text.isascii() and text.isdigit():
-        return LogTail(view, _record_holding(view, int(text)), cli.warn)
+        return LogTail(view, _record_holding(view, int(text)), cli.left_out)
     from rmqctl.looking.fsck import file_at_time
 
     timestamp = cli.parsed("--from", lambda value: _time(value, cli.now_ms, cli.zone), text)
     start = max(file_at_time(view, timestamp), view.log_min_offset())
-    tail = LogTail(view, start, cli.warn)
+    tail = LogTail(view, start, cli.left_out)
     tail.skip_before(timestamp)
     return tail
 

@@ -80,13 +80,18 @@ class _Records:
                 continue
             self._followed.add(name)
             record = record_with_id(self._view, name, None)
-            hits = with_key(self._cli, self._view, name, None, self._look).offsets
+            hits, damaged = with_key(self._cli, self._view, name, None, self._look)
+            if damaged:
+                self._cli.left_out(
+                    f"{len(damaged)} damaged records may be of {name}, too; 'rmqctl store fsck' "
+                    "shows them"
+                )
             if len(hits) > _MOST_RECORDS:
                 raise UsageProblem(
                     f"{len(hits):,} records have the key {name}; 'rmqctl message query --key' "
                     "lists them, and each of their ids has a life of its own"
                 )
-            for message in [*([record] if record else []), *read_all(self._view, hits)]:
+            for message in [*([record] if record else []), *read_all(self._cli, self._view, hits)]:
                 if self.found.setdefault(message.commitlog_offset, message) is message:
                     names += self._leads(message)
             names += self._redriven.get(name, [])

@@ -38,7 +38,7 @@ def with_id(
     look = Look.INDEX if position is None else Look.EVERYWHERE
     for spelling in dict.fromkeys((message_id, message_id.upper())):
         hits = with_key(cli, view, spelling, topics, look)
-        found = [one for one in read_all(view, hits.offsets) if one.msg_id == spelling]
+        found = [one for one in read_all(cli, view, hits.offsets) if one.msg_id == spelling]
         if found:
             return found
         damaged += hits.damaged

@@ -20,11 +20,11 @@ def trace_rows(cli: "Cli", view: "StoreView", msg_id: str, trace_topic: str) -> 
 
 def _rows(cli: "Cli", view: "StoreView", msg_id: str, trace_topic: str) -> Iterator[TraceRow]:
     hits = with_key(cli, view, msg_id, [trace_topic])
-    for message in read_all(view, hits.offsets):
+    for message in read_all(cli, view, hits.offsets):
         try:
             yield from map(_row, views_of(msg_id, message))
         except BodyError as error:
-            cli.warn(f"the trace message {message.offset_msg_id} can not be read: {error}")
+            cli.left_out(f"the trace message {message.offset_msg_id} can not be read: {error}")
 
 
 def _row(view: TraceView) -> TraceRow:

@@ -52,7 +52,7 @@ def end_waits(cli: "Cli", group: str, which: Which, *, dead: bool) -> None:
     check = refuse_beside_java(cli.store.path) if _executes(cli) else None
     with open_for_reading(cli) as broker:
         retries = Retries(broker, group, cli.now_ms)
-        items = list(_chosen(retries, which, cli.warn, dead=dead))
+        items = list(_chosen(retries, which, cli.left_out, dead=dead))
         if not was_created_here(broker.view.root):
             cli.warn(
                 "this store was made by a Java broker: if one opens it, it delivers them at their "

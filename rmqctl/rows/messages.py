@@ -77,7 +77,7 @@ def readable_rows(cli: "Cli", messages: "Iterable[MessageExt]") -> Iterator[Mess
         try:
             yield message_row(message)
         except BodyError as error:
-            cli.warn(f"left out {error}")
+            cli.left_out(f"left out {error}")
 
 
 def body_texts(body: bytes, form: str) -> tuple[str | None, str | None]:

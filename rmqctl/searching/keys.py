@@ -79,12 +79,17 @@ def all_topics(view: "StoreView") -> list[str]:
     return sorted({*view.topics(), *(topic for topic, _ in view.queues())})
 
 
-def read_all(view: "StoreView", offsets: Iterable[int]) -> "Iterator[MessageExt]":
-    """The messages at log offsets, as far as they still can be read."""
+def read_all(cli: "Cli", view: "StoreView", offsets: Iterable[int]) -> "Iterator[MessageExt]":
+    """The messages at log offsets; of those that can not be read the user is told in the end."""
+    lost = 0
     for offset in offsets:
         message = view.look_message_by_offset(offset)
         if message is not None:
             yield message
+        elif offset >= view.log_min_offset():  # it was not deleted meanwhile
+            lost += 1
+    if lost:
+        cli.left_out(f"left out {lost} damaged records; 'rmqctl store fsck' shows them")
 
 
 def _key_query(key: str, topics: Sequence[str] | None, begin: int, end: int) -> Query:

@@ -104,6 +104,7 @@ class SearchRun:
             for piece in self._pieces_of(first, start, end)
         ]
         self._pieces = pieces
+        self._lost = self._bytes_lost(ranges)
         self.total_bytes = sum(piece.end - piece.start for piece in pieces)
         self.jobs = 1 if self.total_bytes < _FORK_FROM_BYTES else jobs
 
@@ -131,6 +132,8 @@ class SearchRun:
             damaged.frombytes(data[8 + 8 * count :])
             progress.advance(piece.end - piece.start, piece.end - piece.start)
             yield Hits(offsets, damaged, piece)
+        if self._lost:
+            yield Hits(array("q"), array("q", self._lost), Piece(self._end, self._end))
 
     def tally(self, progress: "Progress", total: "Tally") -> int:
         """Have all hits counted where they are found; gives how many records are damaged."""
@@ -151,7 +154,18 @@ class SearchRun:
                 all_damaged.update(array("q", data[8:end]))
                 total.merge(data[end:])
                 progress.advance(piece.end - piece.start, piece.end - piece.start)
-        return len(all_damaged)
+        return len(all_damaged | set(self._lost))
+
+    def _bytes_lost(self, ranges: Sequence[tuple[int, int]]) -> list[int]:
+        """Log offsets behind which files were cut, and lack bytes that the log had."""
+        lost = []
+        for first in self._log.relist():
+            file = self._log.at(first)
+            start = first + (0 if file is None else file.length)
+            end = min(first + self._log.file_size, self._end)
+            if any(begin < end and start < stop for begin, stop in ranges) and start < end:
+                lost.append(start)
+        return lost
 
     def _piece_search(self) -> PieceSearch:
         finder = RecordFinder(self._log, self._end, self._view.unit, self._max_record)

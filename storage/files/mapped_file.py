@@ -13,6 +13,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Final
 
 from storage import native
+from storage.errors import CorruptFileError
 
 from .page_sizes import LARGE, LITTLE, PAGE_SIZES, SMALL
 
@@ -62,6 +63,11 @@ class MappedFile:
         self.fd = fs.open(path, writable=writable)
         try:
             self.map: mmap.mmap = fs.map(self.fd, size, writable=writable)
+        except ValueError:  # what Python says of a file that is shorter
+            fs.close(self.fd)
+            raise CorruptFileError(
+                path, 0, f"it is shorter than {size} bytes; 'rmqctl store repair' makes it right"
+            ) from None
         except BaseException:
             fs.close(self.fd)
             raise

@@ -60,7 +60,9 @@ _NO_UNIT: Final = bytes(CQ_STORE_UNIT_SIZE)
 class ScanBounds:
     """Implements :class:`.bounds.Bounds` from files alone. Thread-safe; never writes."""
 
-    def __init__(self, files: StoreFiles, config: StoreConfig) -> None:
+    def __init__(self, files: StoreFiles, config: StoreConfig, *, doubtful: bool = False) -> None:
+        """``doubtful``: queues may have holes, as if the store was not closed cleanly."""
+        self._doubtful = doubtful
         self._files = files
         self._log = files.log
         self._config = config
@@ -78,6 +80,7 @@ class ScanBounds:
         self._generation = 0
         self._may_have_holes = False
         self._looked_at = 0
+        self._checked_from = 0
         self.rebuilt = RebuiltUnits()
         """Units that the files lack; complete after the first call of any method."""
 
@@ -138,6 +141,21 @@ class ScanBounds:
         tail = self._known_tails().get((topic, queue_id))
         return 0 if tail is None else tail.next_offset
 
+    def may_lack(self, topic: str, queue_id: int, end: int) -> bool:
+        """Whether a queue may have had messages up to ``end`` whose units are lost.
+
+        Not where it has no room for them, and not where the log behind its last message was held
+        against the queues.
+        """
+        found = self.next_offset(topic, queue_id)
+        tail = self._known_tails().get((topic, queue_id))
+        if tail is None or found >= end:
+            return False
+        files = tail.row.offsets()
+        room = (files[-1] + tail.row.file_size) // CQ_STORE_UNIT_SIZE if files else 0
+        offset, size, _ = tail.unit(found - 1) if found else (0, 0, 0)
+        return end <= room and offset + size < self._checked_from
+
     def queues(self) -> list[tuple[str, int]]:
         """All queues that have a folder or rebuilt units."""
         with self._lock:
@@ -187,12 +205,15 @@ class ScanBounds:
         while self._walk.next() is not None:
             pass
         log_end = self._walk.position
-        for tail in tails.values():
-            _cut(tail, log_end)
+        beyond = sum(_cut(tail, log_end) for tail in tails.values())
         start = trusted
-        if (self._files.root / ABORT).exists():
+        unclean = (self._files.root / ABORT).exists()
+        if not unclean and missing is None:
+            self._tell_of_lost_end(beyond, log_end)
+        if unclean or self._doubtful:
             vouched = self._recovery_start(files)
             start = min(trusted, vouched)
+            self._checked_from = vouched
             # A broker that runs has recovered the store: what its memory holds has no holes.
             if not is_java_running(self._files.root):
                 self._may_have_holes = True
@@ -202,6 +223,15 @@ class ScanBounds:
             self._rebuild(gap_start, gap_end, tails)
         self.rebuilt.finish()
         return tails
+
+    def _tell_of_lost_end(self, messages: int, log_end: int) -> None:
+        """Warn of units behind the log's end: no clean end of a broker leaves one."""
+        if messages:
+            text = (
+                f"{self._log_folder}: the queues know of {messages} messages behind the log's last "
+                f"whole record, which ends at byte {log_end}; they are not shown"
+            )
+            warnings.warn(text, IncompleteStoreWarning, stacklevel=2)
 
     def _gaps(self, tails: list[QueueTail], start: int, log_end: int) -> Iterable[tuple[int, int]]:
         """Parts of the log whose records may lack units."""
@@ -334,18 +364,22 @@ class ScanBounds:
             tail.next_offset = following
 
 
-def _cut(tail: QueueTail, log_end: int) -> None:
-    """Leave out units at the end whose records are not whole before the log's end.
+def _cut(tail: QueueTail, log_end: int) -> int:
+    """Leave out units at the end whose records are not whole before the log's end; how many.
 
     ConsumeQueue.truncateDirtyLogicFiles; a queue must not end with a filler either.
     """
+    units = 0
     each = tail.row.file_size // CQ_STORE_UNIT_SIZE
     for first in reversed(tail.row.offsets()):
         number = first // CQ_STORE_UNIT_SIZE
         tail.next_offset = min(tail.next_offset, number + each)
         while tail.next_offset > number:
             offset, size, _ = tail.unit(tail.next_offset - 1)
-            if offset >= 0 and 0 < size < PRE_BLANK_SIZE and offset + size <= log_end:
-                return
+            if offset >= 0 and 0 < size < PRE_BLANK_SIZE:
+                if offset + size <= log_end:
+                    return units
+                units += 1
             tail.next_offset -= 1
     tail.next_offset = 0
+    return units

@@ -105,7 +105,7 @@ class Recovery:
         index.use_newest()
         newest = index.newest_header()
         cut = newest is not None and newest.end_phy_offset >= report.log_end
-        if not report.clean_shutdown or cut:
+        if not report.clean_shutdown or cut or not index.is_whole():
             mending = IndexRecovery(self._fs, self._root, self._config, index, self._log)
             keys_from, notes = mending.run(checkpoint.index_msg_timestamp, report.log_end)
             report.notes += notes

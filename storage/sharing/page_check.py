@@ -247,7 +247,7 @@ def mend_queue(page: SharedPage, topic: str, queue_id: int, config: StoreConfig)
     from storage.reading.scan_bounds import ScanBounds
 
     slot = page.slot(topic, queue_id)
-    bounds = ScanBounds(StoreFiles(page.path.parent.parent, config), config)
+    bounds = ScanBounds(StoreFiles(page.path.parent.parent, config), config, doubtful=True)
     try:
         end = bounds.next_offset(topic, queue_id)
         whole = not bounds.rebuilt.next_offset(topic, queue_id)

@@ -13,7 +13,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.errors import StoreBrokenError, StoreError, StoreNotWritableError
+from storage.errors import (
+    StoreBrokenError,
+    StoreContradictionError,
+    StoreError,
+    StoreNotWritableError,
+)
 from storage.files.access import refuse_unwritable
 from storage.files.creating import remove_left
 from storage.files.ownership import ShutsOutOwnerError, refuse_to_shut_out
@@ -100,13 +105,14 @@ class Session:
                 page.queues()  # damaged names end this here, before anything is held or written
                 wrong = contradiction(page, root, config.mapped_file_size_commit_log)
                 if wrong is not None:
-                    raise StoreBrokenError(
+                    raise StoreContradictionError(
                         f"{page.path} can not be right: {wrong}; end all writers of {root}, "
                         "the next one makes it anew"
                     )
             trusted = not first or not page.distrust(
                 log_file_size=config.mapped_file_size_commit_log
             )
+            trusted = trusted and (not first or self.appender.index.is_whole())
             if not (trusted and rivals.come_in(first=first) and self._resolve(first)) and first:
                 from storage.recovery.store import Recovery  # 8 ms that a plain start does not need
 

@@ -106,12 +106,15 @@ class Code(StrEnum):
     """
     # queues
     UNIT_MISSING = "UNIT_MISSING"
-    """Warning. Records have no unit in their consume queue: consumers do not get these messages.
-    The log has them, so the queue can be made again.
+    """Error, a warning in a store that was not closed cleanly. Records have no unit in their
+    consume queue: consumers do not get these messages. The log has them: 'store repair' makes the
+    units again. After an abnormal end rmqctl reads the newest of these messages from the log, and
+    recovery makes their units when the store is opened for writing.
     """
     UNIT_WRONG = "UNIT_WRONG"
-    """Warning. Units of a consume queue do not point at their records: consumers do not get these
-    messages. The log has them, so the queue can be made again.
+    """Warning, an error if messages are out of reach. Units of a consume queue do not point at
+    their records: consumers do not get these messages. The log has them: 'store repair' makes the
+    units again.
     """
     UNIT_WITHOUT_RECORD = "UNIT_WITHOUT_RECORD"
     """Error. A consume queue has units for which the log holds no whole record: these messages can
@@ -128,13 +131,13 @@ class Code(StrEnum):
     QUEUE_GAP = "QUEUE_GAP"
     """Warning. A queue has places with neither unit nor record: consumers pass them."""
     QUEUE_FILE_MISSING = "QUEUE_FILE_MISSING"
-    """Warning. A file of a consume queue is missing between others: the places of its messages can
-    not be read. The log has them.
+    """Error. A file of a consume queue is missing between others: consumers do not get the messages
+    whose units were in it. The log has them: 'store repair' makes the units again.
     """
     QUEUE_FILE_LENGTH = "QUEUE_FILE_LENGTH"
-    """Warning. A file of a consume queue has not the length that this store's files have: brokers
-    refuse to open it, and consumers do not get the messages whose units were in a missing part. The
-    log has them, so the queue can be made again.
+    """Warning, an error if messages are out of reach. A file of a consume queue has not the length
+    that this store's files have: brokers refuse to open it, and consumers do not get the messages
+    whose units were in a missing part. The log has them, so the queue can be made again.
     """
     QUEUE_FILE_EMPTY = "QUEUE_FILE_EMPTY"
     """Warning. A consume queue ends with a file without units: a Java broker takes its first zeros

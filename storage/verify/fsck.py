@@ -280,6 +280,13 @@ class _Run:
             told=self._told if log else None,
         )
 
+    def _is_filled(self, key: tuple[str, int], start: int, end: int) -> bool:
+        """Whether readers make up for the units between two offsets, from the log."""
+        bounds = self._view.bounds
+        if not isinstance(bounds, ScanBounds):
+            return False
+        return bounds.file_units(*key) <= start and end <= bounds.rebuilt.next_offset(*key)
+
     def _walk(
         self,
         log: LogCheck,
@@ -354,6 +361,8 @@ class _Run:
                 emit_if_quiet=self._if_quiet.append,
                 told=self._told,
                 holes=self._holes,
+                closed=not (self._view.root / ABORT).exists(),
+                filled=self._is_filled,
             )
         if jobs > 1 and log.start < log_end and can_fork():
             pieces = split_log(self._files.log, log.start, log_end, jobs)

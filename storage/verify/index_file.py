@@ -50,7 +50,8 @@ class IndexFile:
         view = memoryview(self._map)
         self._slots = config.max_hash_slot_num
         self._max_entries = config.max_index_num
-        self.header = IndexHeader.unpack_from(self._map[:INDEX_HEADER_SIZE])
+        head = self._map[:INDEX_HEADER_SIZE].ljust(INDEX_HEADER_SIZE, b"\0")  # it may be cut
+        self.header = IndexHeader.unpack_from(head)
         self.whole = len(self._map) >= config.index_file_size
         """Whether it is as long as readers want it; a shorter one is not searched."""
         self.slots: NDArray[Any] = np.zeros(0, ">i4")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from storage.files.read_files import FileRow, StoreFiles
 
 Emit = Callable[[Finding], None]
+Filled = Callable[[QueueKey, int, int], bool]
+"""Whether readers have the messages between two offsets of a queue without its files' units."""
 
 _REBUILD: Final = "rmqctl store rebuild queue"
 _BLOCK_UNITS: Final = 1 << 16
@@ -34,7 +36,7 @@ class QueueCheck:
     """Says what a comparison with the records has found, and looks for units that no record has.
 
     ``comparison`` collects while the log is read. ``next_offsets`` is each queue's end when the
-    check began, taken after the log's end.
+    check began, taken after the log's end. ``closed``: the store was closed cleanly.
     """
 
     def __init__(
@@ -51,11 +53,15 @@ class QueueCheck:
         emit_if_quiet: Emit,
         told: Told,
         holes: list[tuple[str, int, int]],
+        closed: bool,
+        filled: Filled,
     ) -> None:
         self._files = files
         self._comparison = comparison
         self._told = told
         self._holes = holes
+        self._closed = closed
+        self._filled = filled
         self._emit = emit
         self._emit_if_quiet = emit_if_quiet
         self._checked = checked
@@ -172,20 +178,37 @@ class QueueCheck:
                     f"{where}: {_span(start, end)}: the unit's tag hash is not that of the record",
                     "subscriptions by tag miss these messages, or get them without asking",
                 )
-            for start, end in self._lacking(key, queue):
-                if any(queue.runs.wrong.missing(start, end)):
-                    code, what = Code.UNIT_MISSING, "the records have no unit"
-                else:
-                    code, what = Code.UNIT_WRONG, "the units do not point at their records"
-                self._report(
-                    code,
-                    key,
-                    start,
-                    f"{where}: {_span(start, end)}: {what}",
-                    "consumers do not get these messages",
-                )
+            self._tell_lacking(key, queue, where)
             self._tell_short_files(key, queue)
             self._check_unclaimed(key, queue)
+
+    def _tell_lacking(self, key: QueueKey, queue: Queue, where: str) -> None:
+        """Report records that have no right unit."""
+        for start, end in self._lacking(key, queue):
+            if any(queue.runs.wrong.missing(start, end)):
+                code, what = Code.UNIT_MISSING, "the records have no unit"
+            else:
+                code, what = Code.UNIT_WRONG, "the units do not point at their records"
+            self._report(
+                code,
+                key,
+                start,
+                f"{where}: {_span(start, end)}: {what}",
+                *self._hole_harms(key, start, end),
+            )
+
+    def _hole_harms(self, key: QueueKey, start: int, end: int) -> tuple[str, Severity]:
+        """What records without a right unit mean to readers, and how bad that is.
+
+        After an abnormal end such holes are to be expected behind the checkpoint: readers of ours
+        fill them from the log, and recovery makes the units again. No other reader fills a hole.
+        """
+        if not self._closed and self._filled(key, start, end):
+            return (
+                "rmqctl reads these messages from the log, Java consumers do not get them; "
+                "recovery, when the store is opened for writing, makes the units again"
+            ), Severity.WARNING
+        return "consumers do not get these messages; repair makes the units again", Severity.ERROR
 
     def _tell_short_files(self, key: QueueKey, queue: Queue) -> None:
         """Say of files that were cut short which units went with the missing part."""
@@ -206,17 +229,20 @@ class QueueCheck:
             spans = [_span(*run) for run in lacking]
             if not spans:
                 continue
+            harms = [self._hole_harms(key, *run) for run in lacking]
+            errors = [one for one in harms if one[1] is Severity.ERROR]
+            harm, severity = (errors or harms)[0]
             more = f" and {len(spans) - 1} more stretches" if len(spans) > 1 else ""
             self._told.files.add(path)
             self._emit(
                 Finding(
                     Code.QUEUE_FILE_LENGTH,
-                    Severity.WARNING,
+                    severity,
                     path,
                     None,
                     f"the file has {start - first} bytes, those of this store {size}: "
                     f"{key[0]} queue {key[1]}: {spans[0]}{more}: the records have no unit",
-                    "consumers do not get these messages; a Java broker does not start with it",
+                    f"{harm}; a Java broker does not start with it",
                     f"{_REBUILD} -t {key[0]}",
                 )
             )

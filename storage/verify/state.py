@@ -74,7 +74,7 @@ class FileCheck:
                     Code.QUEUE_FILE_LENGTH,
                     Code.QUEUE_FILE_MISSING,
                     "the places of messages",
-                    Severity.WARNING,
+                    Severity.ERROR,
                     f"rmqctl store rebuild queue -t {topic.name}",
                 )
                 self._empty_last_file(queue, offsets)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.config import FlushDiskType
-from storage.errors import StoreBrokenError
+from storage.errors import StoreBrokenError, StoreContradictionError
 from storage.files.access import refuse_unwritable_folders
 from storage.files.file_ahead import FileAhead
 from storage.files.mapped_file_queue import MappedFileQueue
@@ -294,7 +294,7 @@ class Appender:
             maps.drop()
         if not mend_queue(page, topic, queue_id, self._config):
             page.words[Word.FAILED] = 1  # the next first-in makes all anew
-            raise StoreBrokenError(
+            raise StoreContradictionError(
                 f"queue {queue_id} of {topic} lacks places of messages that the log has; end all "
                 f"writers of {self._root}: the next one makes them again"
             )
@@ -304,7 +304,7 @@ class Appender:
         words = self._page.words
         start, to = words[Word.FROM], words[Word.TO]
         if end not in (start, to) and end % self._file_size and start | to:
-            raise StoreBrokenError(
+            raise StoreContradictionError(
                 f"{self._page.path} says that the log ends at {end}, and the last batch at {to}; "
                 f"end all writers of {self._root}, the next one makes it right"
             )

@@ -74,6 +74,15 @@ class IndexWriter:
         """Files that filled up and are not synced yet, and the store times of their last keys."""
         self._second_names = SecondNames(fs, root)
 
+    def is_whole(self) -> bool:
+        """Whether the file that takes the keys has its length; a missing one is another matter."""
+        name = self._page.words[Word.INDEX_FILE]
+        path = self._directory / f"{name:017d}"
+        try:
+            return name == 0 or path.stat().st_size >= self._size
+        except FileNotFoundError:
+            return True
+
     # -- adding -------------------------------------------------------------------------------
 
     def begin(self) -> None:

@@ -26,6 +26,7 @@ from storage.configs.sealed_json import seal, unseal
 from storage.sharing.slot_names import name_line
 from tests.support.cli import Result, run
 from tests.support.every_command import CALLS
+from tests.support.kept_store import KeptStore
 from tests.support.rich_store import GROUP, TOPIC, make_rich_store
 
 MOST_SECONDS: Final = 20
@@ -89,14 +90,6 @@ class Lost(NamedTuple):
     what: str
 
 
-class Kept(NamedTuple):
-    """A file as it was."""
-
-    data: bytes
-    mtime_ns: int
-    mode: int
-
-
 class Fuzz:
     """The store, its files, and rounds of damage."""
 
@@ -105,9 +98,8 @@ class Fuzz:
         self.most = 0
         self.words = _make_store(folder)
         self.words["new"] = str(folder / "new")
-        self._kept = {path: _keep(path) for path in _files_of(self.root)}
-        self._folders = {path for path in self.root.rglob("*") if path.is_dir()}
-        self.names = sorted(str(p.relative_to(self.root)) for p in self._kept if _is_ours(p))
+        self._kept = KeptStore(self.root)
+        self.names = sorted(str(p.relative_to(self.root)) for p in self._kept.files if _is_ours(p))
         self.commands = [*_lines(self.words), *(line.format(**self.words) for line in _MORE)]
         self._whole = self._consumed()
         assert self._whole.code == 0, self._whole
@@ -161,28 +153,8 @@ class Fuzz:
         return called(self.root, _ALWAYS[0])
 
     def put_back(self) -> None:
-        """Have the store as it was: in place, so that its page stays that of this store."""
-        for path in sorted(self.root.rglob("*"), reverse=True):
-            if path.is_dir() and not path.is_symlink():
-                if path not in self._folders:
-                    shutil.rmtree(path, ignore_errors=True)
-            elif path not in self._kept:
-                path.unlink()
-        for folder in sorted(self._folders):
-            folder.mkdir(exist_ok=True)
-        for path, kept in self._kept.items():
-            try:
-                right = path.is_file() and not path.is_symlink() and _keep(path) == kept
-            except OSError:
-                right = False
-            if right:
-                continue
-            if not path.is_file() or path.is_symlink():
-                path.unlink(missing_ok=True)
-            with path.open("r+b" if path.exists() else "xb") as file:
-                file.write(kept.data)
-                file.truncate()
-            os.utime(path, ns=(kept.mtime_ns, kept.mtime_ns))
+        """Have the store as it was."""
+        self._kept.put_back()
         shutil.rmtree(self.words["new"], ignore_errors=True)
 
 
@@ -380,22 +352,11 @@ def _lines(words: dict[str, str]) -> list[str]:
     ]
 
 
-def _files_of(root: Path) -> list[Path]:
-    return [path for path in root.rglob("*") if path.is_file()]
-
-
 def _is_ours(path: Path) -> bool:
     """What the rounds damage: not the log, queues, index, and not the shared page."""
     parts = path.parts
     mapped = {"commitlog", "consumequeue", "index"} & set(parts)
     return not mapped and path.name not in ("shared", "lock") and path.suffix != ".lock"
-
-
-def _keep(path: Path) -> Kept:
-    status = path.stat()
-    if status.st_size > 1 << 24:
-        return Kept(b"", 0, 0)
-    return Kept(path.read_bytes(), status.st_mtime_ns, status.st_mode)
 
 
 def main() -> None:
