@@ -78,6 +78,10 @@ def _invoke(cli: Cli, args: list[str]) -> int:
     with root.make_context("rmqctl", args, obj=cli) as ctx:
         result: object = root.invoke(ctx)
     code = result if isinstance(result, int) else exit_codes.DONE
+    for view in cli.opened:
+        sentence = view.lost_end()
+        if sentence is not None:
+            cli.tell_of_damage(sentence)
     if code == exit_codes.DONE and cli.incomplete:
         return exit_codes.PARTLY if cli.failure_code is None else cli.failure_code
     return code

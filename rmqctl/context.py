@@ -24,6 +24,7 @@ from rmqctl.text.lists import parse_names
 if TYPE_CHECKING:
     from rmqctl.output.render import RowStream
     from rmqctl.progress import Progress
+    from storage.readonly import StoreView
 
 _SHAPING = frozenset({"output", "columns", "sort", "where", "limit", "tz", "color"})
 """The options of a view that can be wrong."""
@@ -57,6 +58,8 @@ class Cli:
         """The exit code of every failure, for a command that has to speak another language."""
         self.incomplete = False
         """What was shown or done lacks something, of which the user was warned: exit code 8."""
+        self.opened: list[StoreView] = []
+        """The stores that the command reads."""
         self._started = time.time_ns() // 1_000_000
         self._no_color = False
 
@@ -290,6 +293,15 @@ class Cli:
         """Warn on stderr, unless told to be quiet."""
         if not self.given.get("quiet"):
             LAST_LINE.print(f"rmqctl: warning: {sentence}")
+
+    def tell_of_damage(self, sentence: str) -> None:
+        """Warn of what a store lacks: for a reader that is missing in its answer, commands that
+        look after a store judge it themselves."""
+        words = self.command_path.split()
+        if words[1:2] == ["store"] and words[2:3] not in (["carve"], ["tail"]):
+            self.warn(sentence)
+        else:
+            self.left_out(sentence)
 
     def left_out(self, sentence: str) -> None:
         """Warn that something is missing in what is shown: the exit code says so, too."""

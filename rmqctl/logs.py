@@ -58,7 +58,7 @@ def show_warnings(cli: "Cli") -> None:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         from storage.errors import IncompleteStoreWarning
 
-        tell = cli.left_out if isinstance(message, IncompleteStoreWarning) else cli.warn
+        tell = cli.tell_of_damage if isinstance(message, IncompleteStoreWarning) else cli.warn
         tell(str(message))
 
     warnings.showwarning = show

@@ -23,7 +23,9 @@ def open_for_reading(cli: "Cli") -> "EmbeddedBroker":
     from broker.embedded import EmbeddedBroker
 
     _check_exists(cli)
-    return EmbeddedBroker.open(cli.store.path, read_only=True)
+    broker = EmbeddedBroker.open(cli.store.path, read_only=True)
+    cli.opened.append(broker.view)
+    return broker
 
 
 def open_for_progress(cli: "Cli") -> "EmbeddedBroker":
@@ -109,7 +111,9 @@ def view_of(cli: "Cli") -> "StoreView":
     from storage.readonly import StoreView
 
     _check_exists(cli)
-    return StoreView.open(cli.store.path)
+    view = StoreView.open(cli.store.path)
+    cli.opened.append(view)
+    return view
 
 
 def _check_exists(cli: "Cli") -> None:

@@ -157,6 +157,16 @@ class StoreView:
             )
             warnings.warn(text, IncompleteStoreWarning, stacklevel=2)
 
+    def lost_end(self) -> str | None:
+        """Say how many messages at the log's end are lost, as far as this was seen by now."""
+        lost = 0 if self._scan is None else self._scan.lost_behind_end
+        if not lost:
+            return None
+        return (
+            f"{self.root}: the queues know of {lost} messages behind the log's last whole record; "
+            "they are not shown, 'rmqctl store fsck' says more"
+        )
+
     @property
     def has_page(self) -> bool:
         """Whether the bounds come from the page of rmqctl's writers: cheap to ask again."""

@@ -81,6 +81,9 @@ class ScanBounds:
         self._may_have_holes = False
         self._looked_at = 0
         self._checked_from = 0
+        self.lost_behind_end = 0
+        """Messages behind the log's last whole record that queues know of although the store was
+        closed cleanly; known after the first call of any method."""
         self.rebuilt = RebuiltUnits()
         """Units that the files lack; complete after the first call of any method."""
 
@@ -209,7 +212,7 @@ class ScanBounds:
         start = trusted
         unclean = (self._files.root / ABORT).exists()
         if not unclean and missing is None:
-            self._tell_of_lost_end(beyond, log_end)
+            self.lost_behind_end = beyond
         if unclean or self._doubtful:
             vouched = self._recovery_start(files)
             start = min(trusted, vouched)
@@ -223,15 +226,6 @@ class ScanBounds:
             self._rebuild(gap_start, gap_end, tails)
         self.rebuilt.finish()
         return tails
-
-    def _tell_of_lost_end(self, messages: int, log_end: int) -> None:
-        """Warn of units behind the log's end: no clean end of a broker leaves one."""
-        if messages:
-            text = (
-                f"{self._log_folder}: the queues know of {messages} messages behind the log's last "
-                f"whole record, which ends at byte {log_end}; they are not shown"
-            )
-            warnings.warn(text, IncompleteStoreWarning, stacklevel=2)
 
     def _gaps(self, tails: list[QueueTail], start: int, log_end: int) -> Iterable[tuple[int, int]]:
         """Parts of the log whose records may lack units."""

@@ -38,6 +38,9 @@ WITH_ERRORS = {
     "torn-bad-crc-middle-5.3",
     "torn-bad-properties-4.9",
     "torn-clean-bad-crc-last-4.9",
+    "hole-4.9",
+    "torn-clean-queue-missing-4.9",
+    "torn-clean-queue-missing-5.3",
 }
 
 
