@@ -65,9 +65,9 @@ class DiskUse:
         known = [row for row in times if row.oldest_timestamp is not None]
         if not known:
             return
-        day = _day_of(min(row.oldest_timestamp or 0 for row in known), zone)
-        last = max(row.newest_timestamp or 0 for row in known)
-        while day <= last:
+        first: int | None = max(0, min(row.oldest_timestamp or 0 for row in known))
+        while first is not None:
+            day = _day_of(first, zone)
             behind = _next_day(day, zone)
             rows = [
                 self._row(topic, [self._within(topic, part, day, behind) for part in parts])
@@ -76,7 +76,17 @@ class DiskUse:
             row = self._added_up([row for row in rows if row.messages])
             if row.messages:
                 yield row._replace(from_timestamp=day)
-            day = behind
+            first = self._first_from(behind, topics)
+
+    def _first_from(self, day: int, topics: list[tuple[str, list[Part]]]) -> int | None:
+        """Store time of the first message from a day on: a damaged time may be far from others."""
+        found = []
+        for topic, parts in topics:
+            for part in parts:
+                offset = self._at(topic, part, day)
+                if offset < part.end:
+                    found.append(self._view.store_timestamp(topic, part.queue_id, offset))
+        return min((time for time in found if time and day <= time < _LATEST), default=None)
 
     def sentences(self) -> Iterator[str]:
         """What goes next and when, why the rest stays, and how long the disk lasts."""
@@ -206,8 +216,12 @@ def _sum(sizes: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
+_LATEST: Final = 253_402_128_000_000
+"""The end of the year 9999, and of Python's dates, less a day for zones and one for the next."""
+
+
 def _day_of(timestamp: int, zone: tzinfo | None) -> int:
-    moment = datetime.fromtimestamp(timestamp / 1000, zone)
+    moment = datetime.fromtimestamp(min(timestamp, _LATEST) / 1000, zone)
     return int(moment.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
 
 

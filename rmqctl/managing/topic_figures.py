@@ -70,7 +70,7 @@ class TopicFigures:
             first = self._first_after(start)
             if first is None:
                 break
-            start = hour_of(first, zone)  # over hours without messages
+            start = max(start, hour_of(first, zone))  # over hours without messages
             end = start + HOUR_MS
             found = self._row([self._within(part, start, end) for part in self.parts])
             seconds = HOUR_MS / 1000

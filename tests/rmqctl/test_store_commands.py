@@ -267,8 +267,9 @@ def test_parts_and_topics_can_be_chosen(small_logs):
     queue = small_logs / "consumequeue/t/0" / f"{0:020d}"
     with queue.open("r+b") as file:
         file.write(bytes(20))
-    report = fsck(small_logs)
+    report = fsck(small_logs, code=4)
     assert {finding["code"] for finding in report["findings"]} == {"UNIT_MISSING"}
+    assert {finding["severity"] for finding in report["findings"]} == {"error"}
     fsck(small_logs, "--fail-on", "warning", code=4)
     fsck(small_logs, "--fail-on", "warning", "--only", "log,index,config", code=0)
     fsck(small_logs, "--fail-on", "warning", "--only", "queue", code=4)
@@ -347,7 +348,7 @@ def test_torn_stores_are_checked_and_not_touched(name):
     assert result.code == (0 if result.json()["ok"] else 4)
     assert facts_of(root) == before
     kind = golden.manifest(name)["facts"]["kind"]
-    lost = {"bad-crc-middle", "clean-bad-crc-last", "bad-properties"}
+    lost = {"bad-crc-middle", "clean-bad-crc-last", "bad-properties", "clean-queue-missing"}
     assert result.json()["ok"] is (kind not in lost)
 
 
