@@ -3,13 +3,14 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.errors import UsageProblem
 from rmqctl.retrying.facts import reason_text
 from rmqctl.rows.deadletters import DeadLetterGroupRow
 from rmqctl.text.json_texts import parse_json
+from rmqctl.text.times import EARLIEST, LATEST, near_datetime
 from storage.format.errors import BodyError
 from storage.model import PROPERTY_RETRY_TOPIC
 
@@ -103,7 +104,9 @@ def _sorter(by: str, zone: tzinfo | None, now_ms: int) -> Sorter:
 
 
 def _hour(timestamp: int, zone: tzinfo | None) -> str:
-    moment = datetime.fromtimestamp(timestamp / 1000, UTC).astimezone(zone)
+    if not EARLIEST <= timestamp <= LATEST:
+        return str(timestamp)
+    moment = near_datetime(timestamp, zone)
     return moment.replace(minute=0, second=0, microsecond=0).isoformat(timespec="minutes")
 
 

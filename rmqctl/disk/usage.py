@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
 
 from analytics.unread import bytes_behind
@@ -10,6 +10,7 @@ from rmqctl.disk.freeing import NextClean, Progress, expired, first_at, next_cle
 from rmqctl.managing.topic_figures import Part, TopicFigures, log_bytes
 from rmqctl.rows.disk import DiskUseRow
 from rmqctl.text.durations import format_duration, format_size
+from rmqctl.text.times import LATEST, near_datetime
 from storage.files.disk import used_ratio
 from storage.model import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.reading.timesearch import Boundary
@@ -86,7 +87,7 @@ class DiskUse:
                 offset = self._at(topic, part, day)
                 if offset < part.end:
                     found.append(self._view.store_timestamp(topic, part.queue_id, offset))
-        return min((time for time in found if time and day <= time < _LATEST), default=None)
+        return min((time for time in found if time and day <= time < LATEST), default=None)
 
     def sentences(self) -> Iterator[str]:
         """What goes next and when, why the rest stays, and how long the disk lasts."""
@@ -216,16 +217,12 @@ def _sum(sizes: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-_LATEST: Final = 253_402_128_000_000
-"""The end of the year 9999, and of Python's dates, less a day for zones and one for the next."""
-
-
 def _day_of(timestamp: int, zone: tzinfo | None) -> int:
-    moment = datetime.fromtimestamp(min(timestamp, _LATEST) / 1000, zone)
+    moment = near_datetime(timestamp, zone)
     return int(moment.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
 
 
 def _next_day(day: int, zone: tzinfo | None) -> int:
     """When the day behind one begins; days of 23 and 25 hours are days, too."""
-    moment = datetime.fromtimestamp(day / 1000, zone) + timedelta(days=1)
+    moment = near_datetime(day, zone) + timedelta(days=1)
     return int(moment.timestamp() * 1000)

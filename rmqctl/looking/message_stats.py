@@ -250,7 +250,7 @@ def _largest_in(bucket: int) -> int:
 
 def _starts_of(name: str, zone: "tzinfo | None") -> Callable[[int], int]:
     """A function that gives the beginning of the span in which a time lies, in a zone."""
-    from datetime import datetime
+    from rmqctl.text.times import near_datetime
 
     span = SPANS[name]
     known: dict[int, int] = {}
@@ -261,8 +261,7 @@ def _starts_of(name: str, zone: "tzinfo | None") -> Callable[[int], int]:
         quarter = time // 900_000  # the clocks of no zone are changed within one
         offset = known.get(quarter)
         if offset is None:
-            local = datetime.fromtimestamp(time / 1000, zone).astimezone(zone)
-            shift = local.utcoffset()
+            shift = near_datetime(time, zone).utcoffset()
             offset = known[quarter] = int(shift.total_seconds() * 1000) if shift else 0
         return time - (time + offset) % span
 

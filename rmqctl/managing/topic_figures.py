@@ -8,11 +8,12 @@ read off single records, found by bisection.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.unread import bytes_behind
 from rmqctl.rows.topics import TopicStatsRow, TopicUsageRow
+from rmqctl.text.times import near_datetime
 from storage.format.names import CONSUMEQUEUE
 from storage.model import LMQ_PREFIX
 from storage.reading.timesearch import Boundary
@@ -184,7 +185,7 @@ def allocated(folder: Path) -> int:
 
 def hour_of(timestamp: int, zone: tzinfo | None) -> int:
     """When the hour of a time began by the zone's clock, which may be off by half an hour."""
-    moment = datetime.fromtimestamp(timestamp / 1000, zone)
+    moment = near_datetime(timestamp, zone)
     within = timedelta(minutes=moment.minute, seconds=moment.second)
     return timestamp - timestamp % 1000 - int(within.total_seconds()) * 1000
 

@@ -43,6 +43,11 @@ _UNITS: Final = (
 _MOST_DIGITS: Final = 40
 _FORMS: Final = "now, 1767225600, 1767225600000, 2026-01-31, 2026-01-31T10:00, -15m or PT15M"
 
+EARLIEST: Final = -62_135_424_000_000
+"""The third day of the year 1, in ms: no calendar of Python's has the days before in every zone."""
+LATEST: Final = 253_402_041_600_000
+"""The same in front of the end of the year 9999."""
+
 
 def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> int:
     """Milliseconds of an instant; relative ones count back from ``now_ms``.
@@ -159,6 +164,12 @@ def to_datetime(timestamp: int, zone: tzinfo | None = None) -> datetime:
     Raises OverflowError or ValueError outside of the years 1..9999.
     """
     return (_EPOCH + timedelta(milliseconds=timestamp)).astimezone(zone)
+
+
+def near_datetime(timestamp: int, zone: tzinfo | None) -> datetime:
+    """The date and time of a stored time, which may be damaged: then of the first or last day that
+    every zone has."""
+    return to_datetime(min(max(timestamp, EARLIEST), LATEST), zone)
 
 
 def format_time(timestamp: int, zone: tzinfo | None = None, *, iso: bool = False) -> str:
