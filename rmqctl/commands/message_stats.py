@@ -66,13 +66,13 @@ def stats(
 
         query = build_query(cli, view, None, topic or None, None, needs_filter=False)
         counter, damaged = _counted(cli, view, query, Counter(names, cli.zone), jobs)
-        if by is None:
-            cli.one(counter.summary(damaged))
-            return
         if damaged:
             cli.left_out(
                 f"{damaged} damaged records are not counted; 'rmqctl store fsck' shows them"
             )
+        if by is None:
+            cli.one(counter.summary(damaged))
+            return
         if by in SPANS:
             cli.rows(TimeStatsRow, counter.time_rows(by))
         else:
