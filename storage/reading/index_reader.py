@@ -173,7 +173,7 @@ class IndexReader:
         gaps = []
         for name in self.names():
             header = self.header(name)
-            if header is None or header.index_count <= 1:
+            if header is None or header.index_count <= 1 or not self._is_whole(name):
                 continue
             if not 0 <= header.begin_phy_offset <= header.end_phy_offset < end:
                 continue  # damaged: nobody knows what it covers
@@ -181,6 +181,11 @@ class IndexReader:
                 gaps.append((start, min(header.begin_phy_offset, end)))
             start = max(start, header.end_phy_offset)
         return [*gaps, (start, end)] if start < end else gaps
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether a file has all its entries: one that was cut is not searched to its end."""
+        mapped = self.map_file(name)
+        return mapped is not None and len(mapped) >= entry_position(self.slots, self.entries)
 
     def map_file(self, name: str) -> mmap.mmap | None:
         """One file's bytes, None if the file is gone or empty."""

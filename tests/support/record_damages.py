@@ -47,7 +47,19 @@ def damage(root: Path, chance: random.Random) -> tuple[str, str]:
 def _extreme(chance: random.Random, size: int, now: int, near: int) -> int:
     """A value of ``size`` bytes that a program stumbles over, as an unsigned number."""
     top = 1 << 8 * size
-    values = (0, 1, 2, -1, -2, top >> 1, (top >> 1) - 1, (top >> 1) + 1, now + 1, now - 1, -now)
+    values: tuple[int, ...] = (
+        0,
+        1,
+        2,
+        -1,
+        -2,
+        top >> 1,
+        (top >> 1) - 1,
+        (top >> 1) + 1,
+        now + 1,
+        now - 1,
+        -now,
+    )
     values += (now ^ 1 << chance.randrange(8 * size), near, near - 1, near + 1, 1 << 31, 1 << 32)
     values += (0x7FFFFFFF, 0xFFFFFFFF, 1 << 40, 253402300800000, chance.getrandbits(8 * size))
     values += (now << 1, now + chance.randrange(300), now - chance.randrange(300))
