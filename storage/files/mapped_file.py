@@ -49,6 +49,7 @@ class MappedFile:
     def __init__(
         self, fs: FileSystem, path: Path, size: int, file_from_offset: int, *, writable: bool
     ) -> None:
+        """Open and map a file. Raises CorruptFileError if it is shorter than ``size``, OSError."""
         self._fs = fs
         self.path = path
         self.size = size
