@@ -36,7 +36,7 @@ def acknowledge(cli: "Cli", group: str, choice: "Choice") -> None:
         letters = DeadLetters(broker, group)
         chosen = [message for message in choice.take(letters) if not letters.is_handled(message)]
         plan = [_row(message, handled=True) for message in chosen]
-        tell_unreadable(cli.warn, letters.unreadable, letters.bodies)
+        tell_unreadable(cli.left_out, letters.unreadable, letters.bodies)
     places = [(message.queue_id, message.queue_offset) for message in chosen]
     _change(cli, group, letters.topic, places, plan, handled=True)
 
@@ -48,7 +48,7 @@ def unmark(cli: "Cli", group: str, choice: "Choice") -> None:
         named = choice.take(letters, handled=True)
         chosen = [message for message in named if letters.is_handled(message)]
         plan = [_row(message, handled=False) for message in chosen]
-        tell_unreadable(cli.warn, letters.unreadable, letters.bodies)
+        tell_unreadable(cli.left_out, letters.unreadable, letters.bodies)
     places = [(message.queue_id, message.queue_offset) for message in chosen]
     _change(cli, group, letters.topic, places, plan, handled=False)
 

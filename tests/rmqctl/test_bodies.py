@@ -151,15 +151,15 @@ class TestNotToBeUnpacked:
         exported = run("dlq", "export", "g", "-o", "jsonl")
         assert (exported.code, len(exported.lines)) == (8, 2)
         assert re.search(named, exported.err)
-        for command, code in (
-            (("browse",), 0),
-            (("groups", "--by", "tag"), 0),
-            (("export",), 8),
-            (("redrive", "-n"), 0),
-            (("ack", "-n"), 0),
+        for command in (
+            ("browse",),
+            ("groups", "--by", "tag"),
+            ("export",),
+            ("redrive", "-n"),
+            ("ack", "-n"),
         ):
             result = run("dlq", command[0], "g", "--regex", ".", *command[1:], "-o", "jsonl")
-            assert (result.code, len(re.findall(named, result.err))) == (code, 1), command
+            assert (result.code, len(re.findall(named, result.err))) == (8, 1), command
             assert "1 dead letters can not be read" in result.err, command
 
     def test_one_that_is_asked_for_is_an_error_with_its_name_once(self, mixed, tmp_path):
