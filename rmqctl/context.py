@@ -296,9 +296,11 @@ class Cli:
 
     def tell_of_damage(self, sentence: str) -> None:
         """Warn of what a store lacks: for a reader that is missing in its answer, commands that
-        look after a store judge it themselves."""
+        look after a store judge it themselves. The answer to a question for one message lacks
+        nothing."""
         words = self.command_path.split()
-        if words[1:2] == ["store"] and words[2:3] not in (["carve"], ["tail"]):
+        one = words[1:] == ["message", "get"]  # whose answer is whole
+        if one or (words[1:2] == ["store"] and words[2:3] not in (["carve"], ["tail"])):
             self.warn(sentence)
         else:
             self.left_out(sentence)

@@ -115,7 +115,8 @@ def test_query_by_key(name):
         if result.code == 3:  # a topic that the store does not have
             assert not answer.get("commitLogOffsets")
             continue
-        assert result.code == 0, (args, result.err)
+        lost = name == "torn-clean-bad-crc-last-4.9"  # which may have had the key
+        assert result.code == (8 if lost else 0), (args, result.err)
         found = [json.loads(line)["commitlog_offset"] for line in result.lines]
         known = carriers[topic, key]
         in_time = {offset for offset, time in known.items() if begin <= time <= end}
