@@ -212,6 +212,9 @@ def test_lost_last_records_keep_their_places_one_by_one(count, tmp_path):
     assert [(s.action, s.position, s.length) for s in in_log(plan)] == [
         (Action.REPLACE, message.commitlog_offset % SIZE, message.size) for message in gone
     ]
+    assert Action.REBUILD_QUEUE not in {step.action for step in plan.steps}, (
+        "units stay as they are"
+    )
     data = log_file(root, made.log_end).read_bytes()
     for message in gone:
         found = check_record(data, message.commitlog_offset % SIZE, SIZE)
@@ -359,3 +362,24 @@ def test_a_unit_alone_far_behind_the_end_makes_no_files(tmp_path):
     assert sorted(path.name for path in (root / "commitlog").iterdir()) == files
     assert wrong(root) == []
     assert held(root) == before
+
+
+@READS
+@pytest.mark.parametrize("count", [1, 3])
+def test_lost_records_at_the_end_of_a_file_and_all_of_the_next_one(count, tmp_path):
+    """Places are kept within one file; what was in the next one is cut, and its queues are made
+    anew."""
+    made = made_store(60)
+    root = made.write(tmp_path / "s")
+    before = held(root)
+    first = made.log_end - made.log_end % SIZE
+    log_file(root, first).write_bytes(bytes(SIZE))
+    gone = [m for m in made.messages if m.commitlog_offset < first][-count:]
+    for message in gone:
+        write(root, message.commitlog_offset, bytes(message.size))
+    repair(root)
+    assert wrong(root) == []
+    whole = {m.commitlog_offset for m in made.messages if m.commitlog_offset < first}
+    whole -= {m.commitlog_offset for m in gone}
+    assert held(root) == {k: m for k, m in before.items() if m.commitlog_offset in whole}
+    goes_on(root, ends(root))
