@@ -220,6 +220,14 @@ def test_what_only_this_user_can_not_write_counts_where_the_store_is_open_to_it(
     assert all("can not be written by this user (user id 1009)" in what for *_, what in said)
     (root / "config").chmod(0o700)
     assert "config" in {name for name, *_ in as_user(stranger, found, root)}
+    (root / "config").chmod(0o777)
+    assert "config" not in {name for name, *_ in as_user(stranger, found, root)}
+    (root / "config").chmod(0o776)
+    assert "config" in {name for name, *_ in as_user(stranger, found, root)}, (
+        "nothing is made there"
+    )
+    (root / "link").symlink_to("/")
+    assert "link" not in {name for name, *_ in as_user(stranger, found, root)}
 
 
 # -- made ---------------------------------------------------------------------------------------
