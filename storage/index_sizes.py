@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 _DEFAULT_SLOTS: Final = 5_000_000
 _SAMPLES: Final = 64
 _LONGEST_CHAIN: Final = 100_000
+_LONGEST: Final = 1 << 31
+"""No Java broker maps a file of so many bytes."""
+_MOST_PLACES: Final = 10_000
+"""Places of one number that are looked at: a damaged header may ask for zeros, which are all over
+the file."""
 
 
 def find_index_sizes(files: list[Path], base: StoreConfig) -> tuple[int, int] | None:
@@ -42,7 +47,7 @@ def find_index_sizes(files: list[Path], base: StoreConfig) -> tuple[int, int] | 
     for path in files:
         with path.open("rb") as file:
             length = os.fstat(file.fileno()).st_size
-            if length < INDEX_HEADER_SIZE:
+            if not INDEX_HEADER_SIZE <= length < _LONGEST:
                 continue
             lengths.add(length)
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -85,7 +90,9 @@ def _candidates(mapped: mmap.mmap, header: IndexHeader, base: StoreConfig) -> It
     wanted = header.end_phy_offset.to_bytes(8, "big", signed=True)
     behind_slots = INDEX_ENTRY_SIZE * (header.index_count - 1) + 4
     at = mapped.find(wanted, INDEX_HEADER_SIZE + behind_slots)
-    while at >= 0:
+    for _ in range(_MOST_PLACES):
+        if at < 0:
+            return
         slots, odd = divmod(at - behind_slots - INDEX_HEADER_SIZE, HASH_SLOT_SIZE)
         rest = length - INDEX_HEADER_SIZE - HASH_SLOT_SIZE * slots
         if not odd and slots > 0 and rest > 0 and rest % INDEX_ENTRY_SIZE == 0:

@@ -46,7 +46,9 @@ class IndexFile:
         self.live = live
         self.problems: list[Problem] = []
         with path.open("rb") as opened:
-            self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+            # What lies behind the length of an index file is nobody's, and may be gigabytes.
+            length = min(path.stat().st_size, config.index_file_size)
+            self._map = mmap.mmap(opened.fileno(), length, access=mmap.ACCESS_READ)
         view = memoryview(self._map)
         self._slots = config.max_hash_slot_num
         self._max_entries = config.max_index_num

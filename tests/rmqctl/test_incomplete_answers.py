@@ -1,6 +1,7 @@
 """What is left out for damage is told with exit code 8: no incomplete answer ends with 0."""
 
 import shutil
+import time
 
 import pytest
 
@@ -142,3 +143,14 @@ def test_an_index_file_that_was_cut(store, made, tmp_path, length):
     assert len(run("message", "query", "-k", "k", "--index", "-S", mine).lines) == 11
     assert run("store", "repair", "--execute", "--yes", "-S", store).code == 0
     assert run("store", "fsck", "-S", store).code == 0
+
+
+def test_an_index_file_of_eight_gigabytes_is_not_read_through(store):
+    (index,) = (store / "index").iterdir()
+    with index.open("r+b") as file:
+        file.truncate(8 << 30)
+    for line in ("store fsck", "consume t -e", "message query -k k"):
+        begun = time.monotonic()
+        result = run(*line.split(), "-S", store)
+        assert "internal error" not in result.err
+        assert time.monotonic() - begun < 10, line
