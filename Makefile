@@ -30,9 +30,9 @@ demo: $(STAMP) ## The main job from end to end: make a store, produce, consume, 
 
 # Rules that have a compiled form, too: these tests run once more without it.
 PURE_TESTS := $(addprefix tests/,$(addsuffix .py,\
-	$(addprefix storage/reading/test_,timesearch index_slots get_message queries log_walk record_starts) \
+	$(addprefix storage/read/test_,timesearch index_slots get_message queries log_walk record_starts) \
 	$(addprefix storage/format/test_,index properties java_hash) \
-	storage/test_model storage/writer/test_one_record storage/verify/test_findings \
+	storage/test_model storage/writer/test_one_record storage/tools/fsck/test_findings \
 	client/test_process_queue client/test_settling broker/test_pull))
 PURE := RMQCTL_PURE=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m 'not long' $(PURE_TESTS)
 

@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from analytics.choosing import Choice
 from analytics.engines.local import LocalEngine
 from analytics.errors import AnalyticsError
-from analytics.lag_report import lag_report
-from analytics.stores import find_stores
+from analytics.lag.selection import Choice
+from analytics.report.lag_report import lag_report
+from analytics.report.stores import find_stores
 
 if TYPE_CHECKING:
     from analytics.engines import Engine

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from storage.config import StoreConfig
 from storage.format.checkpoint import CheckpointData
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name
 from storage.format.properties import encode_properties
 from storage.format.record import encode_record
-from storage.format.unit import CQ_STORE_UNIT_SIZE
 from storage.store import MessageStore
 
 RECORD = 256

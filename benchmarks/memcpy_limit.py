@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from storage.config import StoreConfig
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.encode import prepare
-from storage.format.index import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE
-from storage.format.unit import CQ_STORE_UNIT_SIZE
+from storage.format.index_file import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE
 
 from .workload import QUEUES, messages
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from broker.embedded import EmbeddedBroker
+from broker.api.offsets import ConsumeFromWhere
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from broker.port.progress import ConsumeFromWhere
-from client.consuming.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from client.pushing.push_consumer import PushConsumer
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
-from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
-from storage.model import MessageExt
+from storage.format.message import MessageExt
 
 from .run import NotMeasurableError
 

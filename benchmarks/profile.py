@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from benchmarks.memory_stock import memory_stock
 from benchmarks.ours import new_store, put_column
 from benchmarks.workload import TOPIC, columns, messages
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from client import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
-from analytics.choosing import Choice
 from analytics.engines import Engine
 from analytics.kernels.units import read_units
-from analytics.lag_report import Made, lag_report
-from analytics.stores import StoreRef
+from analytics.lag.selection import Choice
+from analytics.report.lag_report import Made, lag_report
+from analytics.report.stores import StoreRef
 from benchmarks.workload import HOST, IDS
 from storage.configs.consumer_offsets import topic_at_group
 from storage.format.encode_column import prepare_column

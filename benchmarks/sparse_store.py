@@ -9,11 +9,11 @@ import numpy as np
 
 from storage.config import StoreConfig
 from storage.format.checkpoint import CheckpointData
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name
 from storage.format.record import encode_record
-from storage.format.unit import CQ_STORE_UNIT_SIZE
 from storage.store import MessageStore
-from storage.verify.samples import SAMPLES, places
+from storage.tools.fsck.spot_check import SAMPLES, places
 
 _RECORD = 8192
 _QUEUES = 4

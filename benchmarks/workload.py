@@ -7,9 +7,9 @@ from itertools import cycle, islice
 
 from storage.format.encode import MessageInner
 from storage.format.host import pack_host
+from storage.format.message import Message
 from storage.format.message_id import UniqueIds
 from storage.format.properties import encode_properties
-from storage.model import Message
 from storage.store import now_ms
 
 TOPIC = "benchmark"

@@ -1,6 +1,6 @@
 """Producers and consumers of a broker.
 
-This package talks to a ``Broker`` (the Protocol in :mod:`broker.api`) and cannot tell whether
+This package talks to a ``Broker`` (the Protocol in :mod:`broker.api.broker`) and cannot tell whether
 that is the store in this process or something behind a socket. It is where RocketMQ's client
 lives in Python's form: the producer with its queue selectors, the push consumer with
 rebalancing, process queues, concurrent and orderly listeners and retries, and the pull consumer.
@@ -19,11 +19,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from broker.port.members import MessageModel as MessageModel
-    from broker.port.progress import ConsumeFromWhere as ConsumeFromWhere
-    from broker.port.sending import SendResult as SendResult, SendStatus as SendStatus
-    from broker.port.transactions import LocalTransactionState as LocalTransactionState
-    from client.consuming.listener import (
+    from broker.api.members import MessageModel as MessageModel
+    from broker.api.offsets import ConsumeFromWhere as ConsumeFromWhere
+    from broker.api.send import SendResult as SendResult, SendStatus as SendStatus
+    from broker.api.transactions import LocalTransactionState as LocalTransactionState
+    from client.consumer.consumer_config import ConsumerConfig as ConsumerConfig
+    from client.consumer.subscription import MessageSelector as MessageSelector
+    from client.listener.listener import (
         ConsumeConcurrentlyContext as ConsumeConcurrentlyContext,
         ConsumeConcurrentlyStatus as ConsumeConcurrentlyStatus,
         ConsumeOrderlyContext as ConsumeOrderlyContext,
@@ -31,43 +33,41 @@ if TYPE_CHECKING:
         MessageListenerConcurrently as MessageListenerConcurrently,
         MessageListenerOrderly as MessageListenerOrderly,
     )
-    from client.polling.lite_pull_consumer import (
-        LitePullConfig as LitePullConfig,
-        LitePullConsumer as LitePullConsumer,
-    )
-    from client.polling.pull_consumer import PullConsumer as PullConsumer
-    from client.producing.batch import split_batch as split_batch
-    from client.producing.config import ProducerConfig as ProducerConfig
-    from client.producing.producer import Producer as Producer
-    from client.producing.selector import (
+    from client.producer.batch import split_batch as split_batch
+    from client.producer.config import ProducerConfig as ProducerConfig
+    from client.producer.producer import Producer as Producer
+    from client.producer.selector import (
         MessageQueueSelector as MessageQueueSelector,
         SelectByMachineRoom as SelectByMachineRoom,
         select_by_hash as select_by_hash,
         select_by_random as select_by_random,
     )
-    from client.producing.transaction_producer import (
+    from client.producer.transaction_producer import (
         TransactionListener as TransactionListener,
         TransactionProducer as TransactionProducer,
         TransactionSendResult as TransactionSendResult,
     )
-    from client.pushing.push_consumer import PushConsumer as PushConsumer
-    from client.runtime.client_config import ClientConfig as ClientConfig
-    from client.runtime.service_state import ServiceState as ServiceState
-    from client.subscribing.allocate import (
+    from client.pull.lite_pull_consumer import (
+        LitePullConfig as LitePullConfig,
+        LitePullConsumer as LitePullConsumer,
+    )
+    from client.pull.pull_consumer import PullConsumer as PullConsumer
+    from client.push.push_consumer import PushConsumer as PushConsumer
+    from client.rebalance.allocate import (
         AllocateAveragely as AllocateAveragely,
         AllocateAveragelyByCircle as AllocateAveragelyByCircle,
         AllocateByConfig as AllocateByConfig,
         AllocateMessageQueueStrategy as AllocateMessageQueueStrategy,
     )
-    from client.subscribing.consistent_hash import AllocateConsistentHash as AllocateConsistentHash
-    from client.subscribing.consumer_config import ConsumerConfig as ConsumerConfig
-    from client.subscribing.machine_room import (
+    from client.rebalance.consistent_hash import AllocateConsistentHash as AllocateConsistentHash
+    from client.rebalance.machine_room import (
         AllocateByMachineRoom as AllocateByMachineRoom,
         AllocateMachineRoomNearby as AllocateMachineRoomNearby,
     )
-    from client.subscribing.subscription import MessageSelector as MessageSelector
-    from client.tracing.trace import query_traces as query_traces
-    from storage.model import (
+    from client.runtime.client_config import ClientConfig as ClientConfig
+    from client.runtime.service_state import ServiceState as ServiceState
+    from client.trace.trace import query_traces as query_traces
+    from storage.format.message import (
         Message as Message,
         MessageExt as MessageExt,
         MessageQueue as MessageQueue,
@@ -76,22 +76,22 @@ if TYPE_CHECKING:
     from .errors import ClientError as ClientError
 
 _NAMES = {
-    "broker.port.members": ("MessageModel",),
-    "broker.port.progress": ("ConsumeFromWhere",),
-    "broker.port.sending": ("SendResult", "SendStatus"),
-    "broker.port.transactions": ("LocalTransactionState",),
-    "storage.model": ("Message", "MessageExt", "MessageQueue"),
-    "client.subscribing.allocate": (
+    "broker.api.members": ("MessageModel",),
+    "broker.api.offsets": ("ConsumeFromWhere",),
+    "broker.api.send": ("SendResult", "SendStatus"),
+    "broker.api.transactions": ("LocalTransactionState",),
+    "storage.format.message": ("Message", "MessageExt", "MessageQueue"),
+    "client.rebalance.allocate": (
         "AllocateAveragely",
         "AllocateAveragelyByCircle",
         "AllocateByConfig",
         "AllocateMessageQueueStrategy",
     ),
     "client.runtime.client_config": ("ClientConfig",),
-    "client.subscribing.consistent_hash": ("AllocateConsistentHash",),
-    "client.subscribing.consumer_config": ("ConsumerConfig",),
+    "client.rebalance.consistent_hash": ("AllocateConsistentHash",),
+    "client.consumer.consumer_config": ("ConsumerConfig",),
     "client.errors": ("ClientError",),
-    "client.consuming.listener": (
+    "client.listener.listener": (
         "ConsumeConcurrentlyContext",
         "ConsumeConcurrentlyStatus",
         "ConsumeOrderlyContext",
@@ -99,23 +99,23 @@ _NAMES = {
         "MessageListenerConcurrently",
         "MessageListenerOrderly",
     ),
-    "client.polling.lite_pull_consumer": ("LitePullConfig", "LitePullConsumer"),
-    "client.subscribing.machine_room": ("AllocateByMachineRoom", "AllocateMachineRoomNearby"),
-    "client.producing.producer": ("Producer",),
-    "client.producing.batch": ("split_batch",),
-    "client.producing.config": ("ProducerConfig",),
-    "client.polling.pull_consumer": ("PullConsumer",),
-    "client.pushing.push_consumer": ("PushConsumer",),
-    "client.producing.selector": (
+    "client.pull.lite_pull_consumer": ("LitePullConfig", "LitePullConsumer"),
+    "client.rebalance.machine_room": ("AllocateByMachineRoom", "AllocateMachineRoomNearby"),
+    "client.producer.producer": ("Producer",),
+    "client.producer.batch": ("split_batch",),
+    "client.producer.config": ("ProducerConfig",),
+    "client.pull.pull_consumer": ("PullConsumer",),
+    "client.push.push_consumer": ("PushConsumer",),
+    "client.producer.selector": (
         "MessageQueueSelector",
         "SelectByMachineRoom",
         "select_by_hash",
         "select_by_random",
     ),
     "client.runtime.service_state": ("ServiceState",),
-    "client.subscribing.subscription": ("MessageSelector",),
-    "client.tracing.trace": ("query_traces",),
-    "client.producing.transaction_producer": (
+    "client.consumer.subscription": ("MessageSelector",),
+    "client.trace.trace": ("query_traces",),
+    "client.producer.transaction_producer": (
         "TransactionListener",
         "TransactionProducer",
         "TransactionSendResult",

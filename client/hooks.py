@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from client.producing.kinds import CommunicationMode, MessageType
+from .send_kinds import CommunicationMode, MessageType
 
 if TYPE_CHECKING:
-    from broker.port.sending import SendResult
-    from broker.port.transactions import LocalTransactionState
-    from storage.model import Message, MessageExt, MessageQueue
+    from broker.api.send import SendResult
+    from broker.api.transactions import LocalTransactionState
+    from storage.format.message import Message, MessageExt, MessageQueue
 
 __all__ = [
     "CONSUME_CONTEXT_TYPE",

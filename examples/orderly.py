@@ -11,7 +11,7 @@ import threading
 from collections import defaultdict
 from pathlib import Path
 
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from client import (
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,

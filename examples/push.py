@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from client import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,

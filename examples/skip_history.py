@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from client import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
@@ -28,8 +28,8 @@ from client import (
 )
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
-from storage.model import PROPERTY_MAX_OFFSET
-from storage.reading.timesearch import Boundary
+from storage.format.message import PROPERTY_MAX_OFFSET
+from storage.read.by_time import Boundary
 from storage.store import MessageStore
 
 DAY_MS = 86_400_000

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from broker.config import BrokerConfig
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from client import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,

@@ -53,8 +53,8 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(78)
-    from rmqctl.app import run
-    from rmqctl.closed_streams import open_closed_streams
+    from rmqctl.cli.app import run
+    from rmqctl.cli.closed_streams import open_closed_streams
 
     open_closed_streams()
     run()

@@ -7,7 +7,7 @@ CliError             a sentence for stderr and a code of :mod:`rmqctl.exit_codes
   PartlyDone         8: some was done, the report says which
 """
 
-from rmqctl import exit_codes
+from . import exit_codes
 
 
 class CliError(Exception):

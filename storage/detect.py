@@ -13,6 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
+from storage.index.sizes import find_index_sizes
+
 from .config import FIXED_FIELDS, StoreConfig
 from .configs.store_settings import read_store_settings, settings_error
 from .errors import (
@@ -36,8 +39,6 @@ from .format.names import (
     is_index_file_name,
     parse_file_name,
 )
-from .format.unit import CQ_STORE_UNIT_SIZE
-from .index_sizes import find_index_sizes
 from .layout import STORE_FILE, read_sizes
 
 _ENOUGH_FILES: Final = 200

@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storage.coordination.lock_owners import find_holders
+
 from .files.bounded import read_first
 from .format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from .format.names import ABORT, CHECKPOINT, COMMITLOG, INDEX, is_index_file_name
-from .sharing.holders import find_holders
 
 if TYPE_CHECKING:
     from .readonly import StoreView

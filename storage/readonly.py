@@ -2,7 +2,7 @@
 
 Works on a read-only mount, beside any number of rmqctl writers, beside a running Java broker and
 on what a dead one left. Where the store ends is asked of its shared page if it has one that can be
-trusted, else found in the files (``storage.reading.bounds``); what is shown is what RocketMQ's
+trusted, else found in the files (``storage.read.bounds``); what is shown is what RocketMQ's
 recovery would serve, or more whole messages than that.
 """
 
@@ -15,31 +15,33 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from storage.coordination.shared_state import PageBounds, Word
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
+from storage.log.record_reader import QueueKey, RecordReader
+from storage.queue.reader import QueueBounds, QueueReader
+from storage.read.by_time import Boundary as Boundary, TimeSearch
+from storage.read.get_message import MessageReader, no_such_queue
+
 from .detect import detect_config, not_covered, version_hint
 from .errors import IncompleteStoreWarning, StoreContradictionError
 from .files.read_files import StoreFiles
-from .format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
-from .reading.messages import MessageReader, no_such_queue
-from .reading.queue_reader import QueueBounds, QueueReader
-from .reading.record_reader import QueueKey, RecordReader
-from .reading.timesearch import Boundary as Boundary, TimeSearch
-from .sharing.page import PageBounds, Word
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from storage.format.message import MessageExt
+    from storage.log.record_reader import Naming
+    from storage.read.bounds import Bounds
+    from storage.read.by_key import KeyReader
+    from storage.read.message_columns import ColumnBatch
+    from storage.read.message_filter import MessageFilter
+    from storage.read.scan_bounds import ScanBounds
+
     from .config import StoreConfig
     from .configs.consumer_offsets import OffsetTable
     from .configs.topics import TopicConfig
     from .format.prepared import PreparedRecords
-    from .model import MessageExt
-    from .reading.bounds import Bounds
-    from .reading.columns import ColumnBatch
-    from .reading.message_filter import MessageFilter
-    from .reading.query import KeyReader
-    from .reading.record_reader import Naming
-    from .reading.scan_bounds import ScanBounds
     from .results import GetMessageResult, QueryMessageResult
 
 FOREVER: Final = (1 << 63) - 1
@@ -74,7 +76,7 @@ class StoreView:
     def _set_bounds(self, bounds: Bounds | None, *, doubtful: bool = False) -> None:
         self._scan: ScanBounds | None = None
         if bounds is None:  # what looks for them is loaded for stores that have no page, or no more
-            from .reading.scan_bounds import ScanBounds
+            from storage.read.scan_bounds import ScanBounds
 
             apart = self.files.apart()
             bounds = self._scan = ScanBounds(apart, self.config, doubtful=doubtful)
@@ -245,7 +247,7 @@ class StoreView:
 
         At most ``count`` messages and about ``max_bytes`` bytes of records. Imports NumPy.
         """
-        from .reading.columns import ColumnReader
+        from storage.read.message_columns import ColumnReader
 
         queue = self._queue(topic, queue_id)
         bounds = self.queue_bounds(topic, queue_id)
@@ -278,7 +280,7 @@ class StoreView:
         return list(CQ_STORE_UNIT.iter_unpack(self.unit_bytes(topic, queue_id, offset, count)))
 
     def unit_bytes(self, topic: str, queue_id: int, offset: int, count: int) -> bytes:
-        """The same as they are stored (storage.format.unit)."""
+        """The same as they are stored (storage.format.cq_unit)."""
         queue = self._queue(topic, queue_id)
         bounds = self.queue_bounds(topic, queue_id)
         if queue is None or not bounds.min_offset <= offset < bounds.max_offset:
@@ -365,7 +367,7 @@ class StoreView:
     ) -> NDArray[np.int64]:
         """Store times in ms of the records at commit log offsets, -1 where none of that size
         begins. Imports NumPy; quickest if ``places`` ascend."""
-        from .reading.gather import gather_store_timestamps
+        from storage.read.store_times import gather_store_timestamps
 
         return gather_store_timestamps(self.files.log, places, sizes)
 
@@ -407,7 +409,7 @@ class StoreView:
 
     def find_unique(self, topic: str, msg_id: str) -> list[MessageExt]:
         """All messages of a topic with a unique id (or key), oldest first: retries keep theirs."""
-        from .reading.query import carries_key
+        from storage.read.by_key import carries_key
 
         found = self.query_message(topic, msg_id, self.config.default_query_max_num)
         return [message for message in found.messages if carries_key(message, topic, msg_id)]
@@ -468,7 +470,7 @@ class StoreView:
 
     def _keys(self) -> KeyReader:
         """Looks for keys; loaded by who does so first, as most readers of a store ask for none."""
-        from .reading.query import KeyReader
+        from storage.read.by_key import KeyReader
 
         with self._lock:
             if self._known_keys is None:

@@ -10,8 +10,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
     from .format.prepared import Ints
-    from .model import MessageExt
 
 
 class PutMessageStatus(StrEnum):

@@ -1,7 +1,7 @@
 """The store as its writers see it: open, put, read, wait, flush, close. Wiring only.
 
 Reading goes through a :class:`storage.readonly.StoreView` with maps of its own; writing through
-the gate and the :class:`storage.writing.append.Appender`. Durability: FORMAT.md and flush.py.
+the gate and the :class:`storage.append.append.Appender`. Durability: FORMAT.md and flush.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,14 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
+
+from storage.append.flush import Flusher, FlushService
+from storage.append.group_put import JointPuts
+from storage.coordination.locks import ForkAware, at_fork
+from storage.coordination.services import TimedServices
+from storage.coordination.shared_state import PageBounds, Word
+from storage.coordination.waiter import Waiter
+from storage.coordination.wakeup import Ringer
 
 from .clock import now_ms as now_ms
 from .config import FlushDiskType, StoreConfig
@@ -21,23 +29,17 @@ from .format.names import COMMITLOG
 from .format.prepared_table import PreparedTable
 from .layout import create_store, was_created_here
 from .results import PutMessageResult, PutMessageStatus
-from .sharing.bells import Ringer
-from .sharing.locks import ForkAware, at_fork
-from .sharing.page import PageBounds, Word
-from .sharing.services import TimedServices
-from .sharing.session import Session, not_writable
-from .sharing.waiter import Waiter
-from .writing.flush import Flusher, FlushService
-from .writing.joint_puts import JointPuts
+from .session import Session, not_writable
 
 if TYPE_CHECKING:
+    from storage.append.file_deletion import Cleaned
+    from storage.append.lmq import LightPut
+    from storage.format.message import Message
+
     from .format.encode import MessageInner
     from .format.prepared import PreparedRecords
-    from .model import Message
     from .readonly import StoreView
     from .recovery.store import RecoveryReport
-    from .writing.light_queues import LightPut
-    from .writing.retention import Cleaned
 
 LARGE_BODY: Final = 16 << 10
 """Bytes from which a body's checksum takes longer than others should wait for the gate."""
@@ -270,7 +272,7 @@ class MessageStore(ForkAware):
         return result
 
     def put_sent(self, message: Message, queue_id: int, way: Any) -> Any:
-        """Append a plain message by a KnownWay of broker.sending, and give its SendResult; durable
+        """Append a plain message by a KnownWay of broker.send, and give its SendResult; durable
         as ``put_message``. None: nothing is done, and it has to be put that way."""
         put_sent = self._appender.one.put_sent
         if put_sent is None or self._broken is not None or not self._flush_service.started:
@@ -346,7 +348,7 @@ class MessageStore(ForkAware):
 
         Runs by itself every 10 s in one process of a store that rmqctl made (start_services).
         """
-        from .writing.retention import Retention
+        from storage.append.file_deletion import Retention
 
         self._check_usable()
         with self.gate():

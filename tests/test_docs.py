@@ -12,27 +12,13 @@ from pathlib import Path
 import pytest
 
 from broker.config import BrokerConfig
-from broker.retrying.failure_reason import FAILURE_PROPERTIES
-from broker.retrying.lineage import LINEAGE_PROPERTIES
+from broker.retry.failure_reason import FAILURE_PROPERTIES
+from broker.retry.redrive_properties import LINEAGE_PROPERTIES
 from rmqctl import exit_codes
 from storage.config import SMALL_STORE, StoreConfig
+from storage.configs.checksummed_json import seal
 from storage.configs.progress_table import ProgressTable, QueueProgress
-from storage.configs.sealed_json import seal
-from storage.files.fs import FileSystem
-from storage.format import cqext, layout
-from storage.format.checkpoint import CheckpointData
-from storage.format.encode import MessageInner, prepare
-from storage.format.fastjson import dumps
-from storage.format.host import pack_host
-from storage.format.index import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, IndexHeader, put_keys
-from storage.format.java_hash import java_hash, key_hash, tags_code
-from storage.format.message_id import UniqueIds, offset_msg_id
-from storage.format.properties import encode_properties
-from storage.format.record import blank_record, encode_record
-from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
-from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK, StoreUnit
-from storage.layout import STORE_FILE, write_sizes
-from storage.sharing.page import (
+from storage.coordination.shared_state import (
     MAX_WAITERS,
     PAGE_MAGIC,
     SLOTS,
@@ -41,6 +27,20 @@ from storage.sharing.page import (
     WAITER_TOPICS,
     Word,
 )
+from storage.files.fs import FileSystem
+from storage.format import cqext, layout
+from storage.format.checkpoint import CheckpointData
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK, StoreUnit
+from storage.format.encode import MessageInner, prepare
+from storage.format.fastjson import dumps
+from storage.format.host import pack_host
+from storage.format.index_file import INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE, IndexHeader, put_keys
+from storage.format.java_hash import java_hash, key_hash, tags_code
+from storage.format.message_id import UniqueIds, offset_msg_id
+from storage.format.properties import encode_properties
+from storage.format.record import blank_record, encode_record
+from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
+from storage.layout import STORE_FILE, write_sizes
 from storage.store import MessageStore
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -12,7 +12,7 @@ import pytest
 from storage.configs.progress import ProgressFile
 from storage.errors import CorruptFileError, StoreBrokenError
 from storage.format.encode import MessageInner, prepare
-from storage.format.index import INDEX_ENTRY_SIZE, IndexHeader, entry_position
+from storage.format.index_file import INDEX_ENTRY_SIZE, IndexHeader, entry_position
 from storage.format.names import file_name
 from storage.format.properties import encode_properties
 from storage.readonly import StoreView

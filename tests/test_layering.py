@@ -54,7 +54,9 @@ def test_the_formats_are_pure():
     assert guilty in ([], ["message_id.py: threading"])
 
 
-@pytest.mark.parametrize("package", ["storage", "storage.format", "storage.model", "broker"])
+@pytest.mark.parametrize(
+    "package", ["storage", "storage.format", "storage.format.message", "broker"]
+)
 def test_importing_the_lower_packages_is_cheap(package):
     """Spark's workers and every call of the program pay for it."""
     heavy = ("numpy", "isal", "sortedcontainers", "concurrent", "multiprocessing", "asyncio")

@@ -40,7 +40,7 @@ def test_the_tour_prints_what_the_readme_shows(tmp_path):
 
 
 def test_every_command_is_named_in_the_readme():
-    from rmqctl.tree import TREE, Leaf
+    from rmqctl.cli.tree import TREE, Leaf
 
     text = (ROOT / "README.md").read_text("utf-8")
     for name, entry in TREE.items():

@@ -38,7 +38,7 @@ def test_the_wheel_holds_every_module_the_completions_and_the_manual(wheel):
         for path in (ROOT / package).rglob("*")
         if path.suffix in {".py", ".html", ".css", ".js"}
     }
-    assert "analytics/page/frame.html" in ours
+    assert "analytics/html_report/frame.html" in ours
     assert ours <= names
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]

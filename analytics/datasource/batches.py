@@ -14,7 +14,7 @@ from storage.format.errors import BodyError
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:
-    from storage.model import MessageExt
+    from storage.format.message import MessageExt
 
     from .ranges import Range
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from analytics.stores import StoreRef, find_stores
+from analytics.report.stores import StoreRef, find_stores
 
 from .tables import TABLES
 

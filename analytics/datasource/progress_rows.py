@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
-from analytics.engines.work import Work, do, forget
+from analytics.engines.task import Work, do, forget
 from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE, Cells, QueueTask
-from analytics.unread import Unread, bytes_behind, oldest_unread_timestamp
+from analytics.lag.queue_position import Unread, bytes_behind, oldest_unread_timestamp
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.readonly import StoreView
 
 from .ranges import is_wanted
 
 if TYPE_CHECKING:
-    from analytics.stores import StoreRef
+    from analytics.report.stores import StoreRef
 
     from .options import Options
     from .selection import Selection

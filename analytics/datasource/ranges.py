@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analytics.log_places import first_at
+from analytics.lag.log_offsets import first_at
 from storage.readonly import StoreView
 
 from .selection import Selection
 
 if TYPE_CHECKING:
-    from analytics.stores import StoreRef
+    from analytics.report.stores import StoreRef
 
 _LEAST: Final = 20_000
 """Messages that are worth a task of their own."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamReader, Filter
 
-    from analytics.stores import StoreRef
+    from analytics.report.stores import StoreRef
 
 NAME: Final = "rocketmq"
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from analytics.amounts import Amounts, Row, added_up
-from analytics.choosing import Choice
 from analytics.errors import KeptError
-from analytics.health import Health
 from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE
-from analytics.lag_report import Made, Unreadable, without_copies
-from analytics.looking import Standing
-from analytics.report import make_report
-from analytics.share import Place, Share, Tags
-from analytics.stores import StoreRef
-from analytics.survey import Orphan, Waiting
-from analytics.totals import QueueLag
-from analytics.unread import Unread
+from analytics.lag.health import Health
+from analytics.lag.lag_snapshot import Standing
+from analytics.lag.queue_position import Unread
+from analytics.lag.selection import Choice
+from analytics.lag.totals import QueueLag
+from analytics.report.amounts import Amounts, Row, added_up
+from analytics.report.lag_report import Made, Unreadable, without_copies
+from analytics.report.partial import Place, Share, Tags
+from analytics.report.report import make_report
+from analytics.report.scan import Orphan, Waiting
+from analytics.report.stores import StoreRef
 
 from .tables import Kept, arrow, newest
 

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analytics.report import make_report
+from analytics.report.report import make_report
 from storage.files.creating import replacing
 
 from .tables import TABLES, Kept, arrow, schema
 
 if TYPE_CHECKING:
-    from analytics.amounts import Row
-    from analytics.report import Report
-    from analytics.share import Place, Share
+    from analytics.report.amounts import Row
+    from analytics.report.partial import Place, Share
+    from analytics.report.report import Report
 
 
 def keep(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from typing import Final
 
-_LOADED: Final = ("numpy", "pyspark.worker", "analytics.engines.work")
+_LOADED: Final = ("numpy", "pyspark.worker", "analytics.engines.task")
 
 
 def main() -> None:

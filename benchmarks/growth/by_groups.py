@@ -9,9 +9,9 @@ from functools import partial
 from benchmarks.commands import rmqctl, seconds_of
 from benchmarks.report import Row
 from benchmarks.run import Run, progress
-from broker.embedded import EmbeddedBroker
-from broker.port.progress import OffsetCommit
-from broker.port.reading import PullRequest
+from broker.api.offsets import OffsetCommit
+from broker.api.pull import PullRequest
+from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
 from storage.store import MessageStore

@@ -10,7 +10,7 @@ from benchmarks.commands import rmqctl, seconds_of
 from benchmarks.contest import Contestant
 from benchmarks.report import Row
 from benchmarks.run import Run
-from rmqctl.tree import TREE, Noun
+from rmqctl.cli.tree import TREE, Noun
 
 NAME = "commands"
 _SHOWN = 10

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report import Goal, Row
 from benchmarks.run import NotMeasurableError, Run
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.config import StoreConfig
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from benchmarks.commands import rmqctl, seconds_of
 from benchmarks.report import Goal, Row
 from benchmarks.run import Run
-from broker.embedded import EmbeddedBroker
-from broker.port.progress import OffsetCommit
+from broker.api.offsets import OffsetCommit
+from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE
-from storage.configs.progress_samples import ProgressSamples
+from storage.configs.offset_samples import ProgressSamples
 from storage.configs.topics import TopicConfig
 from storage.store import MessageStore
 

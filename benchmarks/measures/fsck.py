@@ -19,7 +19,7 @@ from benchmarks.run import Run
 from benchmarks.sparse_store import make_sparse_store
 from benchmarks.workload import columns
 from storage.readonly import StoreView
-from storage.verify import fsck
+from storage.tools.fsck import fsck
 
 NAME = "fsck"
 _TIMES_CAT = 5

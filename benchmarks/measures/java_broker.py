@@ -17,11 +17,11 @@ from benchmarks.our_broker import QUEUES, drain, our_broker
 from benchmarks.report import Row
 from benchmarks.run import NotMeasurableError, Run
 from benchmarks.workload import BESIDES, TOPIC as _TOPIC, bodies_of, to_be_sent
-from broker.embedded import EmbeddedBroker
-from broker.port.sending import SendStatus
-from client.producing.producer import Producer
+from broker.api.send import SendStatus
+from broker.embedded.broker import EmbeddedBroker
+from client.producer.producer import Producer
 from storage.configs.topics import TopicConfig
-from storage.model import Message
+from storage.format.message import Message
 
 NAME = "java_broker"
 _BODY = 1024

@@ -21,10 +21,10 @@ from benchmarks.ours import new_store, put_column
 from benchmarks.report import Row
 from benchmarks.run import NotMeasurableError, Run
 from benchmarks.workload import QUEUES, TOPIC, columns
+from storage.coordination.shared_state import PAGE_NAME
 from storage.format.names import ABORT, OURS
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus
-from storage.sharing.page import PAGE_NAME
 
 NAME = "java_reading"
 _PULL = 32

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from benchmarks.report import Goal, Row
 from benchmarks.run import NotMeasurableError, Run, clear_progress, progress
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.configs.topics import TopicConfig
-from storage.model import Message
+from storage.format.message import Message
 
 NAME = "latency"
 _QUEUES = 8

@@ -19,7 +19,7 @@ from storage.format.encode import MessageInner
 from storage.format.encode_many import encode_many
 from storage.format.java_hash import java_hash
 from storage.format.properties import encode_properties
-from storage.reading.tag_filter import TagFilter
+from storage.read.tag_filter import TagFilter
 from storage.readonly import StoreView
 from storage.store import MessageStore, now_ms
 

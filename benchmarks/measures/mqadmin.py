@@ -18,12 +18,12 @@ from benchmarks.goals import row
 from benchmarks.java_peer import Cluster, running_cluster
 from benchmarks.report import Row
 from benchmarks.run import Run
-from broker.embedded import EmbeddedBroker
+from broker.api.offsets import OffsetCommit
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from broker.port.progress import OffsetCommit
 from storage.configs.topics import TopicConfig
+from storage.format.message import retry_topic
 from storage.format.names import ABORT, OURS
-from storage.model import retry_topic
 
 NAME = "mqadmin"
 _TOPIC = "benchmark"

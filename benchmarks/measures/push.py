@@ -18,17 +18,17 @@ from benchmarks.ours import new_store, put_column
 from benchmarks.report import Goal, Row
 from benchmarks.run import NotMeasurableError, Run
 from benchmarks.workload import QUEUES, TOPIC, columns
-from broker.embedded import EmbeddedBroker
-from broker.port.progress import ConsumeFromWhere
-from broker.port.reading import PullRequest, PullStatus
-from client.consuming.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from client.polling.pull_consumer import PullConsumer
-from client.progress.offset_store import ReadOffsetType
-from client.pushing.push_consumer import PushConsumer
+from broker.api.offsets import ConsumeFromWhere
+from broker.api.pull import PullRequest, PullStatus
+from broker.embedded.broker import EmbeddedBroker
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from client.offset_store.offset_store import ReadOffsetType
+from client.pull.pull_consumer import PullConsumer
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
-from client.subscribing.consumer_config import ConsumerConfig
 from storage.configs.topics import TopicConfig
-from storage.model import MessageExt, MessageQueue
+from storage.format.message import MessageExt, MessageQueue
 
 NAME = "push"
 _THREADS = 20

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.report import Goal, Row
 from benchmarks.run import NotMeasurableError, Run, clear_progress, progress
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.configs.topics import TopicConfig
 

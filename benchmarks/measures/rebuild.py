@@ -18,8 +18,8 @@ from benchmarks.run import Run
 from benchmarks.workload import columns
 from storage.format.names import CONSUMEQUEUE, INDEX
 from storage.readonly import StoreView
-from storage.rebuilding.index import rebuild_index
-from storage.rebuilding.queue import rebuild_queues
+from storage.tools.rebuild.index import rebuild_index
+from storage.tools.rebuild.queue import rebuild_queues
 
 from .memory import peak_of
 

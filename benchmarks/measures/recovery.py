@@ -15,8 +15,8 @@ from benchmarks.ours import new_store, put_column
 from benchmarks.report import Goal, Row
 from benchmarks.run import Run
 from benchmarks.workload import columns
+from storage.coordination.shared_state import PAGE_NAME
 from storage.format.names import ABORT, OURS
-from storage.sharing.page import PAGE_NAME
 
 NAME = "recovery"
 _SECONDS_A_GIB = 1.2

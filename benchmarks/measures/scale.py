@@ -10,13 +10,13 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from analytics.choosing import Choice
 from analytics.engines.local import LocalEngine
 from analytics.engines.spark import SparkEngine
 from analytics.history.gathering import find_kept, gathered_report
 from analytics.history.keeping import keep
-from analytics.lag_report import Made
-from analytics.report import make_report
+from analytics.lag.selection import Choice
+from analytics.report.lag_report import Made
+from analytics.report.report import make_report
 from analytics.spark.session import SparkSession
 from benchmarks.report import Row
 from benchmarks.report_store import (

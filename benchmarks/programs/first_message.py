@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from client.producing.producer import Producer
-from storage.model import Message
+from client.producer.producer import Producer
+from storage.format.message import Message
 
 create_store(sys.argv[1])
 with EmbeddedBroker.open(sys.argv[1]) as broker, Producer("first", brokers=[broker]) as producer:

@@ -7,10 +7,10 @@ import sys
 from time import perf_counter
 
 from benchmarks.workload import bodies_of, to_be_sent
-from broker.embedded import EmbeddedBroker
+from broker.api.send import SendStatus
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from broker.port.sending import SendStatus
-from client.producing.producer import Producer
+from client.producer.producer import Producer
 
 count, batch = int(sys.argv[2]), int(sys.argv[3])
 bodies = bodies_of(1024)

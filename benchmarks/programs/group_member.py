@@ -13,11 +13,11 @@ import sys
 import time
 from typing import Any
 
-from broker.embedded import EmbeddedBroker
-from client.consuming.listener import ConsumeConcurrentlyStatus
-from client.pushing.push_consumer import PushConsumer
+from broker.embedded.broker import EmbeddedBroker
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeConcurrentlyStatus
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
-from client.subscribing.consumer_config import ConsumerConfig
 
 
 class _Changes(logging.Handler):

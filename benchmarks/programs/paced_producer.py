@@ -10,9 +10,9 @@ import select
 import sys
 import time
 
-from broker.embedded import EmbeddedBroker
-from client.producing.producer import Producer
-from storage.model import Message
+from broker.embedded.broker import EmbeddedBroker
+from client.producer.producer import Producer
+from storage.format.message import Message
 
 
 def main(root: str, topic: str, per_second: float, at_once: int, count: int) -> None:

@@ -12,12 +12,12 @@ import threading
 import time
 from collections.abc import Sequence
 
-from broker.embedded import EmbeddedBroker
-from broker.port.progress import ConsumeFromWhere
-from client.consuming.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from client.pushing.push_consumer import PushConsumer
-from client.subscribing.consumer_config import ConsumerConfig
-from storage.model import MessageExt
+from broker.api.offsets import ConsumeFromWhere
+from broker.embedded.broker import EmbeddedBroker
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from client.push.push_consumer import PushConsumer
+from storage.format.message import MessageExt
 
 
 def main(root: str, group: str, topic: str, count: int, idle_seconds: float) -> None:

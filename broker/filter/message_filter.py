@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from broker.pulling.subscription import SQL92
-from storage.model import PROPERTY_RETRY_TOPIC
+from storage.format.message import PROPERTY_RETRY_TOPIC
 
 from .expression import matches
 from .parser import compile_sql92
+from .subscription import SQL92
 
 if TYPE_CHECKING:
-    from broker.port.members import SubscriptionData
-    from storage.model import MessageExt
+    from broker.api.members import SubscriptionData
+    from storage.format.message import MessageExt
 
 
 class PropertyFilter:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from broker.port.members import ClientDescription, ConsumerData, MessageModel, SubscriptionData
+from broker.api.members import ClientDescription, ConsumerData, MessageModel, SubscriptionData
 
 CHANNEL_EXPIRED_TIMEOUT_MS: Final = 120_000
 """How long a client may be silent if nothing else tells whether it lives (ConsumerManager)."""

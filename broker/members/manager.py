@@ -20,35 +20,30 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from broker.api.members import MessageModel
 from broker.errors import (
     BrokerSystemError,
     ClientIdInUseError,
     SubscriptionGroupNotExistError,
 )
-from broker.port.members import MessageModel
 from broker.tables.groups import CONSUMING_GROUP_MAX_LENGTH, check_consuming_group
 from storage.deadlines import MAX_CLOSE_S
-from storage.model import retry_topic
+from storage.format.message import retry_topic
 
 from .group_table import GroupTable, group_table, is_expired
-from .letters import consumer_json, groups_of, members_of
 from .notices import CHECK, MEMBERS, RESET, Notices
+from .process_info_json import consumer_json, groups_of, members_of
 from .queue_lock import QueueLocks
 
 if TYPE_CHECKING:
+    from broker.api.members import ClientDescription, ClientHandler, ConsumerData, HeartbeatData
     from broker.errors import BrokerError
-    from broker.port.members import (
-        ClientDescription,
-        ClientHandler,
-        ConsumerData,
-        HeartbeatData,
-    )
     from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
-    from storage.model import MessageExt, MessageQueue
-    from storage.sharing.stations import Letter, Said
+    from storage.coordination.processes import Letter, Said
+    from storage.format.message import MessageExt, MessageQueue
 
-    from .client_calls import ClientCalls
+    from .broker_to_client import ClientCalls
 
 logger = logging.getLogger("rmqctl.broker")
 
@@ -124,7 +119,7 @@ class MemberManager:
     @cached_property
     def calls(self) -> ClientCalls:
         """Questions to single clients; loaded with the first one."""
-        from .client_calls import ClientCalls
+        from .broker_to_client import ClientCalls
 
         return ClientCalls(self.notices, self._handler, self._read_message)
 

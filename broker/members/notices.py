@@ -1,6 +1,6 @@
 """Notices, questions and answers between the brokers of one store, without a daemon.
 
-Each broker that has clients keeps a station (storage.sharing.stations) and one thread that sleeps
+Each broker that has clients keeps a station (storage.coordination.processes) and one thread that sleeps
 until a letter comes. Nothing wakes while nothing happens, and a letter to a living broker is never
 lost, also if the sender is killed right behind it.
 
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker.errors import BrokerError, BrokerSystemError, ResponseCode
+from storage.coordination.failure_detector import DeathWatch
+from storage.coordination.processes import Letter, Said, Station, Stations
 from storage.deadlines import MAX_CLOSE_S, Deadline, held_within
-from storage.sharing.death_watch import DeathWatch
-from storage.sharing.stations import Letter, Said, Station, Stations
 
-from .letters import groups_of
+from .process_info_json import groups_of
 
 logger = logging.getLogger("rmqctl.broker")
 

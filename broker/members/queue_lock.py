@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from broker.validation import check_group
+from storage.coordination.locks import LockFile
 from storage.errors import StoreNotWritableError
 from storage.files.creating import make_folders
+from storage.format.message import MessageQueue
 from storage.format.names import OURS
-from storage.model import MessageQueue
-from storage.sharing.locks import LockFile
 
 LOCKS_FOLDER: Final = "locks"
 REBALANCE_LOCK_MAX_LIVE_TIME_MS: Final = 60_000

@@ -20,7 +20,7 @@ from storage.configs.subscription_groups import (
     subscription_groups_file,
     system_groups,
 )
-from storage.model import retry_topic
+from storage.format.message import retry_topic
 
 from .shared_table import Check, Gate, SharedTable, Update
 

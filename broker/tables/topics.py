@@ -22,7 +22,7 @@ from storage.configs.topics import (
     system_topics,
     topics_file,
 )
-from storage.model import (
+from storage.format.message import (
     AUTO_CREATE_TOPIC_KEY_TOPIC,
     RETRY_GROUP_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
@@ -182,7 +182,7 @@ class TopicManager:
     ) -> bool:
         """Forget the settings of a topic; False if it has none (deleteTopicConfig).
 
-        Its queues and messages stay: see storage.deleting. Noted and checked as for ``update``.
+        Its queues and messages stay: see storage.queue.deletion. Noted and checked as for ``update``.
         """
         self.check_changeable(topic)
         return self._table.remove(topic, note or {}, check)

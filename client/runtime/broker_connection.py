@@ -6,13 +6,13 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from broker.port.members import ConsumeDirectlyResult, ConsumeDirectlyStatus
-from storage.model import MessageQueue
+from broker.api.members import ConsumeDirectlyResult, ConsumeDirectlyStatus
+from storage.format.message import MessageQueue
 
 if TYPE_CHECKING:
-    from broker.api import Broker
-    from broker.port.transactions import CheckTransactionState
-    from storage.model import MessageExt
+    from broker.api.broker import Broker
+    from broker.api.transactions import CheckTransactionState
+    from storage.format.message import MessageExt
 
     from .instance import ClientInstance
 

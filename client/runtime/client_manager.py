@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from client.timing import SYSTEM_CLOCK, Clock, Scheduler, ThreadScheduler
-from storage.sharing.locks import ForkAware, at_fork
+from storage.coordination.locks import ForkAware, at_fork
 
 from .instance import ClientInstance
 
 if TYPE_CHECKING:
-    from broker.api import Broker
+    from broker.api.broker import Broker
 
     from .client_config import ClientConfig
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from broker.api.members import ConsumeDirectlyResult, ConsumerData, HeartbeatData
 from broker.errors import BrokerError
-from broker.port.members import ConsumeDirectlyResult, ConsumerData, HeartbeatData
 from client.errors import UNANSWERED, ClientStateError
 from client.timing import SYSTEM_CLOCK, ThreadScheduler
 from storage.errors import StoreClosedError
@@ -29,11 +29,11 @@ from .stats import ConsumerStatsManager
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.api import Broker
-    from broker.port.transactions import CheckTransactionState
-    from client.producing.producer import Producer
+    from broker.api.broker import Broker
+    from broker.api.transactions import CheckTransactionState
+    from client.producer.producer import Producer
     from client.timing import Action, Clock, Scheduler
-    from storage.model import MessageExt, MessageQueue
+    from storage.format.message import MessageExt, MessageQueue
 
     from .client_config import ClientConfig
 
@@ -288,7 +288,7 @@ class ClientInstance:
 
     def inner_producer(self) -> Producer:
         """Give the producer that sends retries, CLIENT_INNER_PRODUCER; made at first use."""
-        from client.producing.producer import INNER_PRODUCER_GROUP, Producer
+        from client.producer.producer import INNER_PRODUCER_GROUP, Producer
 
         with self._lock:
             if self._inner_producer is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.embedded import EmbeddedBroker
+    from broker.embedded.broker import EmbeddedBroker
 
 
 def open_own_broker(store: str | PathLike[str]) -> EmbeddedBroker:
@@ -17,7 +17,7 @@ def open_own_broker(store: str | PathLike[str]) -> EmbeddedBroker:
     about transactions; with a store that somebody else than rmqctl made, only ``broker start`` does
     so. Raises what MessageStore.open raises.
     """
-    from broker.embedded import EmbeddedBroker
+    from broker.embedded.broker import EmbeddedBroker
 
     broker = EmbeddedBroker.open(Path(store))
     try:

@@ -18,9 +18,9 @@ from client.starting import start_among
 from .stats import stats_key
 
 if TYPE_CHECKING:
-    from client.consuming.process_queue import ProcessQueue
+    from client.listener.process_queue import ProcessQueue
     from client.timing import Action, Scheduler
-    from storage.model import MessageQueue
+    from storage.format.message import MessageQueue
 
 logger = logging.getLogger("rmqctl.client.pull")
 _SHUTDOWN_WAIT_S: Final = 0.5

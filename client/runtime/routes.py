@@ -12,13 +12,13 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
 from broker.errors import BrokerError
-from broker.port.sending import DEFAULT_TOPIC_QUEUE_NUMS
 from client.errors import UNANSWERED, BrokerNotExistError, ClientConfigError
-from storage.model import AUTO_CREATE_TOPIC_KEY_TOPIC, MessageQueue
+from storage.format.message import AUTO_CREATE_TOPIC_KEY_TOPIC, MessageQueue
 
 if TYPE_CHECKING:
-    from broker.api import Broker
+    from broker.api.broker import Broker
     from storage.configs.topics import TopicConfig
 
 logger: Final = logging.getLogger("rmqctl.client.routes")

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from analytics.looking import Standing, StoreLook
-from analytics.totals import add_up, over_groups, sum_of_all
-from rmqctl.rows.lag import LagQueueRow, LagRow, LagTopicRow
+from analytics.lag.lag_snapshot import Standing, StoreLook
+from analytics.lag.totals import add_up, over_groups, sum_of_all
+
+from .rows import LagQueueRow, LagRow, LagTopicRow
 
 
 def group_rows(seen: StoreLook) -> Iterator[LagRow]:

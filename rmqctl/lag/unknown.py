@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from analytics.unknown import unknown_ages, unknown_parts
+from analytics.lag.unknown import unknown_ages, unknown_parts
 
 if TYPE_CHECKING:
-    from analytics.looking import StoreLook
-    from rmqctl.context import Cli
+    from analytics.lag.lag_snapshot import StoreLook
+    from rmqctl.cli.context import Cli
 
 _TOLD = 5
 """Groups and topics of which it is told."""

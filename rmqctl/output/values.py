@@ -6,8 +6,8 @@ from datetime import tzinfo
 from typing import Any, Final
 
 from rmqctl.output.fields import Kind
-from rmqctl.text.durations import format_duration, format_size
-from rmqctl.text.times import format_time
+from rmqctl.parse.durations import format_duration, format_size
+from rmqctl.parse.times import format_time
 
 # Beside control characters: those that turn text round, or end a line for some.
 _TURNS: Final = "\u2028\u2029\u202a-\u202e\u2066-\u2069"

@@ -16,9 +16,9 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from rmqctl.output.fields import Field, Kind
-from rmqctl.text.durations import parse_duration, parse_size
-from rmqctl.text.patterns import search_text
-from rmqctl.text.times import parse_time
+from rmqctl.parse.durations import parse_duration, parse_size
+from rmqctl.parse.patterns import search_text
+from rmqctl.parse.times import parse_time
 
 Row = Mapping[str, Any]
 Predicate = Callable[[Row], bool]

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from storage.coordination.shared_state import Word
+from storage.coordination.write_lock_idle import change_unmapped
 from storage.files.fs import FileSystem
 from storage.format.java_numbers import java_int
-from storage.sharing.gate_watch import change_unmapped
-from storage.sharing.page import Word
 
 from .config_file import ConfigFile, FileIdent, JsonObject
 from .data_version import DataVersion

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from storage.files.fs import FileSystem
 from storage.format.java_numbers import java_int, java_long
+from storage.format.message import LMQ_PREFIX
 from storage.format.names import CONFIG
 from storage.format.shapes import MAX_INT, MAX_LONG
-from storage.model import LMQ_PREFIX
 
 from .config_file import ConfigFile, JsonObject, ident_of
 

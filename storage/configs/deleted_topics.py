@@ -20,8 +20,8 @@ from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import members, table, whole
 
+from .checksummed_json import read_sealed, seal
 from .config_file import replace_file
-from .sealed_json import read_sealed, seal
 
 DELETED_FILE: Final = "deleted.json"
 VERSION: Final = 1

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from storage.coordination.locks import ProcessLock
 from storage.errors import StoreNotWritableError
 from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
@@ -29,9 +30,8 @@ from storage.format.shapes import (
     text,
     whole,
 )
-from storage.sharing.locks import ProcessLock
 
-from .sealed_json import seal, unseal
+from .checksummed_json import seal, unseal
 
 JOURNAL_FOLDER: Final = "journal"
 JOURNAL_LOCK: Final = "journal.lock"
@@ -79,7 +79,7 @@ def _entry_shape(value: Any, place: str) -> None:
 
 
 JOURNAL_ENTRY: Final[Shape] = _entry_shape
-"""What every line of the journal is; rmqctl.changing.journal says what the members mean."""
+"""What every line of the journal is; rmqctl.audit.journal_entry says what the members mean."""
 
 
 class Journal:

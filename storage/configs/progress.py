@@ -9,7 +9,7 @@ consumerOffset.json is written *from* it, never the other way round, because a J
 fails to start beside us writes its old offsets back on exit. Only when Java really ran in between
 (it then touched ``<store>/lock``) what it changed is taken over, queue by queue.
 
-Writing needs the store's shared lock (byte 0 of ``lock``, see gate.py), so that Java is not
+Writing needs the store's shared lock (byte 0 of ``lock``, see write_lock.py), so that Java is not
 running meanwhile. Reading needs nothing.
 """
 
@@ -21,13 +21,14 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
+from storage.coordination.locks import ProcessLock
 from storage.errors import CorruptFileError, StoreNotWritableError
 from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
 from storage.format.names import LOCK, OURS
 from storage.format.shapes import ShapeError, anything, members, table, text
-from storage.sharing.locks import ProcessLock
 
+from .checksummed_json import entry_of, seal
 from .config_file import (
     ConfigFile,
     ConfigSource,
@@ -43,7 +44,6 @@ from .consumer_offsets import (
     encode_offsets,
 )
 from .progress_table import VERSION, ProgressTable, QueueProgress
-from .sealed_json import entry_of, seal
 
 OFFSETS_FILE: Final = "offsets.json"
 OFFSETS_LOCK: Final = "offsets.lock"

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from storage.coordination.locks import LockFile
 from storage.errors import StoreNotWritableError
 from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
@@ -35,9 +36,8 @@ from storage.format.shapes import (
     text,
     whole,
 )
-from storage.sharing.locks import LockFile
 
-from .sealed_json import seal, unseal
+from .checksummed_json import seal, unseal
 
 REDRIVES_FOLDER: Final = "redrives"
 SETTLED: Final = {"settled": True}
@@ -75,7 +75,7 @@ TASK: Final = members(
         ),
     }
 )
-"""The first line of a run: rmqctl.deadletters.run.Task."""
+"""The first line of a run: rmqctl.dlq.redrive.run.Task."""
 _SENT: Final = members(
     {
         "queue_id": whole(0, MAX_INT),

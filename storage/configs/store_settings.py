@@ -17,8 +17,8 @@ from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import anything, members, table
 
+from .checksummed_json import read_sealed, seal
 from .config_file import replace_file
-from .sealed_json import read_sealed, seal
 
 SETTINGS_FILE: Final = "settings.json"
 VERSION: Final = 1

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from storage.files.fs import FileSystem
-from storage.format.names import CONFIG
-from storage.model import (
+from storage.format.message import (
     AUTO_CREATE_TOPIC_KEY_TOPIC,
     BENCHMARK_TOPIC,
     OFFSET_MOVED_EVENT,
@@ -19,6 +18,7 @@ from storage.model import (
     SELF_TEST_TOPIC,
     TRACE_TOPIC,
 )
+from storage.format.names import CONFIG
 
 from .config_file import JsonObject
 from .config_table import ConfigTable, ConfigTableFile, flag, number

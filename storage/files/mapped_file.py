@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from storage import native
 from storage.errors import CorruptFileError
 
-from .page_sizes import LARGE, LITTLE, PAGE_SIZES, SMALL
+from .prefault_size import LARGE, LITTLE, PAGE_SIZES, SMALL
 
 if TYPE_CHECKING:
     from storage.native._compiled import PagesAhead

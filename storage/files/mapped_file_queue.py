@@ -17,10 +17,10 @@ from storage.format.names import file_name, parse_file_name
 from .mapped_file import MappedFile
 
 if TYPE_CHECKING:
-    from storage.sharing.second_names import SecondNames
+    from storage.coordination.kept_links import SecondNames
 
-    from .file_ahead import FileAhead
     from .fs import FileSystem
+    from .preallocated_file import FileAhead
 
 
 class MappedFileQueue:

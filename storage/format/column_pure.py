@@ -8,13 +8,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.model import KEY_SEPARATOR, split_keys
-
 from .encode import cached_tags_code, properties_length, topic_field, topic_hash
 from .encode_column import ColumnParts
 from .hash_many import MAX_ROW, index_hashes_many, index_hashes_of_rows
 from .head_matrix import HEAD_TYPES, checksums_of, lengths_of, rows_of
 from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_V1
+from .message import KEY_SEPARATOR, split_keys
 from .prepared import PreparedRecords
 from .prepared_many import Longs, PreparedColumns
 from .sys_flag import MessageSysFlag, gets_unit, is_indexed

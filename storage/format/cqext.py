@@ -16,8 +16,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
+from .cq_unit import is_ext_addr as is_ext_addr
 from .errors import FormatError
-from .unit import is_ext_addr as is_ext_addr
 
 _FIXED: Final = Struct(">h2qh")
 MIN_EXT_UNIT_SIZE: Final = _FIXED.size

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .index import IndexHeader, IndexPuts, time_diff
+from .index_file import IndexHeader, IndexPuts, time_diff
 
 _ENTRY: Final = np.dtype(
     [("key_hash", ">i4"), ("commitlog_offset", ">i8"), ("time_diff", ">i4"), ("previous", ">i4")]

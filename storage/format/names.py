@@ -26,7 +26,7 @@ LOCK: Final = "lock"
 OURS: Final = "rmqctl"
 """Folder of everything that is rmqctl's own; Java ignores it."""
 SNAPSHOT_MANIFEST: Final = "manifest.json"
-"""What makes a folder a snapshot of a store, which is only read (storage.copying)."""
+"""What makes a folder a snapshot of a store, which is only read (storage.tools.snapshot)."""
 MEMBERS_FOLDER: Final = "members"
 """Folder in it of the processes that have clients."""
 

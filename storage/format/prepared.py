@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from .cq_unit import CQ_STORE_UNIT
 from .layout import QUEUE_OFFSET_POSITION
-from .unit import CQ_STORE_UNIT
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from .cq_unit import PRE_BLANK
 from .layout import QUEUE_OFFSET_POSITION
 from .prepared_many import PLACE, Longs, PreparedColumns, at_any_byte
-from .unit import PRE_BLANK
 
 if TYPE_CHECKING:
     from .prepared import Ints

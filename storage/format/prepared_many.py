@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from .cq_unit import CQ_STORE_UNIT_SIZE
 from .layout import QUEUE_OFFSET_POSITION, SYS_FLAG_POSITION
 from .prepared import PreparedRecords
-from .unit import CQ_STORE_UNIT_SIZE
 
 if TYPE_CHECKING:
     from .prepared import Ints

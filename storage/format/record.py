@@ -22,7 +22,6 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from storage.errors import InvalidMessageError
-from storage.model import MessageExt
 
 from .check import (
     CheckKind as CheckKind,
@@ -47,6 +46,7 @@ from .layout import (
     TWO_INTS,
     Buffer,
 )
+from .message import MessageExt
 
 _HEAD: Final = HEADS[0]
 _SIZE: Final = Struct(">i")

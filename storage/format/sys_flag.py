@@ -5,7 +5,7 @@ bit   0    1           2-3              4          5            6-7             
     | zip| multi-tag | transaction    | born v6  | store v6   | batch (5.x)   | compression type |
     +----+-----------+----------------+----------+------------+---------------+------------------+
 
-Bit 30 is rmqctl's: a replaced record (storage.format.replaced).
+Bit 30 is rmqctl's: a replaced record (storage.format.tombstone).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def read_columns(
     columns: memoryview,
     /,
 ) -> tuple[bytes, bytes]:
-    """Fill the matrix of a RecordBlock (storage.columns.block); rows and hashes of its keys."""
+    """Fill the matrix of a RecordBlock (storage.record_batch.record_batch); rows and hashes of its keys."""
 
 def chains_are_sound(slots: memoryview, entries: memoryview, /) -> bool:
     """Whether every entry but the first, unused one is reached once, from its own slot."""
@@ -92,7 +92,7 @@ def parse_properties(data: bytes, /) -> dict[str, str]:
     """See storage.format.properties.parse_properties."""
 
 def bind_sent(message_class: type, inner_class: type, /) -> None:
-    """Say what is sent, and what is made of it; before the following, see storage.format.plain."""
+    """Say what is sent, and what is made of it; before the following, see storage.format.plain_message."""
 
 def make_late(pure: Callable[..., None], /) -> Any:
     """What Message is to have as ``properties``, which are made late from then on; ``pure`` is its
@@ -107,7 +107,7 @@ class CalledAtOnce(type):
     """What Message is of: after ``make_late`` calls of it go to compiled code."""
 
 def look_at(message: Any, largest_body: int, /) -> int:
-    """See storage.format.plain, and the others too."""
+    """See storage.format.plain_message, and the others too."""
 
 def have_topic(messages: Any, topic: str, /) -> bool: ...
 def look_over(messages: Any, topic: str, largest_body: int, /) -> tuple[int, int] | None: ...
@@ -181,12 +181,12 @@ def key_places(table: bytes, offset: int, /) -> bytes:
     """See PreparedRecords.key_offsets."""
 
 def key_columns(rows: list[tuple[str, Any, int, int]], /) -> tuple[bytes, bytes, bytes] | None:
-    """See storage.writing.pending_keys.columns_of; None for what the pure form is to look at."""
+    """See storage.index.pending_keys.columns_of; None for what the pure form is to look at."""
 
 def index_entries(
     mapped: Any, slots: int, hashes: Any, offsets: Any, timestamps: Any, /
 ) -> tuple[bytes, bytes] | None:
-    """See storage.format.index.put_keys: the entries, and what ``index_finish`` wants."""
+    """See storage.format.index_file.put_keys: the entries, and what ``index_finish`` wants."""
 
 def index_finish(mapped: Any, rest: bytes, /) -> None:
     """Store slots and header of keys whose entries are in the file."""
@@ -272,7 +272,7 @@ def appending(
     result_type: type, put_ok: Any, pending: Any, rows: list[Any], most_pending: int, /
 ) -> Appending: ...
 def appending_numbers() -> dict[str, int]:
-    """What is written down of storage.sharing.page and storage.store, by name."""
+    """What is written down of storage.coordination.shared_state and storage.store, by name."""
 
 def die_after(instants: int, /) -> None:
     """Have this process killed before so many more stores to maps; for tests."""
@@ -293,7 +293,7 @@ def query_key(
     unusual: int,
     /,
 ) -> tuple[list[Any], list[int], int, int] | None:
-    """See storage.reading.query.query_message: what QueryMessageResult takes; None for what is to
+    """See storage.read.by_key.query_message: what QueryMessageResult takes; None for what is to
     be looked at one by one."""
 
 def search_index(
@@ -310,7 +310,7 @@ def search_index(
     hits: list[int],
     /,
 ) -> bool | None:
-    """See _search in storage.reading.index_reader; None for text that is no UTF-8."""
+    """See _search in storage.index.reader; None for text that is no UTF-8."""
 
 def halve(
     units: memoryview,
@@ -322,7 +322,7 @@ def halve(
     at: Callable[[int], Any],
     /,
 ) -> int | None:
-    """See storage.reading.timesearch; ``at`` gives the file of the log that begins at an offset."""
+    """See storage.read.by_time; ``at`` gives the file of the log that begins at an offset."""
 
 def changed_ns(fd: int, /) -> int:
     """What os.fstat(fd).st_ctime_ns is."""
@@ -332,7 +332,7 @@ def arm(mapped: Any, slot: int, topics: int, /) -> int: ...
 def rung(mapped: Any, slot: int, seen: int, timeout_ms: int, /) -> bool: ...
 def wake(mapped: Any, slot: int, /) -> None: ...
 def has_word_bells() -> bool:
-    """The other four are for these, see storage.sharing.bells."""
+    """The other four are for these, see storage.coordination.wakeup."""
 
 def now_ms() -> int:
     """Milliseconds since the epoch."""
@@ -341,10 +341,10 @@ def bind_pulled(message_class: type, /) -> None:
     """Say what messages are; once, before the following three."""
 
 def add_property_bytes(messages: list[Any] | tuple[Any, ...], items: bytes, /) -> None:
-    """See client.subscribing.pull_result.add_property_bytes."""
+    """See client.consumer.pull_result.add_property_bytes."""
 
 def run_of(messages: list[Any] | tuple[Any, ...], last: int, /) -> tuple[int, int] | None:
-    """See client.consuming.process_queue.run_of."""
+    """See client.listener.process_queue.run_of."""
 
 def bind_calls(context_class: type, success: Any, ack_all: int, /) -> None:
     """Say what listeners are given, and what means that all is done; before ``call_quickly``."""
@@ -361,4 +361,4 @@ def call_quickly(
     finished: list[tuple[Any, ...]],
     /,
 ) -> tuple[tuple[Any, ...], Any, Any, BaseException | None] | None:
-    """See QuickCalls of client.consuming.quick_calls."""
+    """See QuickCalls of client.listener.listener_loop."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.format.index import (
+from storage.format.index_file import (
     INDEX_ENTRY_SIZE,
     INDEX_HEADER_SIZE,
     IndexHeader,
@@ -20,7 +20,7 @@ from storage.format.index import (
 )
 from storage.format.names import INDEX
 from storage.format.record import RecordError, read_head
-from storage.reading.index_prefix import count_vouched, entries_to_look_at, whole_entries
+from storage.index.prefix import count_vouched, entries_to_look_at, whole_entries
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from storage.config import StoreConfig
     from storage.files.fs import FileSystem
     from storage.files.mapped_file_queue import MappedFileQueue
-    from storage.writing.index import IndexWriter
+    from storage.index.writer import IndexWriter
 
 
 class IndexRecovery:

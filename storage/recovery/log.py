@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import CorruptFileError
 from storage.files.read_files import FileRow, MapBudget
+from storage.format.dispatch import is_possible_topic, topic_of
 from storage.format.names import COMMITLOG, OURS
 from storage.format.record import (
     BLANK_SIZE,
@@ -23,8 +24,7 @@ from storage.format.record import (
     blank_record,
     read_head,
 )
-from storage.reading.log_walk import LogWalk, Stretch, StretchKind
-from storage.writing.dispatch import is_possible_topic, topic_of
+from storage.log.walk import LogWalk, Stretch, StretchKind
 
 from .queues import SET_ASIDE
 from .unit_check import Heads, Runs, read_heads

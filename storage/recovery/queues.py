@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.files.read_files import is_queue_number
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.format.dispatch import is_possible_topic
 from storage.format.names import CONSUMEQUEUE, OURS, file_name, parse_file_name
-from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
-from storage.reading.unit_holes import may_be_torn
-from storage.writing.dispatch import is_possible_topic
+from storage.queue.unit_holes import may_be_torn
 
 if TYPE_CHECKING:
     from numpy import ndarray

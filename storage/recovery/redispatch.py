@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
 from typing import TYPE_CHECKING
 
+from storage.coordination.shared_state import Word
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
+from storage.format.dispatch import DispatchRequest, read_request
 from storage.format.record import read_head
-from storage.format.unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
-from storage.reading.log_walk import LogWalk, StretchKind
-from storage.reading.queue_order import Piece, QueueOrder
-from storage.sharing.page import Word
-from storage.writing.dispatch import DispatchRequest, read_request
+from storage.log.walk import LogWalk, StretchKind
+from storage.queue.record_order import Piece, QueueOrder
 
 from .unit_check import Heads, Runs, records_to_dispatch
 
 if TYPE_CHECKING:
+    from storage.append.append import Appender
     from storage.config import StoreConfig
     from storage.configs.deleted_topics import DeletedTopics
+    from storage.coordination.shared_state import SharedPage
     from storage.files.mapped_file_queue import MappedFileQueue
     from storage.files.read_files import FileRow
-    from storage.sharing.page import SharedPage
-    from storage.writing.append import Appender
 
     from .queues import QueueRecovery
     from .store import RecoveryReport

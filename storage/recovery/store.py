@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.append.checkpoint_file import StoreCheckpoint
 from storage.configs.deleted_topics import read_deleted_topics
+from storage.coordination.shared_state import STATE_CLOSED, Word
 from storage.files.read_files import StoreFiles
 from storage.format.names import ABORT
-from storage.reading.log_presence import check_log_is_here
-from storage.sharing.page import STATE_CLOSED, Word
-from storage.writing.checkpoint import StoreCheckpoint
+from storage.read.log_presence import check_log_is_here
 
 from .index import IndexRecovery
 from .log import LogRecovery
@@ -31,10 +31,10 @@ from .queues import QueueRecovery
 from .redispatch import Redispatch
 
 if TYPE_CHECKING:
+    from storage.append.append import Appender
     from storage.config import StoreConfig
+    from storage.coordination.shared_state import SharedPage
     from storage.files.fs import FileSystem
-    from storage.sharing.page import SharedPage
-    from storage.writing.append import Appender
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Recovery:
         """Find the end, mend what is derived, and fill the page; its magic stays 0.
 
         Raises CorruptFileError for files that RocketMQ refuses to load too, and for log files that
-        are not there (storage.reading.log_presence): before anything was changed. Raises OSError.
+        are not there (storage.read.log_presence): before anything was changed. Raises OSError.
         """
         self._check_log_is_here()
         report = self._report

@@ -6,7 +6,7 @@ from collections.abc import MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.format.layout import HEAD_SIZES
-from storage.model import PROPERTY_INNER_MULTI_QUEUE_OFFSET
+from storage.format.message import PROPERTY_INNER_MULTI_QUEUE_OFFSET
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.config import BrokerConfig
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE, StoreConfig
 from storage.store import MessageStore
 

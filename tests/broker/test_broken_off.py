@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from broker.delaying.schedule import ScheduleMessageService
-from broker.embedded import EmbeddedBroker
+from broker.api.offsets import OffsetCommit
+from broker.embedded.broker import EmbeddedBroker
 from broker.members.queue_lock import QueueLocks
-from broker.port.progress import OffsetCommit
-from broker.pulling import progress as progress_module
+from broker.offset import offset_manager as progress_module
+from broker.schedule.schedule import ScheduleMessageService
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
-from storage.model import Message, MessageQueue
-from storage.sharing.leadership import BROKER_SERVICES, TRANSACTION_CHECKS, Leadership
-from storage.sharing.locks import LockFile
-from storage.sharing.stations import Station, Stations
+from storage.coordination.leadership import BROKER_SERVICES, TRANSACTION_CHECKS, Leadership
+from storage.coordination.locks import LockFile
+from storage.coordination.processes import Station, Stations
+from storage.format.message import Message, MessageQueue
 from tests.support.broken_off import BROKEN, broken_off, running
 from tests.support.consumers import PATIENCE_S, eventually
 from tests.support.recording_client import RecordingClient, consumer, heartbeat

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.transactions.copies import HalfCopies
-from storage.model import (
+from broker.transaction.copies import HalfCopies
+from storage.format.message import (
     PROPERTY_PRODUCER_GROUP,
     PROPERTY_REAL_TOPIC,
     PROPERTY_TRANSACTION_CHECK_TIMES,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.port.progress import OffsetCommit
-from broker.port.reading import PullRequest, PullStatus
+from broker.api.offsets import OffsetCommit
+from broker.api.pull import PullRequest, PullStatus
 from storage.configs.topics import TopicConfig
 
 PROJECT = Path(__file__).parents[2]
@@ -18,8 +18,8 @@ PROJECT = Path(__file__).parents[2]
 # Sends numbered messages until it is killed or done; says on stdout which were acknowledged.
 PRODUCER = """
 import os, sys
-from broker.embedded import EmbeddedBroker
-from storage.model import Message
+from broker.embedded.broker import EmbeddedBroker
+from storage.format.message import Message
 root, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with EmbeddedBroker.open(root) as broker:
     for n in range(count):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker.api import Broker
-from broker.port.reading import MAX_TIMESTAMP
+from broker.api.broker import Broker
+from broker.api.pull import MAX_TIMESTAMP
 from storage.configs.topics import TopicConfig
+from storage.format.message import Message
 from storage.format.message_id import parse_offset_msg_id
-from storage.model import Message
-from storage.reading.timesearch import Boundary
+from storage.read.by_time import Boundary
 
 
 @pytest.fixture

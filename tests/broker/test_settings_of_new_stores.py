@@ -3,7 +3,7 @@
 import pytest
 
 from broker.config import BrokerConfig
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.config import SMALL_STORE, FlushDiskType, StoreConfig
 from storage.store import MessageStore

@@ -21,8 +21,8 @@ from broker.validation import (
     check_topic,
     check_user_property,
 )
+from storage.format.message import RESERVED_PROPERTIES, Message
 from storage.format.properties import encode_properties, parse_properties
-from storage.model import RESERVED_PROPERTIES, Message
 
 LEGAL = "%|-_aZ09"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from rmqctl.commands.completion import SCRIPTS  # noqa: E402 - the clone's own
+from rmqctl.help.completion_command import SCRIPTS  # noqa: E402 - the clone's own
 
 
 def main() -> int:

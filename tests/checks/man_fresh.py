@@ -7,8 +7,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "man"
 sys.path.insert(0, str(ROOT))
 
-from rmqctl.helping.manual import pages  # noqa: E402 - the clone's own
-from rmqctl.helping.manual_forms import as_roff  # noqa: E402
+from rmqctl.help.manual import pages  # noqa: E402 - the clone's own
+from rmqctl.help.manual_forms import as_roff  # noqa: E402
 
 
 def main() -> int:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from broker.config import BrokerConfig
-from broker.embedded import EmbeddedBroker
-from client.pushing.push_consumer import PushConsumer
+from broker.embedded.broker import EmbeddedBroker
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_manager import ClientManager
 from storage.config import SMALL_STORE
 from storage.store import MessageStore

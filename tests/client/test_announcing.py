@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from broker.port.members import MessageModel
-from broker.port.progress import ConsumeFromWhere
+from broker.api.members import MessageModel
+from broker.api.offsets import ConsumeFromWhere
+from client.consumer.consumer_config import ConsumerConfig
 from client.runtime.client_config import ClientConfig
-from client.subscribing.consumer_config import ConsumerConfig
 from tests.support.consumers import Heard, eventually, fill, pull_what_is_there, turn
 from tests.support.failing_broker import FailingBroker
 

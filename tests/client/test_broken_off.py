@@ -7,23 +7,23 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.embedded import EmbeddedBroker
-from broker.port.progress import ConsumeFromWhere
-from client.consuming.listener import ConsumeOrderlyStatus
-from client.consuming.worker_pool import WorkerPool
+from broker.api.offsets import ConsumeFromWhere
+from broker.embedded.broker import EmbeddedBroker
+from client.consumer.consumer_config import ConsumerConfig
 from client.errors import ClientStateError
-from client.producing.bounded_executor import BoundedExecutor
-from client.producing.producer import Producer
-from client.pushing.push_consumer import PushConsumer
+from client.listener.listener import ConsumeOrderlyStatus
+from client.listener.worker_pool import WorkerPool
+from client.producer.bounded_executor import BoundedExecutor
+from client.producer.producer import Producer
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import ClientManager
 from client.runtime.pull_service import PullService
 from client.runtime.rebalance_service import RebalanceService
 from client.runtime.service_state import ServiceState
-from client.subscribing.consumer_config import ConsumerConfig
 from client.timing import ThreadScheduler
 from storage.configs.topics import TopicConfig
-from storage.model import Message
+from storage.format.message import Message
 from tests.support.broken_off import BROKEN, running, starts_broken_off
 from tests.support.consumers import PATIENCE_S, Heard, eventually
 from tests.support.manual_time import ManualScheduler

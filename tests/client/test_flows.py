@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from client.consuming.listener import ConsumeConcurrentlyStatus
-from client.producing.producer import Producer
-from client.progress.offset_store import ReadOffsetType
-from client.subscribing.consumer_config import ConsumerConfig
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeConcurrentlyStatus
+from client.offset_store.offset_store import ReadOffsetType
+from client.producer.producer import Producer
 from storage.configs.topics import TopicConfig
-from storage.model import Message, MessageQueue
+from storage.format.message import Message, MessageQueue
 from tests.support.consumers import (
     Heard,
     eventually,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from broker.port.members import MessageModel
-from client.consuming.listener import ConsumeOrderlyStatus
-from client.polling.lite_pull_consumer import LitePullConfig, LitePullConsumer
-from client.polling.pull_consumer import PullConsumer
-from client.pushing.push_consumer import PushConsumer
+from broker.api.members import MessageModel
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeOrderlyStatus
+from client.pull.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from client.pull.pull_consumer import PullConsumer
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import ClientManager
-from client.subscribing.consumer_config import ConsumerConfig
-from storage.model import SCHEDULE_TOPIC, retry_topic
+from storage.format.message import SCHEDULE_TOPIC, retry_topic
 from tests.support.consumers import (
     Heard,
     eventually,

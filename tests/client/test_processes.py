@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
-from storage.model import Message
+from storage.format.message import Message
 from storage.store import MessageStore
 from tests.support.consumer_puppet import consumer_puppet
 from tests.support.consumers import eventually, fill

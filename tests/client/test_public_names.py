@@ -16,10 +16,10 @@ from storage.config import SMALL_STORE
 from storage.store import MessageStore
 
 SHOWN = [
-    "client.producing.producer",
-    "client.producing.batch",
-    "client.producing.selector",
-    "client.producing.transaction_producer",
+    "client.producer.producer",
+    "client.producer.batch",
+    "client.producer.selector",
+    "client.producer.transaction_producer",
 ]
 
 

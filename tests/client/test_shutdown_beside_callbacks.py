@@ -18,13 +18,13 @@ from client import (
     PushConsumer,
     TransactionProducer,
 )
+from client.consumer.consumer_config import ConsumerConfig
 from client.errors import ClientStateError
-from client.polling.lite_pull_consumer import LitePullConfig
-from client.producing.bounded_executor import BoundedExecutor
-from client.producing.config import ProducerConfig
-from client.subscribing.consumer_config import ConsumerConfig
+from client.producer.bounded_executor import BoundedExecutor
+from client.producer.config import ProducerConfig
+from client.pull.lite_pull_consumer import LitePullConfig
 from storage.configs.topics import TopicConfig
-from storage.model import Message
+from storage.format.message import Message
 from tests.support.consumers import eventually
 
 CLOSE_S = 3.0

@@ -6,17 +6,17 @@ import threading
 
 import pytest
 
-from broker.embedded import EmbeddedBroker
-from broker.port.retrying import SendBackRequest
-from client.consuming.listener import ConsumeOrderlyStatus
-from client.polling.pull_consumer import PullConsumer
-from client.producing.producer import Producer
+from broker.api.send_back import SendBackRequest
+from broker.embedded.broker import EmbeddedBroker
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeOrderlyStatus
+from client.producer.producer import Producer
+from client.pull.pull_consumer import PullConsumer
+from client.rebalance.allocate import AllocateAveragely
 from client.runtime.client_manager import ClientManager
 from client.runtime.pull_service import PullService
 from client.runtime.rebalance_service import RebalanceService
-from client.subscribing.allocate import AllocateAveragely
-from client.subscribing.consumer_config import ConsumerConfig
-from storage.model import Message, MessageQueue
+from storage.format.message import Message, MessageQueue
 from tests.support.consumers import Heard, eventually, fill, pull_what_is_there, rebalance
 from tests.support.consuming import QUEUE, queue_of
 from tests.support.manual_time import ManualScheduler

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from broker.errors import InvalidNameError, MessageIllegalError
+from client.consumer.consumer_config import ConsumerConfig
 from client.errors import ClientConfigError
-from client.polling.lite_pull_consumer import LitePullConsumer
-from client.polling.pull_consumer import PullConsumer
-from client.producing.config import ProducerConfig
-from client.producing.producer import Producer
-from client.pushing.push_consumer import PushConsumer
+from client.producer.config import ProducerConfig
+from client.producer.producer import Producer
+from client.pull.lite_pull_consumer import LitePullConsumer
+from client.pull.pull_consumer import PullConsumer
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
-from client.subscribing.consumer_config import ConsumerConfig
-from storage.model import Message
+from storage.format.message import Message
 
 DEADLINE_S = 20
 

@@ -26,8 +26,8 @@ HERE: Final = Path(__file__).parent
 def commands() -> dict[str, Any]:
     """Arguments, options and fields of every command, and all exit codes."""
     from rmqctl import exit_codes
-    from rmqctl.global_options import SPECS
-    from rmqctl.tree import TREE
+    from rmqctl.cli.global_options import SPECS
+    from rmqctl.cli.tree import TREE
 
     found: dict[str, Any] = {}
     for name, entry in TREE.items():
@@ -42,8 +42,8 @@ def commands() -> dict[str, Any]:
 def _command(name: str, leaf: Any) -> dict[str, list[str]]:
     from typer.core import TyperOption
 
-    from rmqctl import lazy
-    from rmqctl.global_options import is_everywhere
+    from rmqctl.cli import lazy
+    from rmqctl.cli.global_options import is_everywhere
     from rmqctl.output.fields import fields_of
 
     command: Any = lazy.build(name, leaf)
@@ -114,22 +114,35 @@ def store_bytes(root: Path) -> dict[str, str]:
 
 def own_files(root: Path) -> dict[str, Any]:
     """Members of the files below ``<store>/rmqctl/``, and numbers that processes share."""
-    from storage.sharing import bells, gate, page
+    from storage.coordination import shared_state, wakeup, write_lock
     from tests.support.own_files_fuzz import Fuzz
 
-    words = sorted(number for name, number in vars(page.Word).items() if name.isupper())
+    words = sorted(number for name, number in vars(shared_state.Word).items() if name.isupper())
     numbers = {
-        "magic": page.PAGE_MAGIC,
-        "waiters at": [page.WAITER_FLAGS, page.WAITER_TOPICS, page.WAITER_BELLS],
-        "waiters": page.MAX_WAITERS,
-        "slots at, bytes, at first": [page.SLOTS, page.SLOT_SIZE, page.FIRST_SLOTS],
-        "states": [page.STATE_OPEN, page.STATE_CLOSED],
-        "stages": [
-            *(page.STAGE_NONE, page.STAGE_RECORDS, page.STAGE_DISPATCH, page.STAGE_KEYS),
+        "magic": shared_state.PAGE_MAGIC,
+        "waiters at": [
+            shared_state.WAITER_FLAGS,
+            shared_state.WAITER_TOPICS,
+            shared_state.WAITER_BELLS,
         ],
-        "locked bytes": [gate.JAVA_BYTE, gate.GATE_BYTE],
-        "any topic": bells.ANY_TOPIC,
-        "ways to wake": [bells.BY_SOCKET, bells.BY_WORD],
+        "waiters": shared_state.MAX_WAITERS,
+        "slots at, bytes, at first": [
+            shared_state.SLOTS,
+            shared_state.SLOT_SIZE,
+            shared_state.FIRST_SLOTS,
+        ],
+        "states": [shared_state.STATE_OPEN, shared_state.STATE_CLOSED],
+        "stages": [
+            *(
+                shared_state.STAGE_NONE,
+                shared_state.STAGE_RECORDS,
+                shared_state.STAGE_DISPATCH,
+                shared_state.STAGE_KEYS,
+            ),
+        ],
+        "locked bytes": [write_lock.JAVA_BYTE, write_lock.GATE_BYTE],
+        "any topic": wakeup.ANY_TOPIC,
+        "ways to wake": [wakeup.BY_SOCKET, wakeup.BY_WORD],
     }
     store = Fuzz(root).root
     files = {

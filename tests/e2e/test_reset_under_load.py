@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
 from storage.store import MessageStore

@@ -8,9 +8,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from storage.format.message import SCHEDULE_TOPIC, MessageExt
 from storage.format.names import COMMITLOG, file_name
 from storage.format.record import MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2
-from storage.model import SCHEDULE_TOPIC, MessageExt
 from storage.readonly import Boundary, StoreView
 from tests.interop.store_probe import Row
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from broker.embedded import EmbeddedBroker
-from broker.port.progress import OffsetCommit
-from storage.model import Message
+from broker.api.offsets import OffsetCommit
+from broker.embedded.broker import EmbeddedBroker
+from storage.format.message import Message
 
 QUEUES = 4
 """Queues of each producer's topic."""

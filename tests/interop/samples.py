@@ -10,8 +10,8 @@ from storage.config import StoreConfig
 from storage.format.delay import delay_ms, parse_delay_levels
 from storage.format.encode import MessageInner
 from storage.format.host import pack_host
+from storage.format.message import SCHEDULE_TOPIC
 from storage.format.properties import encode_properties
-from storage.model import SCHEDULE_TOPIC
 from tests.interop.store_probe import Row, Settings, java_message
 
 SMALL_FILES: Settings = {

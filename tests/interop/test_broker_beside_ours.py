@@ -11,7 +11,7 @@ import pytest
 from storage.errors import StoreInUseError
 from storage.readonly import StoreView
 from storage.store import MessageStore
-from storage.verify import Severity, fsck
+from storage.tools.fsck import Severity, fsck
 from tests.interop import answers
 from tests.interop.broker_process import started_broker
 from tests.interop.our_producer import body_of, group_of, key_of, producing

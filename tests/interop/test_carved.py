@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from client import Message
-from rmqctl.searching.query import INNER_TOPICS
+from rmqctl.message.search.query import INNER_TOPICS
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
 from storage.readonly import StoreView
-from storage.verify import fsck
+from storage.tools.fsck import fsck
 from tests.interop import answers
 from tests.interop.cluster import running_cluster
 from tests.interop.store_probe import Row, StoreProbe

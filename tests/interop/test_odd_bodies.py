@@ -21,16 +21,16 @@ from pathlib import Path
 
 import pytest
 
-from broker.embedded import EmbeddedBroker
+from broker.api.send import SendOptions
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from broker.port.sending import SendOptions
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
+from storage.format.message import TRANS_HALF_TOPIC, Message
 from storage.format.sys_flag import MessageSysFlag
-from storage.model import TRANS_HALF_TOPIC, Message
 from storage.readonly import StoreView
 from storage.store import now_ms
-from storage.verify import fsck
+from storage.tools.fsck import fsck
 from tests.interop.cluster import Cluster, running_cluster
 from tests.interop.store_probe import Row, Settings
 from tests.support.cli import run

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.config import SMALL_STORE
-from storage.configs.ended_delays import EndedDelays
-from storage.model import Message
+from storage.configs.early_deliveries import EndedDelays
+from storage.format.message import Message
 from storage.store import now_ms
 from tests.interop.cluster import running_cluster
 from tests.interop.store_probe import Settings

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from storage.detect import detect_config
-from storage.format.replaced import REPLACED_FLAG
-from storage.format.unit import PRE_BLANK_SIZE
+from storage.format.cq_unit import PRE_BLANK_SIZE
+from storage.format.tombstone import REPLACED_FLAG
 from storage.readonly import StoreView
 from tests.interop.store_probe import Settings, StoreProbe
 from tests.support import golden

@@ -12,23 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.embedded import EmbeddedBroker
-from broker.new_store import create_store
-from broker.port.progress import OffsetCommit
-from broker.port.reading import PullRequest
-from broker.port.retrying import SendBackRequest
-from broker.port.sending import SendOptions
-from broker.port.transactions import (
+from broker.api.offsets import OffsetCommit
+from broker.api.pull import PullRequest
+from broker.api.send import SendOptions
+from broker.api.send_back import SendBackRequest
+from broker.api.transactions import (
     CheckTransactionState,
     EndTransactionRequest,
     LocalTransactionState,
 )
-from broker.transactions.check import TransactionCheckService
+from broker.config import BrokerConfig
+from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
+from broker.transaction.check import TransactionCheckService
 from storage.config import SMALL_STORE
 from storage.configs.delay_offsets import load_delay_offsets
+from storage.format.message import TRANS_HALF_TOPIC, Message, MessageExt
 from storage.format.sys_flag import MessageSysFlag
-from storage.model import TRANS_HALF_TOPIC, Message, MessageExt
 from storage.readonly import StoreView
 from storage.store import now_ms
 from tests.interop.cluster import running_cluster

@@ -8,9 +8,9 @@ import pytest
 from storage.format.check import CheckKind, check_record
 from storage.format.encode import MessageInner, prepare
 from storage.format.encode_many import encode_many
+from storage.format.message import MessageExt
 from storage.format.properties import encode_properties, parse_properties
 from storage.format.record import decode_record
-from storage.model import MessageExt
 from storage.results import PutMessageStatus
 from storage.store import MessageStore
 from tests.interop.samples import SMALL_FILES, Sample, our_config, samples, special_samples

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from storage.copying.restore import restore_snapshot
-from storage.copying.snapshot import take_snapshot
-from storage.copying.snapshot_source import open_snapshot, verify
 from storage.readonly import StoreView
 from storage.store import MessageStore
-from storage.verify.findings import AS_SENT
-from storage.verify.fsck import fsck
+from storage.tools.fsck.findings import AS_SENT
+from storage.tools.fsck.fsck import fsck
+from storage.tools.snapshot.restore import restore_snapshot
+from storage.tools.snapshot.snapshot import take_snapshot
+from storage.tools.snapshot.snapshot_source import open_snapshot, verify
 from tests.interop import answers
 from tests.interop.our_writing import write, write_lines
 from tests.interop.samples import SMALL_FILES, our_config, samples

@@ -5,7 +5,7 @@ import pytest
 from storage.config import SMALL_STORE
 from storage.readonly import StoreView
 from storage.store import MessageStore
-from storage.verify import fsck
+from storage.tools.fsck import fsck
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from broker.embedded import EmbeddedBroker
-from broker.port.sending import SendOptions
-from storage.model import Message, MessageSysFlag
+from broker.api.send import SendOptions
+from broker.embedded.broker import EmbeddedBroker
+from storage.format.message import Message, MessageSysFlag
 from tests.support import golden
 from tests.support.cli import ROOT, run
 from tests.support.java_lock import java_lock
@@ -265,7 +265,7 @@ def test_a_body_that_inflates_beyond_the_limit_is_left_out_and_others_are_read(w
 def test_all_but_a_body_that_can_not_be_inflated_is_read(made, options, monkeypatch):
     """By columns and by messages, in all queues; a group goes on behind the bad one, and
     stands at the end of all queues then."""
-    monkeypatch.setattr("rmqctl.commands.consume._FEW", 0)
+    monkeypatch.setattr("rmqctl.consume.command._FEW", 0)
     lines = b"".join(b"line %d\n" % number for number in range(200))
     assert run("produce", "u", stdin=lines).code == 0
     with EmbeddedBroker.open(made) as broker:

@@ -7,21 +7,21 @@ import zlib
 
 import pytest
 
-from broker.embedded import EmbeddedBroker
+from broker.api.send import SendOptions
+from broker.api.transactions import LocalTransactionState
+from broker.embedded.broker import EmbeddedBroker
 from broker.errors import MessageIllegalError
-from broker.port.sending import SendOptions
-from broker.port.transactions import LocalTransactionState
-from client.polling.lite_pull_consumer import LitePullConsumer
-from client.polling.pull_consumer import PullConsumer
-from client.producing.transaction_producer import TransactionProducer
-from rmqctl.exchange.reading import raw_messages
-from storage.carving.records import record_of
+from client.producer.transaction_producer import TransactionProducer
+from client.pull.lite_pull_consumer import LitePullConsumer
+from client.pull.pull_consumer import PullConsumer
+from rmqctl.message.exchange.import_reader import raw_messages
 from storage.config import SMALL_STORE
 from storage.format.errors import BodyError
-from storage.model import Message, MessageQueue
+from storage.format.message import Message, MessageQueue
 from storage.readonly import StoreView
 from storage.store import MessageStore
-from storage.verify import fsck
+from storage.tools.carve.records import record_of
+from storage.tools.fsck import fsck
 from tests.support.cli import run
 
 _BAD = {

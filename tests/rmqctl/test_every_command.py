@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from rmqctl import lazy
+from rmqctl.cli import lazy
+from rmqctl.cli.tree import TREE, Leaf
 from rmqctl.output.fields import Field, Kind, fields_of
-from rmqctl.text.times import parse_time
-from rmqctl.tree import TREE, Leaf
-from storage.model import RESERVED_PROPERTIES
+from rmqctl.parse.times import parse_time
+from storage.format.message import RESERVED_PROPERTIES
 from tests.support import golden
 from tests.support.cli import ROOT, run
 from tests.support.every_command import CALLS, WITHOUT_ROWS, Call
@@ -67,7 +67,7 @@ def rich(tmp_path_factory):
 def called(rich, monkeypatch):
     """Runs a call; time stands still, so that ages are the same in every format."""
     now = rich.now_ms * 1_000_000
-    monkeypatch.setattr("rmqctl.context.time.time_ns", lambda: now)
+    monkeypatch.setattr("rmqctl.cli.context.time.time_ns", lambda: now)
     monkeypatch.setenv("RMQCTL_STORE", str(rich.root))
     monkeypatch.setenv("RMQCTL_CONFIG", str(rich.root.parent / "settings.toml"))
     place = rich.root.parent

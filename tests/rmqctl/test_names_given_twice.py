@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from rmqctl.deadletters.editing import content_of
-from rmqctl.deadletters.rewriting import parse_properties
+from rmqctl.cli.settings import parse_settings
+from rmqctl.dlq.redrive.edit import content_of
+from rmqctl.dlq.redrive.rewrite import parse_properties
 from rmqctl.errors import UsageProblem
-from rmqctl.settings import parse_settings
-from rmqctl.text.json_texts import parse_given, parse_json
-from rmqctl.text.yaml_texts import parse_yaml
+from rmqctl.parse.json_texts import parse_given, parse_json
+from rmqctl.parse.yaml_texts import parse_yaml
 from storage.format.errors import JsonError
 from storage.format.fastjson import loads
 from storage.format.strict_json import loads_strict

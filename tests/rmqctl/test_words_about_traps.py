@@ -2,8 +2,8 @@
 
 import pytest
 
-from analytics.waiting import levels as levels_of
-from rmqctl.retrying.agenda import STRANDED, _state, stranded
+from analytics.lag.delayed import levels as levels_of
+from rmqctl.retry.due_list import STRANDED, _state, stranded
 from storage.readonly import StoreView
 from tests.support.cli import run
 

@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from rmqctl.text.times import parse_time
+from rmqctl.parse.times import parse_time
 from storage.config import SMALL_STORE
-from storage.model import Message
+from storage.format.message import Message
 
 
 def fill(root: Path, lines: Iterable[str]) -> None:

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from storage.config import StoreConfig
 from storage.detect import detect_config
 from storage.format.check import CheckKind, check_record
-from storage.format.index import INDEX_ENTRY, IndexHeader, entry_position
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR
+from storage.format.index_file import INDEX_ENTRY, IndexHeader, entry_position
+from storage.format.message import SCHEDULE_TOPIC, MessageExt
 from storage.format.record import decode_record
-from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR
-from storage.model import SCHEDULE_TOPIC, MessageExt
 
 MOST_BYTES = 8 << 20
 Key = tuple[str, int]

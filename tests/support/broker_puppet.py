@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from broker.embedded import EmbeddedBroker
-from broker.port.progress import OffsetCommit
-from broker.port.reading import PullRequest
-from storage.model import Message, MessageQueue
+from broker.api.offsets import OffsetCommit
+from broker.api.pull import PullRequest
+from broker.embedded.broker import EmbeddedBroker
+from storage.format.message import Message, MessageQueue
 from tests.support.puppet import Puppet, obey
 from tests.support.recording_client import RecordingClient, consumer, heartbeat
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.embedded import EmbeddedBroker
+from broker.embedded.broker import EmbeddedBroker
 from storage.config import StoreConfig
 from storage.configs.topics import TopicConfig
-from storage.model import SCHEDULE_TOPIC, MessageExt
+from storage.format.message import SCHEDULE_TOPIC, MessageExt
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support.chaos_journal import DONE, Event, JournalReader

@@ -14,19 +14,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from broker.api.offsets import ConsumeFromWhere
 from broker.config import BrokerConfig
-from broker.embedded import EmbeddedBroker
-from broker.port.progress import ConsumeFromWhere
-from client.consuming.listener import (
+from broker.embedded.broker import EmbeddedBroker
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
 )
-from client.pushing.push_consumer import PushConsumer
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
-from client.subscribing.consumer_config import ConsumerConfig
-from storage.model import MessageExt
+from storage.format.message import MessageExt
 from tests.support.chaos_journal import DONE, LATER, JournalWriter
 
 TOPIC = "T"

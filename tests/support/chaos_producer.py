@@ -13,10 +13,10 @@ import sys
 import time
 from pathlib import Path
 
-from broker.embedded import EmbeddedBroker
-from client.producing.producer import Producer
+from broker.embedded.broker import EmbeddedBroker
+from client.producer.producer import Producer
 from client.runtime.client_config import ClientConfig
-from storage.model import Message
+from storage.format.message import Message
 from tests.support.chaos_journal import JournalWriter
 
 TOPIC = "T"

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from storage.model import retry_topic
+from storage.format.message import retry_topic
 from storage.readonly import StoreView
 from tests.support.chaos import (
     DELAY_LEVELS,

@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 
 from broker.config import BrokerConfig
-from broker.embedded import EmbeddedBroker
-from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
-from client.pushing.push_consumer import PushConsumer
+from broker.embedded.broker import EmbeddedBroker
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER
-from client.subscribing.consumer_config import ConsumerConfig
 from tests.support.consumers import Heard, eventually
 from tests.support.puppet import Puppet, obey
 

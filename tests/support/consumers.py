@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from broker.api import Broker
+from broker.api.broker import Broker
 from broker.config import BrokerConfig
-from broker.embedded import EmbeddedBroker
-from client.consuming.listener import ConsumeConcurrentlyStatus
+from broker.embedded.broker import EmbeddedBroker
+from client.listener.listener import ConsumeConcurrentlyStatus
 from client.runtime.instance import ClientInstance
 from storage.configs.topics import TopicConfig
-from storage.model import Message, MessageExt
+from storage.format.message import Message, MessageExt
 from storage.store import MessageStore
 from tests.support.manual_time import ManualClock
 from tests.support.samples import TINY

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.port.progress import OffsetCommit
-from client.consuming.listener import ConsumeConcurrentlyStatus
-from client.progress.offset_store import ReadOffsetType
-from client.subscribing.consumer_config import ConsumerConfig
+from broker.api.offsets import OffsetCommit
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeConcurrentlyStatus
+from client.offset_store.offset_store import ReadOffsetType
 from storage.configs.topics import TopicConfig
-from storage.model import PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC, MessageExt, MessageQueue
+from storage.format.message import PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC, MessageExt, MessageQueue
 from tests.support.consumers import PATIENCE_S, Heard, turn
 
 QUEUE = MessageQueue("T", "broker-a", 0)

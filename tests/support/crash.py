@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 from storage.config import StoreConfig
 from storage.readonly import StoreView
 from storage.results import PutMessageResult
-from storage.verify.findings import AS_SENT
+from storage.tools.fsck.findings import AS_SENT
 from tests.support.oracle import Found
 from tests.support.samples import Sample
 
@@ -177,7 +177,7 @@ def inspect(
     found = Found(root, config, torn=torn)
     found.check_clean_end()
     if with_fsck and not torn:
-        from storage.verify.fsck import fsck  # NumPy: 100 ms that few need
+        from storage.tools.fsck.fsck import fsck  # NumPy: 100 ms that few need
 
         with StoreView.open(root, config) as view:
             findings = fsck(view).findings

@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from storage.verify import Code
+from storage.tools.fsck import Code
 from tests.support.anatomy import Anatomy
 
 

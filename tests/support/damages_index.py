@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from storage.format.index import INDEX_ENTRY, INDEX_ENTRY_SIZE
-from storage.verify import Code
+from storage.format.index_file import INDEX_ENTRY, INDEX_ENTRY_SIZE
+from storage.tools.fsck import Code
 from tests.support.anatomy import Anatomy, IndexFile
 from tests.support.damages import Damaged, Kind, Knife, Lack, NotHere, Said
 

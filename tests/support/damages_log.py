@@ -7,7 +7,7 @@ from functools import partial
 
 from storage.format.layout import HEAD_SIZES
 from storage.format.record import CheckKind, blank_record, check_record, encode_record
-from storage.verify import Code
+from storage.tools.fsck import Code
 from tests.support.anatomy import Anatomy, LogFile, Record
 from tests.support.damages import Damaged, Kind, Knife, Lack, NotHere, Said
 

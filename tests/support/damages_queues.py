@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from storage.format.unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
-from storage.verify import Code
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
+from storage.tools.fsck import Code
 from tests.support.anatomy import Anatomy, Key, QueueFile
 from tests.support.damages import Damaged, Kind, Knife, Lack, NotHere, Said
 from tests.support.damages_log import sound_end

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from storage.configs.config_file import ConfigFile, encoded
 from storage.configs.consumer_offsets import split_topic_at_group
-from storage.verify import Code
+from storage.tools.fsck import Code
 from tests.support.anatomy import Anatomy
 from tests.support.damages import Damaged, Kind, Knife, Lack, NotHere, Said
 from tests.support.damages_log import sound_end

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from broker.port.sending import SendStatus
+from broker.api.send import SendStatus
 from client.errors import RemotingError, RemotingTimeoutError
 from tests.support.manual_time import ManualClock
 

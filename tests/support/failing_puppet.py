@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from broker.embedded import EmbeddedBroker
-from client.consuming.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
-from client.pushing.push_consumer import PushConsumer
+from broker.embedded.broker import EmbeddedBroker
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER
-from client.subscribing.consumer_config import ConsumerConfig
 from storage.detect import detect_config
-from storage.model import MessageExt
+from storage.format.message import MessageExt
 from tests.support.puppet import Puppet, obey
 
 

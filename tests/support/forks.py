@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from storage.coordination.locks import LockFile
 from storage.errors import StoreClosedError
-from storage.sharing.locks import LockFile
 from storage.store import MessageStore
 from tests.support.busy_puppet import ROOMY
 from tests.support.samples import Sample, open_store, prepared

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from storage.format.check import CheckKind, check_record
+from storage.format.message import MessageExt
 from storage.format.names import parse_file_name
 from storage.format.record import decode_record
-from storage.model import MessageExt
 from tests.support import golden
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from storage.config import StoreConfig
 from storage.format.checkpoint import CheckpointData
-from storage.format.index import IndexHeader, entry_position, put_keys, slot_position
+from storage.format.cq_unit import CQ_STORE_UNIT, PRE_BLANK
+from storage.format.index_file import IndexHeader, entry_position, put_keys, slot_position
 from storage.format.java_hash import key_hash, tags_code
 from storage.format.names import file_name
 from storage.format.properties import encode_properties
 from storage.format.record import BLANK_SIZE, blank_record, encode_record
-from storage.format.unit import CQ_STORE_UNIT, PRE_BLANK
 
 HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
 START_MS = 1_700_000_000_000

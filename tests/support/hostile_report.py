@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from analytics.choosing import Choice
 from analytics.engines.local import LocalEngine
-from analytics.lag_report import lag_report
-from analytics.stores import StoreRef
+from analytics.lag.selection import Choice
+from analytics.report.lag_report import lag_report
+from analytics.report.stores import StoreRef
 from storage.config import StoreConfig
 from storage.configs.consumer_offsets import topic_at_group
 from tests.support.hand_made import START_MS, HandMade

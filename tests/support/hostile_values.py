@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from typer.core import TyperOption
 
-from rmqctl import lazy
-from rmqctl.tree import TREE, Leaf
+from rmqctl.cli import lazy
+from rmqctl.cli.tree import TREE, Leaf
 from tests.support.every_command import CALLS, Call
 
 VALUES: Final = (

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from storage.sharing.gate import GATE_BYTE
-from storage.sharing.locks import LockFile
+from storage.coordination.locks import LockFile
+from storage.coordination.write_lock import GATE_BYTE
 from storage.store import MessageStore
 from tests.support.busy_puppet import ROOMY
 from tests.support.crash import inspect

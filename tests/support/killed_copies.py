@@ -11,11 +11,11 @@ from pathlib import Path
 from traceback import format_exc
 from typing import NamedTuple
 
-from storage.copying.restore import ASIDE, restore_snapshot
-from storage.copying.snapshot import take_snapshot
-from storage.copying.snapshot_source import open_snapshot, verify
-from storage.copying.staging import staging_path
 from storage.files.fs import FileSystem
+from storage.tools.snapshot.restore import ASIDE, restore_snapshot
+from storage.tools.snapshot.snapshot import take_snapshot
+from storage.tools.snapshot.snapshot_source import open_snapshot, verify
+from storage.tools.snapshot.staging import staging_path
 from tests.support.crash import Acknowledge, Child, inspect
 from tests.support.every_instant import die_at
 from tests.support.samples import TINY, Sample, Ticking, new_store, open_store, prepared

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import numpy  # noqa: F401 - once, before the forks
 
+from storage.coordination.exclusive import alone
 from storage.files.fs import FileSystem
 from storage.readonly import StoreView
-from storage.rebuilding.index import plan_index, rebuild_index
-from storage.rebuilding.queue import plan_queues, rebuild_queues
-from storage.rebuilding.replacing import (
+from storage.tools.quarantine import Quarantine
+from storage.tools.rebuild.index import plan_index, rebuild_index
+from storage.tools.rebuild.queue import plan_queues, rebuild_queues
+from storage.tools.rebuild.replacement import (
     put_index_in_place,
     put_queues_in_place,
     staging,
     unclean,
 )
-from storage.repairing.quarantine import Quarantine
-from storage.sharing.alone import alone
 from tests.support.crash import Acknowledge, Acknowledged, Child
 from tests.support.every_instant import die_at, judge
 from tests.support.samples import START_MS, Ticking, new_store, open_store, prepared

@@ -18,14 +18,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from broker.embedded import EmbeddedBroker
-from broker.retrying.lineage import REDRIVE_DEAD
-from rmqctl import app
-from storage.configs.handled import NOTHING_HANDLED, HandledFile
+from broker.embedded.broker import EmbeddedBroker
+from broker.retry.redrive_properties import REDRIVE_DEAD
+from rmqctl.cli import app
+from storage.configs.dlq_acks import NOTHING_HANDLED, HandledFile
 from storage.configs.redrive_runs import RedriveRuns
 from storage.configs.topics import PERM_READ, PERM_WRITE
 from storage.files.fs import FileSystem
-from storage.model import Message
+from storage.format.message import Message
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support.dead_letters import bury

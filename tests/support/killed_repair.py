@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy  # noqa: F401 - once, before the forks
 
-import storage.repairing.executing
-import storage.repairing.planning
+import storage.tools.repair.execution
+import storage.tools.repair.plan
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.store import MessageStore
@@ -26,7 +26,7 @@ from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.mended import Held, Key, copy_of, held, repair, wrong
 from tests.support.watched_fs import WatchedFileSystem
 
-LOADED = (storage.repairing.executing, storage.repairing.planning)
+LOADED = (storage.tools.repair.execution, storage.tools.repair.plan)
 
 
 class _Damaged:

@@ -17,18 +17,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import broker.delaying.arrived  # noqa: F401 - once, before the forks
+import broker.schedule.arrived  # noqa: F401 - once, before the forks
+from broker.api.send import SendOptions
+from broker.api.transactions import EndTransactionRequest, LocalTransactionState
 from broker.config import BrokerConfig
-from broker.embedded import EmbeddedBroker
-from broker.port.sending import SendOptions
-from broker.port.transactions import EndTransactionRequest, LocalTransactionState
-from broker.transactions.check import TransactionCheckService
+from broker.embedded.broker import EmbeddedBroker
+from broker.transaction.check import TransactionCheckService
 from client import ConsumeConcurrentlyStatus, PushConsumer
-from client.subscribing.consumer_config import ConsumerConfig
+from client.consumer.consumer_config import ConsumerConfig
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
+from storage.format.message import PROPERTY_ORIGIN_MESSAGE_ID, SCHEDULE_TOPIC, Message, dlq_topic
 from storage.format.sys_flag import MessageSysFlag
-from storage.model import PROPERTY_ORIGIN_MESSAGE_ID, SCHEDULE_TOPIC, Message, dlq_topic
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support.consumers import eventually

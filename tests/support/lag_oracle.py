@@ -8,7 +8,7 @@ from typing import Any
 
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.format.java_hash import tags_code
-from storage.model import retry_topic
+from storage.format.message import retry_topic
 from storage.readonly import StoreView
 
 MINUTE_MS = 60_000

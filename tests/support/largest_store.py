@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.files.fs import FileSystem
-from storage.writing.pending_keys import MOST_PENDING
+from storage.index.pending_keys import MOST_PENDING
 from tests.support.samples import SMALL, Sample, open_store
 
 ROOMY = SMALL.with_(

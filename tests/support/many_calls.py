@@ -13,7 +13,7 @@ import tempfile
 from importlib import import_module
 from pathlib import Path
 
-from rmqctl import app
+from rmqctl.cli import app
 
 
 def _run_closed(words: list[str]) -> tuple[int, bytes]:
@@ -44,7 +44,12 @@ def main() -> None:
     calls = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     closed = sys.argv[2:] == ["closed"]
     if closed:  # what each child would load again
-        for module in ("broker.embedded", "yaml", "rich.table", "storage.reading.columns"):
+        for module in (
+            "broker.embedded.broker",
+            "yaml",
+            "rich.table",
+            "storage.read.message_columns",
+        ):
             import_module(module)
     for number, words in enumerate(calls):
         code, said = _run_closed(words) if closed else (app.main(words), b"")

@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from storage.coordination.exclusive import alone
 from storage.files.fs import FileSystem
 from storage.readonly import StoreView
-from storage.repairing.executing import carry_out_plan
-from storage.repairing.planning import make_plan
-from storage.repairing.steps import Action, Plan
-from storage.sharing.alone import alone
-from storage.verify import Finding, Severity, fsck
-from storage.verify.findings import AS_SENT
+from storage.tools.fsck import Finding, Severity, fsck
+from storage.tools.fsck.findings import AS_SENT
+from storage.tools.repair.execution import carry_out_plan
+from storage.tools.repair.plan import make_plan
+from storage.tools.repair.steps import Action, Plan
 from tests.support.damages import Damaged, damage
 
 Key = tuple[str, int, int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from storage.model import MessageExt
+from storage.format.message import MessageExt
 
 
 def pulled(offsets: Iterable[int], *, body: bytes = b"x", topic: str = "T") -> list[MessageExt]:

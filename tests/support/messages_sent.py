@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from storage.model import Message, MessageExt
+from storage.format.message import Message, MessageExt
 
 _NAMES = st.sampled_from(
     ["TAGS", "KEYS", "UNIQ_KEY", "KEY", "a", "\u00e9", "\u20ac", "name", "UNIQ_KEYS", "PGROUP"]

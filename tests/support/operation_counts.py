@@ -30,7 +30,7 @@ from storage import native
 from storage.config import StoreConfig
 from storage.files.fs import FileSystem
 from storage.format.encode import prepare
-from storage.reading import record_reader  # noqa: F401 - binds the compiled form, hidden later
+from storage.log import record_reader  # noqa: F401 - binds the compiled form, hidden later
 from storage.store import MessageStore, now_ms
 
 TABLE: Final = Path(__file__).parent.parent / "checks" / "operation_counts.toml"

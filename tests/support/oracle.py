@@ -23,7 +23,7 @@ UNIT = struct.Struct(">qiq")
 INDEX_HEADER = struct.Struct(">4q2i")
 ENTRY = struct.Struct(">iqii")
 FILLER = UNIT.pack(0, 0x7FFFFFFF, 0)
-# Words of the shared page that are looked at (storage/sharing/page.py).
+# Words of the shared page that are looked at (storage/coordination/shared_state.py).
 STATE, STAGE, LOG_END, FAILED, KEYS_FROM = 6, 9, 10, 12, 14
 NAMES_BYTES, INDEX_FILE, SLOTS = 18, 20, 16384
 OPEN, CLOSED = 1, 2

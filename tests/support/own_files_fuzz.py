@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from storage.configs.progress_notes import ProgressNotes
+from storage.configs.checksummed_json import seal, unseal
+from storage.configs.pending_commits import ProgressNotes
 from storage.configs.progress_table import QueueProgress
-from storage.configs.sealed_json import seal, unseal
-from storage.sharing.slot_names import name_line
+from storage.coordination.queue_names import name_line
 from tests.support.cli import Result, run
 from tests.support.every_command import CALLS
 from tests.support.kept_store import KeptStore

@@ -5,8 +5,8 @@ from contextlib import redirect_stdout
 from io import BytesIO, TextIOWrapper
 from typing import Any
 
-from rmqctl import lazy
-from rmqctl.context import Cli
+from rmqctl.cli import lazy
+from rmqctl.cli.context import Cli
 
 
 def parsed(words: Sequence[str], cli: Cli | None = None) -> list[str]:

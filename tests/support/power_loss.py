@@ -16,7 +16,7 @@ from traceback import format_exc
 
 from storage.config import FlushDiskType, StoreConfig
 from storage.errors import CorruptFileError
-from storage.reading.tag_filter import TagFilter
+from storage.read.tag_filter import TagFilter
 from storage.readonly import StoreView
 from storage.results import PutMessageResult
 from tests.support.crash import Acknowledged, Put, inspect, missing

@@ -7,11 +7,11 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.crc import CRC_MASK
-from storage.format.index import HASH_SLOT_SIZE, INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE
+from storage.format.index_file import HASH_SLOT_SIZE, INDEX_ENTRY_SIZE, INDEX_HEADER_SIZE
 from storage.format.names import file_name, parse_file_name
 from storage.format.record import CheckKind, check_record, read_head
-from storage.format.unit import CQ_STORE_UNIT_SIZE
 
 
 def packed(body: bytes) -> bytes:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from broker.port.members import (
+from broker.api.members import (
     ConsumeDirectlyResult,
     ConsumeDirectlyStatus,
     ConsumerData,
@@ -15,9 +15,9 @@ from broker.port.members import (
     MessageModel,
     SubscriptionData,
 )
-from broker.port.progress import ConsumeFromWhere
-from broker.port.transactions import CheckTransactionState
-from storage.model import MessageExt, MessageQueue
+from broker.api.offsets import ConsumeFromWhere
+from broker.api.transactions import CheckTransactionState
+from storage.format.message import MessageExt, MessageQueue
 
 WAIT_SECONDS = 10
 

@@ -8,16 +8,16 @@ delayed messages, open transactions, traces, moved progress.
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from broker.embedded import EmbeddedBroker
+from broker.api.transactions import LocalTransactionState
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from broker.port.transactions import LocalTransactionState
 from client import Message, Producer, TransactionProducer
-from client.producing.config import ProducerConfig
+from client.producer.config import ProducerConfig
 from storage.config import StoreConfig
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig
 from storage.format.encode import MessageInner, prepare
-from storage.model import MessageExt
+from storage.format.message import MessageExt
 from tests.support.dead_letters import deliver, give_back
 
 SIZES: Final = StoreConfig(

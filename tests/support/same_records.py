@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
+from storage.append.lmq import LightPut
+from storage.format.message import MessageExt
 from storage.format.prepared import PreparedRecords
 from storage.format.record import decode_record
-from storage.model import MessageExt
 from storage.readonly import StoreView
 from storage.results import PutMessageResult, PutMessageStatus
-from storage.writing.light_queues import LightPut
 
 T = TypeVar("T")
 

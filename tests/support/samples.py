@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from storage.append.lmq import LightPut
 from storage.config import FlushDiskType, StoreConfig
 from storage.files.fs import FileSystem
 from storage.format.encode import ENCODE_MANY_FROM, MessageInner, prepare
 from storage.format.prepared import PreparedRecords
 from storage.format.properties import encode_properties
 from storage.store import MessageStore
-from storage.writing.light_queues import LightPut
 
 HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
 START_MS = 1_700_000_000_000

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from broker.config import BrokerConfig
-from broker.embedded import EmbeddedBroker
-from client.consuming.listener import ConsumeConcurrentlyStatus
-from client.producing.producer import Producer
-from client.pushing.push_consumer import PushConsumer
+from broker.embedded.broker import EmbeddedBroker
+from client.listener.listener import ConsumeConcurrentlyStatus
+from client.producer.producer import Producer
+from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import ClientManager
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
-from storage.model import SCHEDULE_TOPIC, Message, MessageExt, MessageQueue, retry_topic
+from storage.format.message import SCHEDULE_TOPIC, Message, MessageExt, MessageQueue, retry_topic
 from storage.store import MessageStore
 from tests.support.consumers import (
     PATIENCE_S,

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from storage.coordination.shared_state import SLOTS, WORD_NAMES
 from storage.files.fs import FileSystem
-from storage.sharing.page import SLOTS, WORD_NAMES
 
 
 class Instant(NamedTuple):

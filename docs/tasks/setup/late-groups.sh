@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 
 from storage.configs.progress import ProgressFile
-from storage.configs.progress_samples import ProgressSamples
+from storage.configs.offset_samples import ProgressSamples
 
 store = Path("store")
 offsets = ProgressFile(store).read().offsets()

@@ -1,4 +1,4 @@
-/* The bytes of an index file: storage/format/index.py draws the picture. */
+/* The bytes of an index file: storage/format/index_file.py draws the picture. */
 #ifndef RMQCTL_INDEX_FILE_H
 #define RMQCTL_INDEX_FILE_H
 

@@ -1,4 +1,4 @@
-/* From units to records, see _read_run of storage/reading/record_reader.py. */
+/* From units to records, see _read_run of storage/log/record_reader.py. */
 #include "runs.h"
 
 enum { CACHE_LINE = 64, FETCHED = 4096 };

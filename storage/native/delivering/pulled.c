@@ -1,6 +1,6 @@
 /* What a client does to all messages of a pull: it adds properties to them, and sees whether they
  * are one run of ascending offsets. The pure forms are add_property_bytes of
- * client/subscribing/pull_result.py and run_of of client/consuming/process_queue.py; a test holds
+ * client/consumer/pull_result.py and run_of of client/listener/process_queue.py; a test holds
  * each against its other one.
  */
 #include "pulled.h"
@@ -129,7 +129,7 @@ void let_go(Added *added)
 
 PyDoc_STRVAR(add_property_bytes_doc,
              "add_property_bytes(messages, items)\n\n"
-             "See client.subscribing.pull_result.add_property_bytes.");
+             "See client.consumer.pull_result.add_property_bytes.");
 static PyObject *add_property_bytes(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
@@ -150,7 +150,7 @@ static PyObject *add_property_bytes(PyObject *module, PyObject *const *args, Py_
 PyDoc_STRVAR(run_of_doc,
              "run_of(messages, last)\n\n"
              "The last queue offset of messages and the bytes of their stored bodies, if offsets\n"
-             "ascend from one behind ``last`` on, else None. See client.consuming.process_queue.");
+             "ascend from one behind ``last`` on, else None. See client.listener.process_queue.");
 static PyObject *run_of(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;

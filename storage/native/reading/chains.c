@@ -1,5 +1,5 @@
 /* Whether the chains of an index file reach each entry once, from its own slot. What is wrong where
- * they do not is for storage/verify/index_file.py to say, whose _check_chains is the pure form.
+ * they do not is for storage/tools/fsck/index_file.py to say, whose _check_chains is the pure form.
  */
 #include "index_file.h"
 #include "native.h"

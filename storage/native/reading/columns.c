@@ -1,13 +1,13 @@
 /* Records into columns: what their heads say, the queue that they belong to, and what follows from
  * their properties: the tags' hash for the unit, the keys' hashes for the index. The pure form is
- * storage/columns; a test holds both against each other.
+ * storage/record_batch; a test holds both against each other.
  *
  * The lengths in the records were checked, but whoever writes beside us may have changed them
  * since: nothing is read beyond the record's end.
  */
 #include "text.h"
 
-/* The rows of the matrix that is filled, as RecordBlock of storage/columns/block.py has them. */
+/* The rows of the matrix that is filled, as RecordBlock of storage/record_batch/record_batch.py has them. */
 enum {
     PLACE, SIZE, QUEUE_ID, QUEUE_OFFSET, PHYSICAL_OFFSET, SYS_FLAG, STORE_TIMESTAMP, TOPIC,
     PROPERTIES_AT, PROPERTIES_LENGTH, TAGS_CODE, MARKS, COLUMNS

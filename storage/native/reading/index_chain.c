@@ -1,5 +1,5 @@
 /* A key in index files: from its slot along the chain of entries. The pure form is _search of
- * storage/reading/index_reader.py; a test holds both against each other. Whatever a file says is
+ * storage/index/reader.py; a test holds both against each other. Whatever a file says is
  * only followed within the file, and only backwards.
  */
 #include "index_file.h"

@@ -1,5 +1,5 @@
 /* From a key to its messages: the entries of the index, and the records that they name. The pure
- * form is the second half of query_message in storage/reading/query.py; a test holds both against
+ * form is the second half of query_message in storage/read/by_key.py; a test holds both against
  * each other. Whatever is unusual is left to it.
  */
 #include "index_file.h"
@@ -104,7 +104,7 @@ PyDoc_STRVAR(query_key_doc,
              " file_size, log_end, unusual)\n\n"
              "Messages that index files, newest first, have of a key, oldest first; their log\n"
              "offsets, newest first; time and log offset of the newest entry. None for what is to\n"
-             "be looked at one by one. See query_message of storage.reading.query.");
+             "be looked at one by one. See query_message of storage.read.by_key.");
 static PyObject *query_key(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;

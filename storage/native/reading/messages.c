@@ -1,5 +1,5 @@
 /* Records of a log into messages: the loop that consumers spend their time in. The pure forms are
- * read_run and look of storage/reading/record_reader.py; a test holds both against each other.
+ * read_run and look of storage/log/record_reader.py; a test holds both against each other.
  * Nothing here knows more of the format than those do.
  */
 #include "lookups.h"

@@ -1,5 +1,5 @@
 /* From a time to a message of a queue, by halves. The pure form is halve of
- * storage/reading/timesearch.py; a test holds both against each other.
+ * storage/read/by_time.py; a test holds both against each other.
  */
 #include "native.h"
 
@@ -60,7 +60,7 @@ static int64_t time_of(const unsigned char *unit, int64_t file_size, LogFile *fi
 PyDoc_STRVAR(halve_doc,
              "halve(units, low, high, log_min, timestamp, file_size, at)\n\n"
              "Number of the unit among low .. high that is nearest to a time; see halve in\n"
-             "storage.reading.timesearch. ``at`` gives the log file that begins at an offset.");
+             "storage.read.by_time. ``at`` gives the log file that begins at an offset.");
 static PyObject *halve(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer units;

@@ -1,5 +1,5 @@
 /* Whether the units of consecutive queue offsets are those of some records. The pure form is
- * _compare_queue of storage/verify/queue_compare.py, which also says what is wrong where they are
+ * _compare_queue of storage/tools/fsck/queue_compare.py, which also says what is wrong where they are
  * not.
  */
 #include "native.h"

@@ -1,12 +1,12 @@
 /* What is stored of a message that a producer sends: a MessageInner. The pure form is MessageBuilder
- * of broker/sending; a test holds both against each other.
+ * of broker/send; a test holds both against each other.
  */
 #include "plain.h"
 
 enum { INNER_FIELDS = 15 };
 static PyObject *zero, *minus_one;
 
-/* The id and the parts of KEYS, as split_keys of storage/model.py divides them. */
+/* The id and the parts of KEYS, as split_keys of storage/format/message.py divides them. */
 static PyObject *keys_of(PyObject *unique_id, const struct text *keys)
 {
     Py_ssize_t parts = 0;

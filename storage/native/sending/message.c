@@ -1,11 +1,11 @@
-/* Making a message to send: what Message.__init__ of storage/model.py does with what nearly all give,
+/* Making a message to send: what Message.__init__ of storage/format/message.py does with what nearly all give,
  * a topic, a body, tags and keys. All else is left to it.
  */
 #include "plain.h"
 
 enum { TAGS_NAME, KEYS_NAME, FLAG_NAME, NAMES };
 static PyObject *names[NAMES], *tags_key, *keys_key, *id_key, *no_flag;
-static PyObject *pure; /* the function of model.py */
+static PyObject *pure; /* the function of message.py */
 PyTypeObject *late_type;
 
 static void set_slot(PyObject *message, int slot, PyObject *value)

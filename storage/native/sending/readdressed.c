@@ -1,6 +1,6 @@
 /* Records that are stored again, for the topic and the queue that two of their own properties name:
  * what delayed messages become when their time has come. The pure form is DelayLevel of
- * broker/delaying/level.py; a test holds both against each other.
+ * broker/schedule/level.py; a test holds both against each other.
  */
 #include "record.h"
 #include "runs.h"

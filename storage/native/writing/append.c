@@ -1,5 +1,5 @@
 /* Appending one plain record where all is open, known and has room: the pure form is
- * OneAppender.append of storage/writing/append_one.py, which also takes whatever is not so, and
+ * OneAppender.append of storage/append/fast_append.py, which also takes whatever is not so, and
  * tells this one what it has learned. Both store the same bytes in the same order; a test kills
  * writers between any two stores.
  */

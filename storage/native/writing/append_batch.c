@@ -1,5 +1,5 @@
 /* Appending a batch that was encoded by compiled code, where all is open, known and has room: log,
- * queues and index in one step. The pure form is Appender._append_part of storage/writing/append.py,
+ * queues and index in one step. The pure form is Appender._append_part of storage/append/append.py,
  * which also takes whatever is not so. Both store the same bytes, in the same order of stages; a
  * test kills writers between any two stores.
  */

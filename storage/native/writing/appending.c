@@ -1,5 +1,5 @@
 /* What appends records, as Python has it: what it is told by OneAppender of
- * storage/writing/append_one.py, and its methods, most of which stand in other files.
+ * storage/append/fast_append.py, and its methods, most of which stand in other files.
  */
 #include "appending.h"
 

@@ -1,4 +1,4 @@
-/* Ringing whoever waits for messages, and waiting: see storage/sharing/bells.py. A bell that is a word
+/* Ringing whoever waits for messages, and waiting: see storage/coordination/wakeup.py. A bell that is a word
  * of the page takes one system call on either side, and no file of its own.
  */
 #include "appending.h"

@@ -1,6 +1,6 @@
 /* Keys for the index: hashes of those of many records, and what putting them changes in an index
- * file. The pure forms are columns_of of storage/writing/pending_keys.py and put_keys of
- * storage/format/index.py.
+ * file. The pure forms are columns_of of storage/index/pending_keys.py and put_keys of
+ * storage/format/index_file.py.
  */
 #include "keys.h"
 

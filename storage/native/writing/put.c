@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #ifndef F_OFD_SETLK
-#define F_OFD_SETLK 37 /* as in storage/sharing/locks.py */
+#define F_OFD_SETLK 37 /* as in storage/coordination/locks.py */
 #endif
 
 static PyObject *holding_name, *heard_name, *lone_from_name, *fd_name;

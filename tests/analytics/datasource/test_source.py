@@ -19,11 +19,11 @@ from analytics.datasource.batches import DamagedError, message_batches
 from analytics.datasource.options import OptionError, read_options
 from analytics.datasource.ranges import Range
 from analytics.spark.session import SparkSession
-from broker.embedded import EmbeddedBroker
+from broker.api.send import SendOptions
+from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from broker.port.sending import SendOptions
 from storage.config import SMALL_STORE
-from storage.model import Message
+from storage.format.message import Message
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.hand_made import TINY, HandMade, Stored

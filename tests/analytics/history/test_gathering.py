@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from analytics import lag_report as reporting, survey
-from analytics.choosing import Choice
 from analytics.engines.local import LocalEngine
 from analytics.engines.spark import SparkEngine
 from analytics.errors import KeptError
 from analytics.history.gathering import find_kept, gathered_report
 from analytics.history.keeping import keep
 from analytics.history.tables import TABLES
-from analytics.lag_report import Made, lag_report
+from analytics.lag.selection import Choice
+from analytics.report import lag_report as reporting, scan
+from analytics.report.lag_report import Made, lag_report
+from analytics.report.stores import StoreRef
 from analytics.spark.session import SparkSession
-from analytics.stores import StoreRef
 from storage.configs.consumer_offsets import topic_at_group
-from storage.configs.progress_samples import ProgressSamples
+from storage.configs.offset_samples import ProgressSamples
 from tests.support.cli import run
 from tests.support.hand_made import START_MS, TINY, HandMade
 
@@ -241,8 +241,8 @@ def test_spark_counts_the_same(
     refs: list[StoreRef], session: SparkSession, monkeypatch: pytest.MonkeyPatch, exact: bool
 ) -> None:
     # So that the order of store times is relied on where a store is as small as these.
-    monkeypatch.setattr(survey, "EACH_TIME_UP_TO", -1)
-    monkeypatch.setattr(survey, "EACH_TAG_UP_TO", -1)
+    monkeypatch.setattr(scan, "EACH_TIME_UP_TO", -1)
+    monkeypatch.setattr(scan, "EACH_TAG_UP_TO", -1)
     here = lag_report(LocalEngine(), refs, NOW, Choice(), exact=exact)
     there = lag_report(SparkEngine(session.context), refs, NOW, Choice(), exact=exact)
     assert text(here) == text(there)

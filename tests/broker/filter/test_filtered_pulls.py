@@ -6,19 +6,19 @@ import shutil
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.errors import BrokerSystemError, SubscriptionParseError
-from broker.port.members import (
+from broker.api.members import (
     ConsumerData,
     ConsumeType,
     HeartbeatData,
     MessageModel,
     SubscriptionData,
 )
-from broker.port.progress import ConsumeFromWhere
-from broker.port.reading import PullRequest, PullStatus
-from broker.port.retrying import SendBackRequest
-from storage.model import Message, retry_topic
+from broker.api.offsets import ConsumeFromWhere
+from broker.api.pull import PullRequest, PullStatus
+from broker.api.send_back import SendBackRequest
+from broker.config import BrokerConfig
+from broker.errors import BrokerSystemError, SubscriptionParseError
+from storage.format.message import Message, retry_topic
 
 pytestmark = pytest.mark.conformance("D4")
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from rmqctl.lag.checking import Limit, Limits, check
-from rmqctl.rows.checks import Verdict
+from rmqctl.lag.check.check import Limit, Limits, check
+from rmqctl.lag.check.rows import Verdict
 from storage.readonly import StoreView
-from tests.rmqctl.lag.test_checking import row
+from tests.rmqctl.lag.check.test_check import row
 from tests.support import golden
 from tests.support.cli import run
 

@@ -16,21 +16,21 @@ import pytest
 
 from storage.configs import (
     config_file,
-    ended_delays,
-    handled,
+    dlq_acks,
+    early_deliveries,
     journal,
+    pending_commits,
     progress,
-    progress_notes,
 )
-from storage.configs.progress_notes import ProgressNotes, read_notes
+from storage.configs.pending_commits import ProgressNotes, read_notes
 from storage.configs.progress_table import QueueProgress
 from storage.configs.topics import TopicConfig, topics_file
+from storage.coordination import locks
+from storage.coordination.locks import LockFile, ProcessLock
+from storage.coordination.shared_state import Word
 from storage.errors import StoreNotWritableError
 from storage.files import fs
 from storage.files.fs import FileSystem
-from storage.sharing import locks
-from storage.sharing.locks import LockFile, ProcessLock
-from storage.sharing.page import Word
 from tests.support.broken_off import broken_off
 from tests.support.crash import fast_folder, idle_child
 from tests.support.samples import TINY, new_store, open_store
@@ -44,7 +44,7 @@ def appending(root: Path) -> Callable[[int], object]:
 
 
 def marking(root: Path) -> Callable[[int], object]:
-    file = handled.HandledFile(root)
+    file = dlq_acks.HandledFile(root)
     return lambda number: file.mark("%DLQ%g", {0: [(0, 1)], 1: [(number % 9, 9)]})
 
 
@@ -54,7 +54,7 @@ def committing(root: Path) -> Callable[[int], object]:
 
 
 def ending(root: Path) -> Callable[[int], object]:
-    file = ended_delays.EndedDelays(root)
+    file = early_deliveries.EndedDelays(root)
     return lambda number: file.add({0: [(number % 3, 1)]})
 
 
@@ -65,9 +65,9 @@ def ending(root: Path) -> Callable[[int], object]:
     ("change_of", "module"),
     [
         (appending, journal),
-        (marking, handled),
+        (marking, dlq_acks),
         (committing, progress),
-        (ending, ended_delays),
+        (ending, early_deliveries),
     ],
 )
 def test_a_change_after_an_interrupted_one_goes_as_ever(
@@ -126,7 +126,7 @@ def test_notes_go_on_after_an_interrupt(tmp_path: Path, known: int) -> None:
     def write() -> None:
         made[-1].write(("T@g", known), QueueProgress(0, known))
 
-    for at in broken_off(write, progress_notes):
+    for at in broken_off(write, pending_commits):
         for number in (known, known + 1):
             made[-1].write(("T@g", number), QueueProgress(0, number))
         assert sorted(read_notes(made[-1].path)) == [

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from storage.configs import journal as journal_module
+from storage.configs.checksummed_json import seal, unseal
 from storage.configs.journal import Journal
-from storage.configs.sealed_json import seal, unseal
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from storage.configs.checksummed_json import seal
 from storage.configs.config_file import ConfigFile
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
-from storage.configs.sealed_json import seal
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
 from storage.files.fs import FileSystem
 from storage.format.fastjson import dumps

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.configs.sealed_json import (
+from storage.configs.checksummed_json import (
     MAX_VERSION,
     SealError,
     entry_of,

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.coordination.locks import LockFile
+from storage.coordination.shared_state import PAGE_VERSION
 from storage.errors import GateTimeoutError, StoreInUseError, StoreVersionError
-from storage.sharing.locks import LockFile
-from storage.sharing.page import PAGE_VERSION
 from tests.support.crash import Acknowledged, inspect, missing
 from tests.support.puppet import Puppet, PuppetError
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared

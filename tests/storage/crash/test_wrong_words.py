@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.coordination.shared_state import SLOTS, WORD_NAMES, Word
 from storage.errors import StoreError
 from storage.readonly import StoreView
-from storage.sharing.page import SLOTS, WORD_NAMES, Word
 from tests.support.crash import Child
 from tests.support.every_instant import LATER
 from tests.support.samples import SMALL, Sample, Ticking, batch, new_store, open_store, prepared

@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 
 from storage import native
 from storage.errors import InvalidMessageError
+from storage.format.cq_unit import StoreUnit, iter_units
 from storage.format.encode import MessageInner, prepare, prepare_pure
 from storage.format.encode_column import prepare_column
 from storage.format.encode_many import encode_many, encode_many_pure
@@ -15,7 +16,6 @@ from storage.format.prepared import PreparedRecords
 from storage.format.properties import encode_properties
 from storage.format.record import decode_record, encode_record
 from storage.format.sys_flag import gets_unit, is_indexed
-from storage.format.unit import StoreUnit, iter_units
 from tests.support.compiled import compiled
 from tests.support.inner_messages import inner_messages, ipv4_hosts, ipv6_hosts, names, topics
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from storage.format.index import (
+from storage.format.index_file import (
     INDEX_ENTRY_SIZE,
     IndexEntry,
     IndexHeader,
@@ -16,8 +16,8 @@ from storage.format.index import (
 )
 from storage.format.index_many import put_many_keys, write_slots
 from storage.format.java_hash import key_hash
+from storage.format.message import MessageExt
 from storage.format.sys_flag import is_indexed
-from storage.model import MessageExt
 from tests.support import golden
 from tests.support.golden_log import records
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.format.cq_unit import StoreUnit, iter_units
 from storage.format.cqext import decode_ext_unit, ext_offset, is_ext_addr
 from storage.format.delay import (
     DEFAULT_DELAY_LEVELS,
@@ -13,9 +14,8 @@ from storage.format.delay import (
     parse_delay_levels,
 )
 from storage.format.java_hash import tags_code
+from storage.format.message import SCHEDULE_TOPIC, MessageExt
 from storage.format.sys_flag import gets_unit
-from storage.format.unit import StoreUnit, iter_units
-from storage.model import SCHEDULE_TOPIC, MessageExt
 from tests.support import golden
 from tests.support.golden_log import records
 

@@ -8,11 +8,11 @@ import pytest
 
 from storage.format.check import CheckKind, check_record, scan_records
 from storage.format.host import pack_host
+from storage.format.message import MessageExt
 from storage.format.names import file_name
 from storage.format.properties import encode_properties, find_property, parse_properties
 from storage.format.record import blank_record, encode_record, read_head
 from storage.format.scan_many import scan_many
-from storage.model import MessageExt
 from tests.support import golden
 from tests.support.golden_log import head_of, log_files, records, walk
 

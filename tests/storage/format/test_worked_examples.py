@@ -4,14 +4,14 @@ from datetime import UTC
 
 from storage.format.check import CheckKind, check_record
 from storage.format.checkpoint import CheckpointData
+from storage.format.cq_unit import PRE_BLANK, StoreUnit, is_ext_addr
 from storage.format.cqext import ext_address
 from storage.format.host import pack_host
-from storage.format.index import IndexEntry, IndexHeader, put_keys
+from storage.format.index_file import IndexEntry, IndexHeader, put_keys
 from storage.format.java_hash import java_hash, key_hash, tags_code
 from storage.format.message_id import UniqueIds, decode_unique_id
 from storage.format.properties import encode_properties
 from storage.format.record import blank_record, decode_record, encode_record
-from storage.format.unit import PRE_BLANK, StoreUnit, is_ext_addr
 
 STORED = 1700000000123
 

@@ -1,0 +1,136 @@
+"""Messages that wait in the delay topic, and those of them that a group is to consume again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.configs.delay_offsets import load_delay_offsets
+from storage.format.cq_unit import MAX_EXT_ADDR
+from storage.format.delay import CLOCK_STEP_MS, parse_delay_levels
+from storage.format.message import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+_UNITS: Final = 1_000
+_HITS: Final = 64
+
+
+class Waiting(NamedTuple):
+    """A message in the delay topic that has not been delivered."""
+
+    message: MessageExt
+    level: int
+    due_timestamp: int
+    topic: str
+    """Where it goes when it is due."""
+    queue_id: int
+
+
+class Level(NamedTuple):
+    """How far one delay level is."""
+
+    level: int
+    delay_ms: int | None
+    saved_offset: int | None
+    min_offset: int
+    max_offset: int
+
+    @property
+    def queue_id(self) -> int:
+        """Its queue in the delay topic."""
+        return self.level - 1
+
+    @property
+    def begin(self) -> int:
+        """The next offset to deliver, within the queue's bounds, as RocketMQ corrects it."""
+        return min(max(self.saved_offset or 0, self.min_offset), self.max_offset)
+
+
+def levels(view: StoreView) -> list[Level]:
+    """All levels that have or had messages."""
+    saved = load_delay_offsets(view.root)
+    delays = parse_delay_levels(view.config.message_delay_level)
+    found = []
+    for topic, queue_id in view.queues():
+        if topic == SCHEDULE_TOPIC:
+            bounds = view.queue_bounds(topic, queue_id)
+            delay_ms = delays[queue_id] if queue_id < len(delays) else None
+            found.append(Level(queue_id + 1, delay_ms, saved.get(queue_id + 1), *bounds))
+    return found
+
+
+def waiting_by_topic(view: StoreView) -> Counter[str]:
+    """How many messages wait for each topic. A look at each of them: 10 us a message."""
+    return Counter(one.topic for level in levels(view) for one in waiting(view, level))
+
+
+def waiting(view: StoreView, level: Level) -> Iterator[Waiting]:
+    """The messages of a level that have not been delivered, in the order of delivery.
+
+    Whoever delivers notes how far it is every 10 s only, so those at the head are looked for where
+    they go. Messages that can not be read, or name no target, are passed over,
+    as delivery does, and so are those that were sent before their time.
+    """
+    from storage.configs.early_deliveries import EndedDelays  # few stores have delayed messages
+
+    ended = EndedDelays(view.root)
+    delivered = True
+    at = level.begin
+    while at < level.max_offset:
+        units = view.units(SCHEDULE_TOPIC, level.queue_id, at, _UNITS)
+        if not units:
+            return
+        for offset, unit in enumerate(units, at):
+            message = view.message_of_unit(SCHEDULE_TOPIC, level.queue_id, offset, unit)
+            found = None if message is None else _waiting(message, level, unit[2])
+            if found is None or ended.has(level.queue_id, offset, unit[0]):
+                continue
+            delivered = delivered and _lies_there(view, found)
+            if not delivered:
+                yield found
+        at += len(units)
+
+
+def _waiting(message: MessageExt, level: Level, tags_code: int) -> Waiting | None:
+    topic = message.get_property(PROPERTY_REAL_TOPIC)
+    queue_id = message.get_property(PROPERTY_REAL_QUEUE_ID) or ""
+    if not topic or not (queue_id.isascii() and queue_id.isdigit()):
+        return None
+    due = tags_code
+    if due <= MAX_EXT_ADDR:  # an address; what lies there was computed from the store time
+        due = message.store_timestamp + (level.delay_ms or 0)
+    return Waiting(message, level.level, due, topic, int(queue_id))
+
+
+def _lies_there(view: StoreView, found: Waiting) -> bool:
+    """Whether a waiting message has been delivered: a copy of this attempt came when it was due.
+
+    Not any copy: a consumer that is cut off may give one message back twice.
+    """
+    message = found.message
+    return any(
+        copy.reconsume_times == message.reconsume_times
+        and copy.store_timestamp >= found.due_timestamp - CLOCK_STEP_MS
+        for copy in copies(view, found.topic, message)
+    )
+
+
+def copies(view: StoreView, topic: str, message: MessageExt) -> list[MessageExt]:
+    """All records of a topic with the unique id of a message and its birth, in log order.
+
+    Empty for a message without a unique id.
+    """
+    if message.msg_id == message.offset_msg_id:
+        return []
+    hits = view.query_message(topic, message.msg_id, _HITS).messages
+    return [
+        copy
+        for copy in hits
+        if copy.topic == topic
+        and copy.msg_id == message.msg_id
+        and copy.born_timestamp == message.born_timestamp
+    ]

@@ -1,0 +1,313 @@
+"""One look at a store: how groups stand at one moment."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.configs.consumer_offsets import topic_at_group
+from storage.configs.offset_samples import Change, ProgressSamples, SampleHistory
+from storage.errors import CorruptFileError
+from storage.format.message import dlq_topic, retry_topic
+from storage.retention import Rules, due_of, log_files, rules_of
+
+from .delayed import waiting_by_topic
+from .health import Health, judge
+from .queue_position import Unread, bytes_behind
+from .rates import RATE_WINDOW_MS, StoredSince
+from .selection import Offsets
+from .totals import QueueLag
+from .trend import TREND_WINDOW_MS, Trend, looks, seen_since
+
+if TYPE_CHECKING:
+    from storage.configs.topics import TopicConfig
+    from storage.readonly import StoreView
+
+
+class Readers(NamedTuple):
+    """Who reads what: (group, topic) to the committed offsets, and how many members live."""
+
+    offsets: Mapping[tuple[str, str], Offsets]
+    members: Mapping[str, int]
+    all_offsets: Mapping[tuple[str, str], Offsets]
+    """Of those, too, that were not chosen."""
+
+
+class Standing(NamedTuple):
+    """A group in a topic: its queues in order, with its retries and dead letters of all topics."""
+
+    group: str
+    topic: str
+    queues: Sequence[QueueLag]
+    retry: int | None
+    """None if the file that tells what has been delivered can not be read."""
+    dlq: int
+    members: int
+    """Consumers of the group that live now."""
+
+
+class StoreLook(NamedTuple):
+    """What was seen at ``as_of`` (ms)."""
+
+    as_of: int
+    standings: Sequence[Standing]
+    doubt: str | None = None
+    """Why progress may not be what groups did last; None if nothing says so."""
+
+
+class _Queue(NamedTuple):
+    """What is the same for all groups that read a queue."""
+
+    min_offset: int
+    max_offset: int
+    rate_in: float | None
+    ends: Sequence[Change]
+    """Where its end was, by earlier looks."""
+    heads: Mapping[int, tuple[int | None, int | None, int | None]]
+    """By the offset of a message that is somebody's first unread one: bytes from there to the end,
+    when it was stored, and from when on it may be deleted."""
+
+
+_NO_HEAD: Final = (None, None, None)
+_NEVER: Final = -1
+"""Stands for no progress where offsets are collected."""
+_Then = Callable[[Sequence[Change], int | None], int | None]
+"""From what earlier looks saw of progress, and where it is now, to where it was at a time."""
+
+
+def look_at(
+    view: StoreView,
+    topics: Mapping[str, TopicConfig],
+    chosen: Readers,
+    as_of: int,
+    history: SampleHistory | None = None,
+    rules: Rules | None = None,
+    *,
+    sizes: bool = True,
+    until_then: bool = False,
+) -> StoreLook:
+    """Look at a store whose progress was read before: so no lag is negative.
+
+    ``history`` is what earlier looks told; None: the samples that the store keeps. ``rules`` is
+    how files are deleted; None: as the store's settings say. ``sizes``: read the units of what is
+    unread, which ``lag_bytes`` takes; without it that is None where something is unread.
+    ``until_then``: ``as_of`` may be long ago, and what came later has no part in rates.
+    """
+    if history is None:
+        history = ProgressSamples(view.root).read(as_of - TREND_WINDOW_MS)
+    progress_then = _progress_then(history, as_of) if until_then else None
+    read_by = {
+        (group, topic): _read_queue_ids(topics.get(topic), offsets)
+        for (group, topic), offsets in chosen.offsets.items()
+    }
+    trend = Trend(history.watched, as_of)
+    since = _Arrivals(view, as_of, trend, until_then=until_then)
+    reader = _Queues(
+        view, as_of, rules or rules_of(view.root, view.config), history, since, sizes=sizes
+    )
+    queues = reader.read(chosen, read_by)
+    depths = _Depths(view, chosen.all_offsets)
+    standings = []
+    for (group, topic), offsets in chosen.offsets.items():
+        members = chosen.members.get(group, 0)
+        changes = history.queues_of(topic_at_group(topic, group))
+        of_topic = queues[topic]
+        stand = _Stand(trend, as_of, progress_then, has_members=members > 0)
+        rows = [
+            stand.in_queue(
+                queue_id,
+                of_topic[queue_id],
+                offsets.get(queue_id),
+                changes.get(queue_id, ()),
+            )
+            for queue_id in read_by[group, topic]
+        ]
+        depth = depths.retry(group), depths.dead(group)
+        standings.append(Standing(group, topic, rows, *depth, members))
+    return StoreLook(as_of, standings, view.progress_doubt())
+
+
+def _read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Sequence[int]:
+    """The topic's queues that consumers read, and those where there is progress."""
+    return sorted({*offsets, *range(config.read_queue_nums if config else 0)})
+
+
+def _progress_then(history: SampleHistory, as_of: int) -> _Then | None:
+    """What tells where progress was at ``as_of``; looks that came later are forgotten.
+
+    None if there are none: then it counts as being where it is.
+    """
+    if all(time.end <= as_of for time in history.watched):
+        return None
+    history.forget_after(as_of)
+    if any(time.begin <= as_of <= time.end for time in history.watched):
+        return lambda changes, _: changes[-1][1] if changes else None
+    # Nobody kept looking: what is as it was seen before has not moved in between.
+    return lambda changes, now: now if changes and changes[-1][1] == now else None
+
+
+class _Stand:
+    """How a group stands in queues. Short of steps: there may be tens of thousands of them."""
+
+    __slots__ = ("_as_of", "_has_members", "_rate_out", "_then")
+
+    def __init__(
+        self,
+        trend: Trend,
+        as_of: int,
+        progress_then: _Then | None,
+        *,
+        has_members: bool,
+    ) -> None:
+        self._rate_out = trend.rate_out
+        self._then = progress_then
+        self._as_of = as_of
+        self._has_members = has_members
+
+    def in_queue(
+        self,
+        queue_id: int,
+        queue: _Queue,
+        committed: int | None,
+        changes: Sequence[Change],
+    ) -> QueueLag:
+        """In one queue; ``changes`` is where earlier looks saw it."""
+        low, high, rate_in, ends, heads = queue
+        what = Unread(low, committed, high)
+        then = committed if self._then is None else self._then(changes, committed)
+        rate_out = self._rate_out(changes, then)
+        if committed == high:
+            return QueueLag(queue_id, what, 0, None, rate_in, rate_out, Health.OK, None)
+        lag_bytes = stored = risk = None
+        if committed is not None and committed < high:
+            lag_bytes, stored, risk = heads.get(committed if committed > low else low, _NO_HEAD)
+            if low == high:
+                lag_bytes = 0
+        as_of = self._as_of
+        status = judge(
+            as_of,
+            committed,
+            high,
+            seen_since(changes, committed, as_of),
+            lambda: looks(changes, ends, as_of),
+            low,
+            stored,
+            members=self._has_members,
+        )
+        return QueueLag(queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk)
+
+
+class _Queues:
+    """Reads queues, each once however many groups read it."""
+
+    def __init__(
+        self,
+        view: StoreView,
+        as_of: int,
+        rules: Rules,
+        history: SampleHistory,
+        arrivals: _Arrivals,
+        *,
+        sizes: bool,
+    ) -> None:
+        self._view = view
+        self._sizes = sizes
+        self._history = history
+        self._arrivals = arrivals
+        self._files = log_files(view.root, view.config, rules, view.log_max_offset(), as_of)
+
+    def read(
+        self, chosen: Readers, read_by: Mapping[tuple[str, str], Sequence[int]]
+    ) -> dict[str, dict[int, _Queue]]:
+        """Read all queues that somebody reads, by topic and queue id."""
+        committed: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for key, offsets in chosen.offsets.items():
+            of_topic = committed[key[1]]
+            for queue_id in read_by[key]:
+                of_topic[queue_id].add(offsets.get(queue_id, _NEVER))
+        return {
+            topic: {queue_id: self._queue(topic, queue_id, known) for queue_id, known in of.items()}
+            for topic, of in committed.items()
+        }
+
+    def _queue(self, topic: str, queue_id: int, committed: Iterable[int]) -> _Queue:
+        view = self._view
+        low, high = view.queue_bounds(topic, queue_id)
+        ends = self._history.ends(topic, queue_id)
+        first = {max(offset, low) for offset in committed if 0 <= offset < high and low < high}
+        behind = bytes_behind(view, topic, queue_id, first, high) if self._sizes else {}
+        places = view.places(topic, queue_id, first)
+        heads: dict[int, tuple[int | None, int | None, int | None]] = {}
+        for offset in first:
+            place, stored = places.get(offset, (None, None))
+            due = None if place is None else due_of(self._files, place)
+            heads[offset] = behind.get(offset), stored, due
+        rate = self._arrivals.rate(topic, queue_id, ends, low, high)
+        return _Queue(low, high, rate, ends, heads)
+
+
+class _Arrivals:
+    """How fast queues grew in the time before ``as_of``."""
+
+    def __init__(self, view: StoreView, as_of: int, trend: Trend, *, until_then: bool) -> None:
+        self._trend = trend
+        self._since = StoredSince(view, as_of - RATE_WINDOW_MS)
+        self._later = StoredSince(view, as_of + 1) if until_then else None
+        self._is_whole = True
+        if until_then:
+            first = view.log_min_offset()
+            oldest = view.look_message_by_offset(first) if first else None
+            self._is_whole = oldest is None or oldest.store_timestamp <= as_of - RATE_WINDOW_MS
+
+    def rate(
+        self, topic: str, queue_id: int, ends: Sequence[Change], low: int, high: int
+    ) -> float | None:
+        """Messages a second; None if nobody looked, and the log does not tell it either."""
+        if self._later is not None:
+            later = self._later.count(topic, queue_id, low, high)
+            if later is None or (low and not self._is_whole):
+                return None  # some of that time have been deleted
+            high -= later
+        rate = self._trend.rate_in(ends, high)
+        if rate is None:
+            count = self._since.count(topic, queue_id, low, high)
+            rate = None if count is None else count * 1000 / RATE_WINDOW_MS
+        return rate
+
+
+class _Depths:
+    """Retries and dead letters of groups."""
+
+    def __init__(
+        self, view: StoreView, offsets: Mapping[tuple[str, str], Mapping[int, int]]
+    ) -> None:
+        self._view = view
+        self._offsets = offsets
+        self._queues: dict[str, list[int]] = defaultdict(list)
+        for topic, queue_id in view.queues():
+            self._queues[topic].append(queue_id)
+        self._waiting: Counter[str] | None
+        try:
+            self._waiting = waiting_by_topic(view)
+        except CorruptFileError:
+            self._waiting = None
+
+    def retry(self, group: str) -> int | None:
+        """Messages in the group's retry topic not read yet, it is read from its start; and those
+        that wait for their time to get there."""
+        topic = retry_topic(group)
+        committed = self._offsets.get((group, topic), {})
+        if self._waiting is None:
+            return None
+        total = self._waiting[topic]
+        for queue_id in self._queues.get(topic, ()):
+            low, high = self._view.queue_bounds(topic, queue_id)
+            total += max(0, high - max(low, committed.get(queue_id, low)))
+        return total
+
+    def dead(self, group: str) -> int:
+        """Messages in the group's dead letter topic."""
+        topic = dlq_topic(group)
+        bounds = [self._view.queue_bounds(topic, queue) for queue in self._queues.get(topic, ())]
+        return sum(high - low for low, high in bounds)

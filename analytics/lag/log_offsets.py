@@ -1,0 +1,41 @@
+"""From a place in the log to a place in a queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+
+def first_at(view: StoreView, topic: str, queue_id: int, place: int, low: int, high: int) -> int:
+    """The first message of [low, high) whose record lies at ``place`` in the log or behind it.
+
+    ``high`` without any. Units that are missing, or name no record, count with what follows them.
+    """
+    while low < high:
+        middle = (low + high) // 2
+        at, found = _place_from(view, topic, queue_id, middle, high)
+        if found is None or found >= place:
+            high = middle
+        else:
+            low = at + 1
+    return low
+
+
+def _place_from(
+    view: StoreView, topic: str, queue_id: int, offset: int, end: int
+) -> tuple[int, int | None]:
+    """The first message from ``offset`` on of which the queue tells where it lies, and where."""
+    per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
+    while offset < end:
+        unit = view.unit(topic, queue_id, offset)
+        if unit is None:  # so the others of that file are
+            offset += per_file - offset % per_file
+        elif 0 < unit[1] < PRE_BLANK_SIZE:
+            return offset, unit[0]
+        else:
+            offset += 1
+    return end, None

@@ -1,0 +1,239 @@
+"""What a group has not read of a queue: the one meaning of lag, age and bytes.
+
+    deleted        still there                        not yet written
+    ------------|-------------------|---------------|---------------
+                min_offset          committed       max_offset
+
+    lag     max - committed; what was deleted unread is part of it, and counted in ``lost`` too
+    unread  the messages from max(committed, min) on: lag_bytes and the age are theirs
+
+Nobody guesses here: without a committed offset, or with one beyond the end, everything is None.
+Bytes are the record sizes that the queue's own units tell, so they are exact, compressed bodies
+and all; they cost one look at each unread unit (20 bytes), 100 million about 0.3 s.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from sys import byteorder
+from threading import Thread
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+_INTS_PER_UNIT: Final = CQ_STORE_UNIT_SIZE // 4
+_SIZE_AT: Final = 2
+"""Which of a unit's five ints is the record's size."""
+_WORTH_NUMPY: Final = 1_000_000
+"""Units at once from which importing NumPy (0.1 s) is quicker than doing without."""
+_MOST_THREADS: Final = 4
+_AT_ONCE: Final = 64
+"""Files of a queue that are mapped at once."""
+
+
+class OffsetState(StrEnum):
+    """How a group stands in a queue."""
+
+    CAUGHT_UP = "CAUGHT_UP"
+    """It has consumed everything that is stored."""
+    BEHIND = "BEHIND"
+    """There are messages that it has not consumed."""
+    LOST = "LOST"
+    """Messages that it has not consumed are deleted already."""
+    AHEAD = "AHEAD"
+    """Its progress lies behind the end of the queue."""
+    NONE = "NONE"
+    """It has no progress in this queue, but in others of the topic."""
+
+
+class Unread(NamedTuple):
+    """How far a group is in one queue. Offsets count messages."""
+
+    min_offset: int
+    committed_offset: int | None
+    max_offset: int
+
+    @property
+    def state(self) -> OffsetState:
+        """How the group stands."""
+        committed = self.committed_offset
+        if committed is None:
+            return OffsetState.NONE
+        if committed > self.max_offset:
+            return OffsetState.AHEAD
+        if committed < self.min_offset:
+            return OffsetState.LOST
+        at_the_end = committed == self.max_offset
+        return OffsetState.CAUGHT_UP if at_the_end else OffsetState.BEHIND
+
+    @property
+    def lag(self) -> int | None:
+        """Messages from the committed offset to the end, deleted ones included.
+
+        None if that is unknown: no progress, or progress beyond the end.
+        """
+        committed = self.committed_offset
+        if committed is None or committed > self.max_offset:
+            return None
+        return self.max_offset - committed
+
+    @property
+    def lost(self) -> int | None:
+        """Messages that were deleted before the group read them; None if ``lag`` is."""
+        committed = self.committed_offset
+        if committed is None or committed > self.max_offset:
+            return None
+        return max(0, self.min_offset - committed)
+
+    @property
+    def ahead(self) -> int:
+        """By how many the committed offset lies beyond the end; 0 if it does not."""
+        return max(0, (self.committed_offset or 0) - self.max_offset)
+
+    @property
+    def first_unread(self) -> int | None:
+        """Queue offset of the oldest message that is unread and still there; None without any."""
+        committed = self.committed_offset
+        if committed is None:
+            return None
+        first = max(committed, self.min_offset)
+        return first if first < self.max_offset else None
+
+
+def oldest_unread_timestamp(view: StoreView, topic: str, queue_id: int, what: Unread) -> int | None:
+    """Store time (ms) of the oldest message that is unread and still there.
+
+    None if there is none, or if its record can not be read.
+    """
+    first = what.first_unread
+    return None if first is None else view.store_timestamp(topic, queue_id, first)
+
+
+def last_consumed_timestamp(view: StoreView, topic: str, queue_id: int, what: Unread) -> int | None:
+    """Store time (ms) of the message before the committed offset (mqadmin's last time).
+
+    None if that message is deleted, can not be read, or was never there.
+    """
+    committed = what.committed_offset
+    return None if committed is None else view.store_timestamp(topic, queue_id, committed - 1)
+
+
+def bytes_behind(
+    view: StoreView, topic: str, queue_id: int, offsets: Iterable[int], max_offset: int
+) -> dict[int, int | None]:
+    """Sum up record sizes from each of some offsets to ``max_offset``, in one pass over the units.
+
+    With the ``first_unread`` of each group that reads the queue these are their ``lag_bytes``
+    (0 for a group without one that has a lag). All offsets lie within the bounds. None where a
+    unit in between is missing or names no record.
+    """
+    found: dict[int, int | None] = {}
+    total: int | None = 0
+    behind = max_offset
+    descending = sorted(set(offsets), reverse=True)
+    sizes = None
+    if len(descending) > 1 and max_offset - descending[-1] < _WORTH_NUMPY:
+        sizes = _sizes(view, topic, queue_id, descending[-1], max_offset)
+    for offset in descending:
+        if total is not None:
+            if sizes is None:
+                more = _sum(view, topic, queue_id, offset, behind)
+            else:
+                more = _added_up(sizes[offset - descending[-1] : behind - descending[-1]])
+            total = None if more is None else total + more
+        found[offset] = total
+        behind = offset
+    return found
+
+
+def _sum(view: StoreView, topic: str, queue_id: int, offset: int, behind: int) -> int | None:
+    add_up = _in_threads if behind - offset >= _WORTH_NUMPY else _one_by_one
+    total = 0
+    blocks: list[memoryview] = []
+    while offset < behind:
+        units = view.unit_view(topic, queue_id, offset, behind)
+        if units is None:
+            return None
+        blocks.append(units)
+        offset += len(units) // CQ_STORE_UNIT_SIZE
+        if len(blocks) == _AT_ONCE or offset >= behind:
+            size = add_up(blocks)
+            if size is None:
+                return None
+            total += size
+            blocks = []
+    return total
+
+
+def _one_by_one(blocks: Sequence[memoryview]) -> int | None:
+    total = 0
+    for units in blocks:
+        size = _added_up(_sizes_in(units))
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+def _sizes(
+    view: StoreView, topic: str, queue_id: int, offset: int, behind: int
+) -> array[int] | None:
+    """The sizes that some units tell; None if some of them are missing."""
+    sizes = array("i")
+    while offset < behind:
+        units = view.unit_view(topic, queue_id, offset, behind)
+        if units is None:
+            return None
+        sizes += _sizes_in(units)
+        offset += len(units) // CQ_STORE_UNIT_SIZE
+    return sizes
+
+
+def _sizes_in(units: memoryview) -> array[int]:
+    sizes = array("i", units.cast("i")[_SIZE_AT::_INTS_PER_UNIT].tobytes())
+    if byteorder == "little":
+        sizes.byteswap()
+    return sizes
+
+
+def _added_up(sizes: array[int]) -> int | None:
+    """The sum of sizes; None if one of them is none."""
+    if sizes and (min(sizes) <= 0 or max(sizes) == PRE_BLANK_SIZE):
+        return None
+    return sum(sizes)
+
+
+def _in_threads(blocks: Sequence[memoryview]) -> int | None:
+    """Add up with NumPy, which lets go of the interpreter's lock meanwhile."""
+    count = min(_MOST_THREADS, os.cpu_count() or 1, len(blocks))
+    found: list[int | None] = [None] * count  # a thread that fails leaves it unknown
+
+    def work(number: int) -> None:
+        found[number] = _with_numpy(blocks[number::count])
+
+    threads = [Thread(target=work, args=(number,)) for number in range(1, count)]
+    for thread in threads:
+        thread.start()
+    work(0)
+    for thread in threads:
+        thread.join()
+    sums = [size for size in found if size is not None]
+    return sum(sums) if len(sums) == count else None
+
+
+def _with_numpy(blocks: Sequence[memoryview]) -> int | None:
+    import numpy as np
+
+    total = 0
+    for units in blocks:
+        sizes = np.frombuffer(units, dtype=">i4")[_SIZE_AT::_INTS_PER_UNIT].astype(np.int32)
+        if sizes.min() <= 0 or sizes.max() == PRE_BLANK_SIZE:
+            return None
+        total += int(sizes.sum(dtype=np.int64))
+    return total

@@ -1,0 +1,91 @@
+"""How many messages a queue got since a time, told by the log alone.
+
+No record is read twice and few are read at all: store times never go back along the log, so what
+is known of one record holds for all before it or all behind it, whatever their queues.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+RATE_WINDOW_MS: Final = 300_000
+"""The time that ``rate_in`` and ``rate_out`` look back: five minutes."""
+
+
+class StoredSince:
+    """Counts what was stored at ``since_ms`` or later. For many queues of one store; no threads."""
+
+    def __init__(self, view: StoreView, since_ms: int) -> None:
+        self._view = view
+        self._since = since_ms
+        self._per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
+        self._before = -1  # records up to here are older
+        self._after = 1 << 63  # records from here on are not
+
+    def count(self, topic: str, queue_id: int, min_offset: int, max_offset: int) -> int | None:
+        """Count the queue's messages, of those between the offsets.
+
+        None if units or records on the way can not be read.
+        """
+        behind = max_offset
+        while behind > min_offset:
+            first = max(min_offset, (behind - 1) // self._per_file * self._per_file)
+            found = self._search(topic, queue_id, first, behind)
+            if found is None:
+                return None
+            if found > first:
+                return max_offset - found
+            behind = first
+        return max_offset - min_offset
+
+    def _search(self, topic: str, queue_id: int, first: int, behind: int) -> int | None:
+        """Find the first message of [first, behind) that is not older; ``behind`` without any."""
+        pieces: list[tuple[int, memoryview]] = []
+        at = first
+        while at < behind:
+            units = self._view.unit_view(topic, queue_id, at, behind)
+            if units is None:
+                return None
+            pieces.append((at, units))
+            at += len(units) // CQ_STORE_UNIT_SIZE
+        for at, units in reversed(pieces):
+            number = self._bisect(topic, queue_id, at, units)
+            if number is None or number:
+                return None if number is None else at + number
+        return first
+
+    def _bisect(self, topic: str, queue_id: int, first: int, units: memoryview) -> int | None:
+        """Count the units whose records are older."""
+        low, high = 0, len(units) // CQ_STORE_UNIT_SIZE
+        probes = [0, high - 1]  # mostly all are older, or none
+        while low < high:
+            probe = probes.pop() if probes else (low + high) // 2
+            if not low <= probe < high:
+                continue
+            place, size, _ = CQ_STORE_UNIT.unpack_from(units, probe * CQ_STORE_UNIT_SIZE)
+            older: bool | None = place <= self._before or size == PRE_BLANK_SIZE
+            if not older and place < self._after:
+                older = self._is_older(topic, queue_id, first + probe, place)
+            if older is None:
+                return None
+            if older:
+                low = probe + 1
+            else:
+                high = probe
+        return low
+
+    def _is_older(self, topic: str, queue_id: int, offset: int, place: int) -> bool | None:
+        """Look at a record, and remember what it says about all others."""
+        stored = self._view.store_timestamp(topic, queue_id, offset)
+        if stored is None:
+            return None
+        if stored < self._since:
+            self._before = place
+            return True
+        self._after = place
+        return False

@@ -1,0 +1,56 @@
+"""Which groups and topics somebody asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX
+from storage.format.message import retry_topic
+
+if TYPE_CHECKING:
+    from storage.configs.topics import TopicConfig
+    from storage.readonly import StoreView
+
+Offsets = Mapping[int, int]
+"""Queue id to committed offset."""
+
+
+class Choice(NamedTuple):
+    """What was asked for; None is all but RocketMQ's own groups, which are shown if named."""
+
+    groups: Collection[str] | None = None
+    topics: Collection[str] | None = None
+    include_retry: bool = False
+
+    def names(self, group: str, topic: str) -> bool:
+        """Whether a group and a topic are among those that were named, if any were."""
+        return (not self.groups or group in self.groups) and (
+            not self.topics or topic in self.topics
+        )
+
+    def takes(self, group: str, topic: str) -> bool:
+        """Whether a group's reading of a topic belongs to it."""
+        if not self.names(group, topic):
+            return False
+        if not self.groups and group.startswith(SYSTEM_GROUP_PREFIX):
+            return False
+        return bool(self.topics) or self.include_retry or topic != retry_topic(group)
+
+    def add_retry_topics(
+        self,
+        table: dict[tuple[str, str], Offsets],
+        view: StoreView,
+        topics: Mapping[str, TopicConfig],
+    ) -> None:
+        """Add retry topics that were asked for, hold messages and never saw their group commit.
+
+        ``table`` is progress by group and topic. What lies there is unread all the same.
+        """
+        for group in {group for group, _ in table}:
+            topic = retry_topic(group)
+            config = topics.get(topic)
+            if config is None or (group, topic) in table or not self.takes(group, topic):
+                continue
+            if any(view.max_offset_in_queue(topic, i) for i in range(config.read_queue_nums)):
+                table[group, topic] = {}

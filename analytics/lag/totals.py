@@ -1,0 +1,196 @@
+"""From the queues of a group, what holds for a topic. Pure.
+
+Unknown is None and enters no sum; ``unknown_queues`` counts the queues that were left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from .health import Health, worst
+from .queue_position import Unread
+
+
+class QueueLag(NamedTuple):
+    """How a group stands in one queue. Times are ms, rates messages a second."""
+
+    queue_id: int
+    unread: Unread
+    lag_bytes: int | None
+    oldest_unread_timestamp: int | None
+    rate_in: float | None
+    rate_out: float | None
+    status: Health
+    risk_timestamp: int | None
+    """From when on the oldest unread message may be deleted; None if nothing says so yet."""
+
+    @property
+    def drain_ms(self) -> int | None:
+        """See :func:`drain_ms`."""
+        return drain_ms(self.unread.lag, self.rate_in, self.rate_out)
+
+
+class Totals(NamedTuple):
+    """How a group, or all groups, stand in a topic."""
+
+    queues: int
+    lag: int | None
+    lag_bytes: int | None
+    oldest_unread_timestamp: int | None
+    rate_in: float | None
+    rate_out: float | None
+    drain_ms: int | None
+    status: Health
+    worst_queue_id: int | None
+    skew: float | None
+    lost: int | None
+    risk_timestamp: int | None
+    unknown_queues: int
+
+
+def is_unknown(unread: Unread) -> bool:
+    """Whether it is not known how much of a queue is unread; of an empty queue it is."""
+    return unread.lag is None and not (
+        unread.committed_offset is None and unread.min_offset == unread.max_offset
+    )
+
+
+def drain_ms(lag: int | None, rate_in: float | None, rate_out: float | None) -> int | None:
+    """Say how long it takes, at these rates, until nothing is unread: 0 if nothing is.
+
+    None if that is unknown, or never: not more goes out than comes in.
+    """
+    if not lag:
+        return lag
+    if rate_in is None or rate_out is None or rate_out <= rate_in:
+        return None
+    return round(lag / (rate_out - rate_in) * 1000)
+
+
+def skew(lags: Collection[int]) -> float | None:
+    """Say how uneven queues are: the largest lag over the mean. 1.0 is even, the number of queues
+    means that one has it all; None if nothing is unread."""
+    total = sum(lags)
+    return round(max(lags) * len(lags) / total, 2) if total else None
+
+
+def sum_of_all(values: Iterable[int | None]) -> int | None:
+    """Sum up; None if one of the values is not known."""
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def add_up(queues: Sequence[QueueLag]) -> Totals:
+    """Sum up the queues of one group in one topic."""
+    lags: dict[int, int] = {}
+    total_bytes = lost = unknown = 0
+    bytes_known = False
+    rate_in: float | None = 0.0
+    rate_out: float | None = 0.0
+    stored: list[int] = []
+    risks: list[int] = []
+    for queue_id, what, lag_bytes, oldest, queue_in, queue_out, _, risk in queues:
+        rate_in = None if rate_in is None or queue_in is None else rate_in + queue_in
+        lag = what.lag
+        if lag is None:
+            unknown += 1
+            continue
+        lags[queue_id] = lag
+        lost += what.lost or 0
+        rate_out = None if rate_out is None or queue_out is None else rate_out + queue_out
+        if lag_bytes is None:
+            unknown += 1
+        else:
+            total_bytes += lag_bytes
+            bytes_known = True
+        if oldest is not None:
+            stored.append(oldest)
+        if risk is not None:
+            risks.append(risk)
+    all_lag = sum(lags.values()) if lags else None
+    if not all_lag and any(is_unknown(queue.unread) for queue in queues):
+        all_lag = None  # nothing of what is known is unread, and the rest is not known: not 0
+        bytes_known = bytes_known and total_bytes > 0
+    rate_in = None if rate_in is None else round(rate_in, 3)
+    rate_out = None if rate_out is None or not lags else round(rate_out, 3)
+    return Totals(
+        len(queues),
+        all_lag,
+        total_bytes if bytes_known else None,
+        min(stored, default=None),
+        rate_in,
+        rate_out,
+        drain_ms(all_lag, rate_in, rate_out),
+        worst({queue.status for queue in queues}),
+        _worst_queue(lags),
+        skew(lags.values()),
+        lost if lags else None,
+        min(risks, default=None),
+        unknown,
+    )
+
+
+def over_groups(groups: Collection[Sequence[QueueLag]]) -> Totals:
+    """Sum up all groups of one topic: what comes in counts once, what goes out for each.
+
+    ``drain_ms`` is the slowest group's; the worst queue is the one with the largest sum.
+    """
+    parts = [add_up(queues) for queues in groups]
+    lags: dict[int, int] = defaultdict(int)
+    for queues in groups:
+        for queue in queues:
+            if queue.unread.lag is not None:
+                lags[queue.queue_id] += queue.unread.lag
+    drains = [part.drain_ms for part in parts if part.lag is not None]
+    return Totals(
+        max((part.queues for part in parts), default=0),
+        sum_or_unknown(part.lag for part in parts),
+        sum_or_unknown(part.lag_bytes for part in parts),
+        _least(part.oldest_unread_timestamp for part in parts),
+        max((part.rate_in for part in parts if part.rate_in is not None), default=None),
+        _sum_of_all(part.rate_out for part in parts if part.lag is not None),
+        None if None in drains else max((d for d in drains if d is not None), default=None),
+        worst(part.status for part in parts),
+        _worst_queue(lags),
+        skew(lags.values()),
+        _sum_of_known(part.lost for part in parts),
+        _least(part.risk_timestamp for part in parts),
+        sum(part.unknown_queues for part in parts),
+    )
+
+
+def _worst_queue(lags: Mapping[int, int]) -> int | None:
+    """Find the queue with the largest lag, the first of equals; None if nothing is unread."""
+    worst_queue = max(lags, key=lambda queue_id: (lags[queue_id], -queue_id), default=None)
+    return worst_queue if worst_queue is not None and lags[worst_queue] else None
+
+
+def _sum_of_known(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def sum_or_unknown(values: Iterable[int | None]) -> int | None:
+    """Sum up what is known; 0 only if all is known."""
+    all_values = list(values)
+    return _sum_of_known(all_values) or (0 if all_values and None not in all_values else None)
+
+
+def _sum_of_all(values: Iterable[float | None]) -> float | None:
+    """A rate is known only if all its parts are, and there is one."""
+    known: list[float] = []
+    for value in values:
+        if value is None:
+            return None
+        known.append(value)
+    return round(sum(known), 3) if known else None
+
+
+def _least(values: Iterable[int | None]) -> int | None:
+    return min((value for value in values if value is not None), default=None)

@@ -1,0 +1,149 @@
+"""Making a report: survey all stores, count what is unread, put it together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from analytics.engines.local import LocalEngine
+from analytics.engines.task import do, forget, together
+from analytics.lag.selection import Choice
+from storage.errors import CorruptFileError, RocketMQError
+
+from .partial import Share, share_of
+from .report import Report, make_report
+from .scan import Survey, survey
+from .tasks import plan
+
+if TYPE_CHECKING:
+    from analytics.engines import Engine
+    from analytics.kernels.partials import Partials
+
+    from .stores import StoreRef
+
+ROUND_BYTES = 256 << 20
+"""Counts that are brought here at once, at most: Spark's JVM has 1 GB."""
+_CELL_BYTES: Final = 64
+S = TypeVar("S", Survey, Share)
+
+
+class Unreadable(NamedTuple):
+    """A store that could not be surveyed."""
+
+    ref: StoreRef
+    reason: str
+    denied: bool = False
+    """For want of permission."""
+    damaged: bool = False
+    """A file of settings or progress says nothing."""
+
+
+class Made(NamedTuple):
+    """A report, and what is not in it."""
+
+    report: Report
+    unreadable: tuple[Unreadable, ...]
+    shares: Sequence[Share]
+    """What each store adds to the report."""
+    is_damaged: bool = False
+    """Some queues lack units: they were counted as far as they say something."""
+
+
+def lag_report(
+    engine: Engine,
+    refs: Sequence[StoreRef],
+    as_of: int,
+    choice: Choice,
+    *,
+    exact: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Made:
+    """Report on some stores, as of a time (ms) that ages are counted from.
+
+    A store that can not be read is left out, and named in the warnings. Copies of one log count
+    once: the one that goes furthest. ``exact`` looks at every unread record instead of relying on
+    the order of store times.
+    ``progress`` is told how many messages of how many are counted.
+    """
+    who = LocalEngine() if engine.is_here else engine
+    looked = who.map(partial(try_survey, as_of=as_of, choice=choice), refs)
+    failed = tuple(one for one in looked if isinstance(one, Unreadable))
+    surveys, told = without_copies([one for one in looked if isinstance(one, Survey)])
+    total = sum(one.backlog for one in surveys)
+    done = 0
+    is_damaged = any(one.is_damaged for one in surveys)
+
+    def tell(more: int) -> None:
+        if progress is not None:
+            progress(done + more, total)
+
+    shares: list[Share] = []
+    for some in _rounds(surveys):
+        for one, found in zip(some, _counted(engine, some, tell, exact=exact), strict=True):
+            shares.append(share_of(one, found))
+            is_damaged = is_damaged or len(found.missing) > 0
+        done += sum(one.backlog for one in some)
+    warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *told]
+    return Made(make_report(shares, as_of, warnings), failed, shares, is_damaged)
+
+
+def _rounds(surveys: Sequence[Survey]) -> Iterator[Sequence[Survey]]:
+    """Parts of the stores whose counts come here together: all but for very many."""
+    some: list[Survey] = []
+    size = 0
+    for one in surveys:
+        first, last = one.minutes
+        most = sum(last - first + 1 + len(queue.cuts) for queue in one.queues) * _CELL_BYTES
+        if some and size + most > ROUND_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(one)
+        size += most
+    if some:
+        yield some
+
+
+def _counted(
+    engine: Engine, surveys: Sequence[Survey], tell: Callable[[int], None], *, exact: bool
+) -> list[Partials]:
+    """What is unread in each store. ``tell`` is told how many messages are counted."""
+    works = plan(surveys, engine.cores, exact=exact)
+    sizes = [sum(task.behind - task.first for task in work.tasks) for work in works]
+    by_store: dict[str, list[Partials]] = defaultdict(list)
+    try:
+        found = engine.map(do, works, lambda done: tell(sum(sizes[:done])))
+        for work, part in zip(works, found, strict=True):
+            by_store[work.root].append(part)
+    finally:
+        forget()
+    return [together(by_store[one.ref.path]) for one in surveys]
+
+
+def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey | Unreadable:
+    """Survey a store, or say in a sentence why that can not be done."""
+    try:
+        return survey(ref, as_of, choice)
+    except RocketMQError as error:
+        return Unreadable(ref, str(error), damaged=isinstance(error, CorruptFileError))
+    except OSError as error:
+        denied = isinstance(error, PermissionError)
+        reason = "no permission" if denied else error.strerror or type(error).__name__
+        return Unreadable(ref, f"{error.filename or ref.path} can not be read: {reason}", denied)
+
+
+def without_copies(surveys: Sequence[S]) -> tuple[list[S], list[str]]:
+    """Leave out stores whose log is the beginning of another one's: slaves, and copies."""
+    kept: list[S] = []
+    told = []
+    for one in sorted(surveys, key=lambda survey: -survey.log[1]):
+        master = next((other for other in kept if other.marks & one.marks), None)
+        if master is None:
+            kept.append(one)
+        else:
+            told.append(
+                f"{one.ref.broker}: left out, it is a copy of {master.ref.broker}, "
+                f"which goes {master.log[1] - one.log[1]} bytes further"
+            )
+    return [survey for survey in surveys if survey in kept], told

@@ -1,0 +1,171 @@
+"""What one store adds to a report: shares of many stores, whoever has made them, are put together.
+
+Pure: the same survey and counts give the same share.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from .amounts import Amounts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from analytics.kernels.partials import Cells, Partials
+    from analytics.lag.lag_snapshot import Standing
+
+    from .scan import Counted, Orphan, Survey, Waiting
+    from .stores import StoreRef
+
+Place = tuple[str, str]
+"""Group and topic."""
+Tags = dict[str | None, tuple[int, int]]
+"""Messages and bytes by tag; None: no tag, or a number that is no hash of one."""
+_QUEUE_BITS: Final = 32
+
+
+class Share(NamedTuple):
+    """A store's share. Pickles."""
+
+    ref: StoreRef
+    log: tuple[int, int]
+    """Begin and end of the commit log."""
+    marks: frozenset[str]
+    """What the first records of log files are: copies of one log have some in common."""
+    standings: Sequence[Standing]
+    minutes: Mapping[Place, Amounts]
+    """By minute (since 1970, UNKNOWN_MINUTE for an unknown one)."""
+    tags: Mapping[Place, Tags]
+    agenda: Sequence[Waiting]
+    orphans: Sequence[Orphan]
+    warnings: Sequence[str]
+
+
+def share_of(survey: Survey, counted: Partials) -> Share:
+    """Put together what a survey says and what was counted in its queues."""
+    places: dict[Place, list[tuple[int, int]]] = defaultdict(list)
+    plan = {(queue.topic, queue.queue_id): queue for queue in survey.queues}
+    sizes = _bytes_behind(survey.queues, counted)
+    standings = []
+    for standing in survey.look.standings:
+        queues = []
+        for queue in standing.queues:
+            first = queue.unread.first_unread
+            if first is not None:
+                known = plan[standing.topic, queue.queue_id]
+                segment = known.cuts.index(first)
+                places[standing.group, standing.topic].append((known.number, segment))
+                queue = queue._replace(lag_bytes=sizes[known.number][segment])
+            queues.append(queue)
+        standings.append(standing._replace(queues=queues))
+    minutes = dict(_behind(survey.queues, places, counted.minutes))
+    tags = dict(_behind(survey.queues, places, counted.tags))
+    return Share(
+        survey.ref,
+        survey.log,
+        survey.marks,
+        standings,
+        minutes,
+        {place: _by_text(amounts, counted.texts) for place, amounts in tags.items()},
+        survey.agenda,
+        survey.orphans,
+        [f"{survey.ref.broker}: {sentence}" for sentence in _warnings(survey, counted)],
+    )
+
+
+def _begins(queues: Sequence[Counted], cells: Cells) -> tuple[list[list[int]], list[int]]:
+    """Where the rows of each queue's segments begin, and where those of each queue end."""
+    order = (cells.queue.astype(np.int64) << _QUEUE_BITS) + cells.segment
+    first = [
+        (queue.number << _QUEUE_BITS) + segment
+        for queue in queues
+        for segment in range(len(queue.cuts))
+    ]
+    at = iter(np.searchsorted(order, np.array(first, np.int64)).tolist())
+    begins = [[next(at) for _ in queue.cuts] for queue in queues]
+    behind = [(queue.number + 1) << _QUEUE_BITS for queue in queues]
+    return begins, np.searchsorted(order, np.array(behind, np.int64)).tolist()
+
+
+def _bytes_behind(queues: Sequence[Counted], counted: Partials) -> list[list[int | None]]:
+    """Bytes from each segment of each queue to its end; None where some are not known."""
+    found: list[list[int | None]] = []
+    begins, ends = _begins(queues, counted.minutes)
+    gaps, gap_ends = _begins(queues, counted.missing)
+    total = np.concatenate(([0], np.cumsum(counted.minutes.bytes)))
+    for starts, end, missing, last in zip(begins, ends, gaps, gap_ends, strict=True):
+        sums: list[int] = (total[end] - total[starts]).tolist()
+        found.append(
+            [None if gap < last else size for size, gap in zip(sums, missing, strict=True)]
+        )
+    return found
+
+
+def _behind(
+    queues: Sequence[Counted], places: Mapping[Place, Sequence[tuple[int, int]]], cells: Cells
+) -> Iterator[tuple[Place, Amounts]]:
+    """What each group has not read of a topic: the segments behind where it is, summed up."""
+    begins, ends = _begins(queues, cells)
+    by_topic: dict[str, list[Place]] = defaultdict(list)
+    for place in places:
+        by_topic[place[1]].append(place)
+    for topic, of_topic in groupby(queues, attrgetter("topic")):
+        numbers = [queue.number for queue in of_topic]
+        low, high = begins[numbers[0]][0], ends[numbers[-1]]
+        names, codes = np.unique(cells.key[low:high], return_inverse=True)
+        messages, sizes = cells.messages[low:high], cells.bytes[low:high]
+        for place in by_topic[topic]:
+            tails = [
+                slice(begins[queue][segment] - low, ends[queue] - low)
+                for queue, segment in places[place]
+            ]
+            which = np.concatenate([codes[tail] for tail in tails])
+            yield (
+                place,
+                _amounts(
+                    names,
+                    np.bincount(which, np.concatenate([messages[tail] for tail in tails])),
+                    np.bincount(which, np.concatenate([sizes[tail] for tail in tails])),
+                ),
+            )
+
+
+def _amounts(names: NDArray[np.int64], messages: NDArray[Any], sizes: NDArray[Any]) -> Amounts:
+    some = np.flatnonzero(messages)  # floats are exact to 2 ** 53
+    return Amounts(names[some], messages[some].astype(np.int64), sizes[some].astype(np.int64))
+
+
+def _by_text(amounts: Amounts, texts: Mapping[int, str | None]) -> Tags:
+    found: Tags = {}
+    for key, messages, size in zip(*(column.tolist() for column in amounts), strict=True):
+        text = texts.get(key)
+        before = found.get(text, (0, 0))
+        found[text] = (before[0] + messages, before[1] + size)
+    return found
+
+
+def _warnings(survey: Survey, counted: Partials) -> Iterator[str]:
+    yield from survey.warnings
+    lost: dict[str, list[str]] = defaultdict(list)
+    for orphan in survey.orphans:
+        lost[orphan.topic].append(orphan.group)
+    for topic, groups in lost.items():
+        who = "group" if len(groups) == 1 else "groups"
+        yield f"{who} {', '.join(groups)}: progress in {topic}, which does not exist"
+    missing = int(counted.missing.messages.sum())
+    if missing:
+        yield (
+            f"{missing} messages have no unit in their queue: they are counted without "
+            "bytes, time and tag"
+        )
+    if counted.disorder:
+        yield (
+            "store times go back in the log, or some could not be read: every record was looked at"
+        )

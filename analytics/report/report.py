@@ -1,0 +1,281 @@
+"""The report: what surveys say and works have counted, as rows that can be printed or kept.
+
+Pure: the same input gives the same report, whatever engine has counted. Rows are dictionaries
+whose keys are the fields of the command line; unknown is None and enters no sum.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE
+from analytics.lag.health import worst
+from analytics.lag.totals import QueueLag, Totals, add_up, sum_of_all, sum_or_unknown
+
+from .amounts import Amounts, Row, Rows, added_up
+
+if TYPE_CHECKING:
+    from analytics.lag.lag_snapshot import Standing
+
+    from .partial import Place, Share, Tags
+
+AGES_MS: Final = tuple(
+    minutes * MINUTE_MS for minutes in (0, 1, 5, 15, 60, 360, 1_440, 4_320, 10_080)
+)
+"""Where the classes of ages begin: now, 1, 5, 15 min, 1, 6 h, 1, 3, 7 days."""
+_MINUTES_PER_HOUR: Final = 60
+_NOTHING: Final = Amounts(*np.zeros((3, 0), np.int64))
+
+
+@dataclass(frozen=True)
+class Report:
+    """How late everybody is. Times are epoch ms, rates messages a second.
+
+    What may have many rows makes them while somebody goes through them.
+    """
+
+    as_of: int
+    stores: Sequence[Row]
+    """broker, path, log_min_offset, log_max_offset"""
+    totals: Row
+    groups: Sequence[Row]
+    """A row for each group and topic, over all stores: the fields of ``lag show``."""
+    queues: Collection[Row]
+    """A row for each group, topic, broker and queue."""
+    tags: Collection[Row]
+    """group, topic, tag (null: none), messages, bytes"""
+    minutes: Collection[Row]
+    """group, topic, minute_timestamp (null: store time unreadable), messages, bytes"""
+    hours: Collection[Row]
+    """The same with hour_timestamp."""
+    ages: Collection[Row]
+    """group, topic, from_age_ms, to_age_ms (null: any older), messages, bytes; by whole minutes"""
+    agenda: Sequence[Row]
+    """broker, level, messages: delayed messages that wait"""
+    orphans: Sequence[Row]
+    """broker, group, topic: progress in topics that do not exist"""
+    warnings: Sequence[str]
+
+    def document(self) -> dict[str, Any]:
+        """Everything, with all rows made."""
+        return {
+            name: value if isinstance(value, dict | int) else list(value)
+            for name, value in vars(self).items()
+        }
+
+
+def make_report(shares: Sequence[Share], as_of: int, warnings: Iterable[str] = ()) -> Report:
+    """Put the shares of all stores together."""
+    by_group = _by_group(shares)
+    minutes = {place: _minutes(place, shares) for place in by_group}
+    groups = [_group_row(place, standings, as_of) for place, standings in by_group.items()]
+    told = [*warnings, *(warning for share in shares for warning in share.warnings)]
+    return Report(
+        as_of,
+        [
+            {
+                "broker": share.ref.broker,
+                "path": share.ref.path,
+                "log_min_offset": share.log[0],
+                "log_max_offset": share.log[1],
+            }
+            for share in shares
+        ],
+        _totals(groups, shares, as_of, len(told)),
+        groups,
+        Rows(lambda: _queue_rows(by_group, as_of)),
+        Rows(lambda: _tags(by_group, shares)),
+        Rows(lambda: _timed(minutes, "minute_timestamp")),
+        Rows(lambda: _timed(minutes, "hour_timestamp", _MINUTES_PER_HOUR)),
+        Rows(lambda: _ages(minutes, as_of)),
+        [
+            {"broker": share.ref.broker, "level": one.level, "messages": one.messages}
+            for share in shares
+            for one in share.agenda
+        ],
+        [
+            {"broker": share.ref.broker, "group": one.group, "topic": one.topic}
+            for share in shares
+            for one in share.orphans
+        ],
+        told,
+    )
+
+
+def _by_group(shares: Sequence[Share]) -> dict[Place, list[tuple[str, Standing]]]:
+    found: dict[Place, list[tuple[str, Standing]]] = defaultdict(list)
+    for share in shares:
+        for standing in share.standings:
+            found[standing.group, standing.topic].append((share.ref.broker, standing))
+    return dict(sorted(found.items()))
+
+
+def _minutes(place: Place, shares: Sequence[Share]) -> Amounts:
+    parts = [share.minutes[place] for share in shares if place in share.minutes]
+    return added_up(parts) if parts else _NOTHING
+
+
+def _group_row(place: Place, standings: Sequence[tuple[str, Standing]], as_of: int) -> Row:
+    # Queues of several brokers have the same ids: number them through, and name the worst after.
+    together = [queue for _, standing in standings for queue in standing.queues]
+    total = add_up([queue._replace(queue_id=at) for at, queue in enumerate(together)])
+    at = total.worst_queue_id
+    return {
+        **_named(place),
+        **_figures(total, as_of),
+        "status": str(total.status),
+        "retry": sum_of_all(standing.retry for _, standing in standings),
+        "dlq": sum(standing.dlq for _, standing in standings),
+        "worst_queue_id": None if at is None else together[at].queue_id,
+        "skew": total.skew,
+        "lost": total.lost,
+        "risk_timestamp": total.risk_timestamp,
+        "unknown_queues": total.unknown_queues,
+    }
+
+
+def _figures(total: Totals, as_of: int) -> Row:
+    oldest = total.oldest_unread_timestamp
+    return {
+        "queues": total.queues,
+        "lag": total.lag,
+        "lag_bytes": total.lag_bytes,
+        "oldest_unread_timestamp": oldest,
+        "oldest_unread_age_ms": _age(oldest, as_of),
+        "rate_in": total.rate_in,
+        "rate_out": total.rate_out,
+        "drain_ms": total.drain_ms,
+    }
+
+
+def _queue_rows(
+    by_group: Mapping[Place, Sequence[tuple[str, Standing]]], as_of: int
+) -> Iterator[Row]:
+    for place, standings in by_group.items():
+        for broker, standing in standings:
+            for queue in standing.queues:
+                yield {
+                    **_named(place),
+                    "broker": broker,
+                    "queue_id": queue.queue_id,
+                    "min_offset": queue.unread.min_offset,
+                    "committed_offset": queue.unread.committed_offset,
+                    "max_offset": queue.unread.max_offset,
+                    **_queue_figures(queue, as_of),
+                }
+
+
+def _queue_figures(queue: QueueLag, as_of: int) -> Row:
+    oldest = queue.oldest_unread_timestamp
+    return {
+        "lag": queue.unread.lag,
+        "lag_bytes": queue.lag_bytes,
+        "oldest_unread_timestamp": oldest,
+        "oldest_unread_age_ms": _age(oldest, as_of),
+        "rate_in": _rounded(queue.rate_in),
+        "rate_out": _rounded(queue.rate_out),
+        "drain_ms": queue.drain_ms,
+        "status": str(queue.status),
+        "lost": queue.unread.lost,
+        "risk_timestamp": queue.risk_timestamp,
+    }
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 3)
+
+
+def _age(timestamp: int | None, as_of: int) -> int | None:
+    return None if timestamp is None else max(0, as_of - timestamp)
+
+
+def _named(place: Place) -> Row:
+    return {"group": place[0], "topic": place[1]}
+
+
+def _timed(minutes: Mapping[Place, Amounts], name: str, by: int = 1) -> Iterator[Row]:
+    for place, amounts in minutes.items():
+        keys = amounts.keys
+        found = (
+            amounts.by(np.where(keys == UNKNOWN_MINUTE, keys, keys // by)) if by > 1 else amounts
+        )
+        group, topic = place
+        for key, messages, size in zip(*(column.tolist() for column in found), strict=True):
+            moment = None if key == UNKNOWN_MINUTE else key * by * MINUTE_MS
+            yield {
+                "group": group,
+                "topic": topic,
+                name: moment,
+                "messages": messages,
+                "bytes": size,
+            }
+
+
+def _ages(minutes: Mapping[Place, Amounts], as_of: int) -> Iterator[Row]:
+    """By classes; a message is as old as its minute's begin, but never younger than nothing."""
+    for place, amounts in minutes.items():
+        known = Amounts(*(column[amounts.keys != UNKNOWN_MINUTE] for column in amounts))
+        old = np.maximum(as_of - known.keys * MINUTE_MS, 0)
+        classes = known.by(np.searchsorted(AGES_MS, old, "right") - 1)
+        for number, messages, size in zip(*(column.tolist() for column in classes), strict=True):
+            last = number + 1 == len(AGES_MS)
+            yield {
+                **_named(place),
+                "from_age_ms": AGES_MS[number],
+                "to_age_ms": None if last else AGES_MS[number + 1],
+                "messages": messages,
+                "bytes": size,
+            }
+
+
+def _tags(by_group: Iterable[Place], shares: Sequence[Share]) -> Iterator[Row]:
+    """The largest first. Numbers that are no hash of a tag are told together."""
+    for place in by_group:
+        total: Tags = {}
+        for share in shares:
+            for text, (messages, size) in share.tags.get(place, {}).items():
+                before = total.get(text, (0, 0))
+                total[text] = (before[0] + messages, before[1] + size)
+        for text, (messages, size) in sorted(
+            total.items(), key=lambda item: (-item[1][0], str(item))
+        ):
+            yield {**_named(place), "tag": text, "messages": messages, "bytes": size}
+
+
+def _totals(groups: Sequence[Row], shares: Sequence[Share], as_of: int, warnings: int) -> Row:
+    def known(name: str) -> list[Any]:
+        return [row[name] for row in groups if row[name] is not None]
+
+    oldest = min(known("oldest_unread_timestamp"), default=None)
+    depths = {
+        (number, standing.group): (standing.retry, standing.dlq)
+        for number, share in enumerate(shares)
+        for standing in share.standings
+    }
+    statuses = {
+        queue.status
+        for share in shares
+        for standing in share.standings
+        for queue in standing.queues
+    }
+    return {
+        "stores": len(shares),
+        "groups": len({row["group"] for row in groups}),
+        "topics": len({row["topic"] for row in groups}),
+        "queues": sum(row["queues"] for row in groups),
+        "lag": sum_or_unknown(row["lag"] for row in groups),
+        "lag_bytes": sum_or_unknown(row["lag_bytes"] for row in groups),
+        "oldest_unread_timestamp": oldest,
+        "oldest_unread_age_ms": _age(oldest, as_of),
+        "lost": sum(known("lost")) if known("lost") else None,
+        "retry": sum_of_all(retry for retry, _ in depths.values()),
+        "dlq": sum(dlq for _, dlq in depths.values()),
+        "status": str(worst(statuses)),
+        "unknown_queues": sum(row["unknown_queues"] for row in groups),
+        "warnings": warnings,
+    }

@@ -1,0 +1,276 @@
+"""What one store's small files and the heads of its queues say, and what is left to be counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from analytics.kernels.partials import MINUTE_MS, QueueTask
+from analytics.lag.lag_snapshot import Readers, StoreLook, look_at
+from analytics.lag.selection import Choice, Offsets
+from storage.configs.consumer_offsets import split_topic_at_group
+from storage.configs.delay_offsets import load_delay_offsets
+from storage.configs.topics import TopicConfig
+from storage.errors import StoreError
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
+from storage.format.names import CONSUMEQUEUE, file_name
+from storage.readonly import StoreView
+
+if TYPE_CHECKING:
+    from .stores import StoreRef
+
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+EACH_TIME_UP_TO: Final = 200_000
+"""Messages of which each one's time is read: it takes some 10 ms, and holds whatever clocks have
+done."""
+EACH_TAG_UP_TO: Final = 20_000
+"""Messages of which each one's tag is read: it takes 0.2 s, and tells tags of one hash apart."""
+_MARKS: Final = 64
+
+
+class Waiting(NamedTuple):
+    """Delayed messages of one level that have not been delivered."""
+
+    level: int
+    messages: int
+
+
+class Orphan(NamedTuple):
+    """Progress in a topic that does not exist."""
+
+    group: str
+    topic: str
+
+
+class Counted(NamedTuple):
+    """A queue of which something is to be counted; ``number`` is its place among the store's."""
+
+    number: int
+    topic: str
+    queue_id: int
+    cuts: tuple[int, ...]
+    behind: int
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one store says. Pickles."""
+
+    ref: StoreRef
+    look: StoreLook
+    """Without the bytes of what is unread: they come with the counts."""
+    queues: tuple[Counted, ...]
+    minutes: tuple[int, int]
+    """First and last minute (since 1970) in which something unread was stored."""
+    each_time: bool
+    """The time of each record is to be read: there are few, or the ends can not be read."""
+    each_tag: bool
+    """The tag of each record is to be read: there are few."""
+    log: tuple[int, int]
+    """Begin and end of the commit log."""
+    marks: frozenset[str]
+    """What the first records of log files are: copies of one log have some in common."""
+    agenda: tuple[Waiting, ...] = ()
+    orphans: tuple[Orphan, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+    is_damaged: bool = False
+    """A queue seems to end where it does not."""
+
+    @property
+    def backlog(self) -> int:
+        """Messages to be counted."""
+        return sum(queue.behind - queue.cuts[0] for queue in self.queues)
+
+
+def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
+    """Look at one store. Progress is read first, then the ends of queues.
+
+    Raises what ``StoreView.open`` raises.
+    """
+    with StoreView.open(ref.path) as view:
+        view.reads_log_at_random()
+        table = _table(view)
+        topics = known_topics(view)
+        choice.add_retry_topics(table, view, topics)
+        orphans = tuple(
+            Orphan(group, topic)
+            for group, topic in sorted(table)
+            if topic not in topics and choice.names(group, topic)
+        )
+        chosen = {
+            (group, topic): table[group, topic]
+            for group, topic in sorted(table)
+            if choice.takes(group, topic)
+        }
+        who = Readers(chosen, {}, table)
+        seen = look_at(view, topics, who, as_of, sizes=False, until_then=True)
+        queues = tuple(_counted(seen))
+        minutes, unreadable = _minutes(view, queues)
+        damaged = tuple(_damaged(view, seen))
+        warnings = [*_unread_parts(view), *_doubts(seen), *damaged, *_odd(seen)]
+        agenda = tuple(_agenda(view, warnings))
+        log = view.log_min_offset(), view.log_max_offset()
+        marks = frozenset(_marks(view, *log))
+    backlog = sum(queue.behind - queue.cuts[0] for queue in queues)
+    return Survey(
+        ref,
+        seen,
+        queues,
+        minutes,
+        unreadable or backlog <= EACH_TIME_UP_TO,
+        backlog <= EACH_TAG_UP_TO,
+        log,
+        marks,
+        agenda,
+        orphans,
+        tuple(warnings),
+        is_damaged=bool(damaged),
+    )
+
+
+def known_topics(view: StoreView) -> dict[str, TopicConfig]:
+    """All topics: those that are set up, and those that only queues tell of.
+
+    Raises CorruptFileError.
+    """
+    topics = dict(view.topics())
+    queues: dict[str, int] = {}
+    for topic, queue_id in view.queues():
+        if topic not in topics:
+            queues[topic] = max(queue_id + 1, queues.get(topic, 0))
+    for topic, count in queues.items():
+        topics[topic] = TopicConfig(topic, count, 0)
+    return topics
+
+
+def tasks_of(queue: Counted, most: int) -> Iterator[QueueTask]:
+    """Cut a queue into tasks of at most ``most`` messages."""
+    _, topic, queue_id, cuts, behind = queue
+    for first in range(cuts[0], behind, most):
+        yield QueueTask(queue.number, topic, queue_id, cuts, first, min(first + most, behind))
+
+
+def _table(view: StoreView) -> dict[tuple[str, str], Offsets]:
+    table: dict[tuple[str, str], Offsets] = {}
+    for key, offsets in view.consumer_offsets().items():
+        split = split_topic_at_group(key)
+        if split is not None:
+            topic, group = split
+            table[group, topic] = offsets
+    return table
+
+
+def _counted(seen: StoreLook) -> Iterator[Counted]:
+    cuts: dict[tuple[str, int], set[int]] = defaultdict(set)
+    ends: dict[tuple[str, int], int] = {}
+    for standing in seen.standings:
+        for queue in standing.queues:
+            first = queue.unread.first_unread
+            if first is not None:
+                place = (standing.topic, queue.queue_id)
+                cuts[place].add(first)
+                ends[place] = queue.unread.max_offset
+    for number, (place, firsts) in enumerate(sorted(cuts.items())):
+        yield Counted(number, *place, tuple(sorted(firsts)), ends[place])
+
+
+def _minutes(view: StoreView, queues: Sequence[Counted]) -> tuple[tuple[int, int], bool]:
+    first: int | None = None
+    last: int | None = None
+    exact = False
+    for queue in queues:
+        begin = view.store_timestamp(queue.topic, queue.queue_id, queue.cuts[0])
+        end = view.store_timestamp(queue.topic, queue.queue_id, queue.behind - 1)
+        if begin is None or end is None:
+            exact = True
+            continue
+        first = begin if first is None else min(first, begin)
+        last = end if last is None else max(last, end)
+    if first is None or last is None:
+        return (0, 0), True
+    return (first // MINUTE_MS, last // MINUTE_MS), exact
+
+
+def _agenda(view: StoreView, warnings: list[str]) -> Iterator[Waiting]:
+    try:
+        delivered: Mapping[int, int] = load_delay_offsets(view.root)
+    except StoreError as error:
+        warnings.append(f"what is delayed is not known: {error}")
+        return
+    for topic, queue_id in view.queues():
+        if topic == SCHEDULE_TOPIC:
+            low, high = view.queue_bounds(topic, queue_id)
+            waiting = high - max(low, delivered.get(queue_id + 1, 0))
+            if waiting > 0:
+                yield Waiting(queue_id + 1, waiting)
+
+
+def _marks(view: StoreView, begin: int, end: int) -> Iterator[str]:
+    size = view.config.mapped_file_size_commit_log
+    for start in range(begin, end, size)[-_MARKS:]:
+        first = view.look_message_by_offset(start)
+        if first is not None:
+            who = f"{first.offset_msg_id} {first.msg_id}"
+            yield f"{start} {who} {first.store_timestamp} {first.body_crc}"
+
+
+def _unread_parts(view: StoreView) -> list[str]:
+    return [f"not read: {sentence}" for sentence in view.not_covered()]
+
+
+def _doubts(seen: StoreLook) -> Iterator[str]:
+    if seen.doubt is not None:
+        yield seen.doubt
+
+
+def _damaged(view: StoreView, seen: StoreLook) -> Iterator[str]:
+    """Queues whose end somebody has passed, though something stands there: no unit ends them."""
+    passed = {
+        (standing.topic, queue.queue_id, queue.unread.max_offset)
+        for standing in seen.standings
+        for queue in standing.queues
+        if queue.unread.ahead
+    }
+    per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
+    for topic, queue_id, end in sorted(passed):
+        folder = Path(view.root, CONSUMEQUEUE, topic, str(queue_id))
+        try:
+            with (folder / file_name((end - end % per_file) * CQ_STORE_UNIT_SIZE)).open("rb") as at:
+                at.seek(end % per_file * CQ_STORE_UNIT_SIZE)
+                if any(at.read(CQ_STORE_UNIT_SIZE)):
+                    yield (
+                        f"queue {queue_id} of {topic} is damaged at offset {end}: what is behind "
+                        "that is not counted; see 'rmqctl store fsck'"
+                    )
+        except FileNotFoundError:
+            continue
+
+
+def _odd(seen: StoreLook) -> Iterator[str]:
+    for group, topic, queues, *_ in seen.standings:
+        ahead = [queue for queue in queues if queue.unread.ahead]
+        if ahead:
+            where = ", ".join(f"{one.queue_id} (by {one.unread.ahead})" for one in ahead)
+            yield f"group {group} is beyond the end of {topic} in queue {where}: left out of sums"
+        unknown = sum(queue.unread.committed_offset is None for queue in queues)
+        if unknown:
+            yield (
+                f"group {group} has no progress in {unknown} of {len(queues)} queues of {topic}: "
+                "left out of sums"
+            )
+        lost = sum(queue.unread.lost or 0 for queue in queues)
+        if lost:
+            yield f"{lost} messages of {topic} were deleted before group {group} read them"
+        missing = [
+            queue
+            for queue in queues
+            if queue.unread.first_unread is not None and queue.oldest_unread_timestamp is None
+        ]
+        if missing:
+            yield (
+                f"the oldest unread message of group {group} in {topic} can not be read in "
+                f"{len(missing)} queues: its age is not known"
+            )

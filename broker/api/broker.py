@@ -1,0 +1,36 @@
+"""The port: what a client needs of a broker, in requests and results that could cross a wire.
+
+``broker.embedded.broker.EmbeddedBroker`` answers over a store in this process. A client can not tell it
+from a broker behind a socket, and a test can stand between them: any object with these methods
+may refuse, fail or answer late. The roles that a broker plays, with the values that they hand
+over, are in :mod:`broker.api`.
+
+Answers that RocketMQ has named are values; every refusal is a BrokerError with RocketMQ's response
+code and remark. A broker in this process may also raise the StoreErrors of its store. All methods
+may be called from any thread. Offsets, queue ids and times (ms since the epoch) are plain ints.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from .members import Members
+from .offsets import Progress
+from .pull import Reading
+from .send import Sending
+from .send_back import Retrying
+from .topics import Topics
+from .transactions import Transactions
+
+
+class Broker(Topics, Sending, Reading, Progress, Members, Retrying, Transactions, Protocol):
+    """A broker as clients see it; the rules of each method are those of the real one."""
+
+    @property
+    def name(self) -> str:
+        """The broker's name, part of every MessageQueue."""
+        ...
+
+    def close(self) -> None:
+        """Leave; held pulls are answered, progress is written. Closing twice is fine."""
+        ...

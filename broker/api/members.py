@@ -1,0 +1,213 @@
+"""Members: who is in a group, who holds a queue, and what a broker asks of its clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from broker.filter.subscription import SUB_ALL
+
+from .offsets import ConsumeFromWhere
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt, MessageQueue
+
+    from .transactions import CheckTransactionState
+
+
+class ConsumeType(StrEnum):
+    """How a consumer comes by its messages (heartbeat.ConsumeType)."""
+
+    CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
+    """It pulls by itself."""
+    CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
+    """A push consumer: it is rebalanced, and its listener is called."""
+
+
+class MessageModel(StrEnum):
+    """Who of a group gets a message (heartbeat.MessageModel)."""
+
+    BROADCASTING = "BROADCASTING"
+    """Every member."""
+    CLUSTERING = "CLUSTERING"
+    """One member."""
+
+
+class SubscriptionData(NamedTuple):
+    """What a group wants of a topic (heartbeat.SubscriptionData).
+
+    ``sub_version`` is when it was said, ms; the larger one wins. ``tags_set`` and ``code_set`` (the
+    tags' Java hashes) are empty for ``*`` and for expressions that are no list of tags.
+    """
+
+    topic: str
+    sub_string: str = SUB_ALL
+    tags_set: frozenset[str] = frozenset()
+    code_set: frozenset[int] = frozenset()
+    sub_version: int = 0
+    expression_type: str = "TAG"
+
+
+class ConsumerData(NamedTuple):
+    """A consumer's part of a heartbeat (heartbeat.ConsumerData)."""
+
+    group_name: str
+    consume_type: ConsumeType
+    message_model: MessageModel
+    consume_from_where: ConsumeFromWhere
+    subscriptions: tuple[SubscriptionData, ...] = ()
+
+
+class HeartbeatData(NamedTuple):
+    """Who a client is and what it does (heartbeat.HeartbeatData); producers by group name."""
+
+    client_id: str
+    producers: tuple[str, ...] = ()
+    consumers: tuple[ConsumerData, ...] = ()
+
+
+class ClientDescription(NamedTuple):
+    """A live client of a group, for people and tools (GET_CONSUMER_CONNECTION_LIST).
+
+    ``since`` is when it joined, ms; ``host`` and ``pid`` tell where it runs, nothing is decided by
+    them; ``consumer`` is what it said of the group in its last heartbeat.
+    """
+
+    client_id: str
+    host: str
+    pid: int
+    since: int
+    last_heartbeat: int
+    consumer: ConsumerData | None = None
+
+
+class ConsumeDirectlyStatus(StrEnum):
+    """What a listener did with a message handed to it directly (CMResult)."""
+
+    CR_SUCCESS = "CR_SUCCESS"
+    CR_LATER = "CR_LATER"
+    CR_ROLLBACK = "CR_ROLLBACK"
+    CR_COMMIT = "CR_COMMIT"
+    CR_THROW_EXCEPTION = "CR_THROW_EXCEPTION"
+    CR_RETURN_NULL = "CR_RETURN_NULL"
+
+
+class ConsumeDirectlyResult(NamedTuple):
+    """Answer to CONSUME_MESSAGE_DIRECTLY; no progress was touched."""
+
+    order: bool
+    auto_commit: bool
+    consume_result: ConsumeDirectlyStatus
+    remark: str
+    spent_time_mills: int
+
+
+class ClientHandler(Protocol):
+    """What a broker asks of a connected client; called from the broker's threads, may not block
+    for longer than a moment (``consume_message_directly`` runs the listener)."""
+
+    def notify_consumer_ids_changed(self, group: str) -> None:
+        """The members of a group have changed: rebalance (NOTIFY_CONSUMER_IDS_CHANGED)."""
+        ...
+
+    def reset_offset(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Progress was moved: suspend, drop these queues (by id), go on from there, resume
+        (RESET_CONSUMER_CLIENT_OFFSET)."""
+        ...
+
+    def check_transaction_state(self, request: CheckTransactionState) -> None:
+        """Say what became of a half message, by ``end_transaction`` (CHECK_TRANSACTION_STATE)."""
+        ...
+
+    def consumer_status(self, group: str, topic: str) -> Mapping[MessageQueue, int]:
+        """Give the progress in memory, by queue (GET_CONSUMER_STATUS_FROM_CLIENT)."""
+        ...
+
+    def consumer_running_info(self, group: str) -> Mapping[str, Any]:
+        """Give settings, subscriptions, queues in work and statistics, ready for JSON
+        (GET_CONSUMER_RUNNING_INFO)."""
+        ...
+
+    def consume_message_directly(self, group: str, message: MessageExt) -> ConsumeDirectlyResult:
+        """Have the group's listener consume one message (CONSUME_MESSAGE_DIRECTLY)."""
+        ...
+
+
+class Members(Protocol):
+    """Members of groups and the locks on queues."""
+
+    def connect(self, client_id: str, handler: ClientHandler) -> None:
+        """Say who is to be asked about ``client_id``; before its first heartbeat.
+
+        Raises BrokerSystemError if the id is connected here already, and NoPermissionError on a
+        read-only store.
+        """
+        ...
+
+    def heartbeat(self, data: HeartbeatData) -> None:
+        """Join groups or stay in them (HEART_BEAT).
+
+        Creates the group and its retry topic where allowed. A new member, or a topic added or
+        removed, has all members of the group notified. Raises ClientIdInUseError if another
+        process has a member of the same id in a group that divides its queues: both would take the
+        same ones. The other groups of the heartbeat are joined all the same.
+        """
+        ...
+
+    def unregister_client(
+        self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None
+    ) -> None:
+        """Leave a group, and have the rest notified (UNREGISTER_CLIENT)."""
+        ...
+
+    def disconnect(self, client_id: str) -> None:
+        """Leave all groups; nothing is asked of the client any more. Twice is fine."""
+        ...
+
+    def consumer_ids(self, group: str) -> list[str]:
+        """Ids of a group's live members, sorted by UTF-16 unit (GET_CONSUMER_LIST_BY_GROUP)."""
+        ...
+
+    def consumer_connection(self, group: str) -> list[ClientDescription]:
+        """Live members of a group with what they say of it; empty if there is none."""
+        ...
+
+    def lock_queues(
+        self, group: str, client_id: str, queues: Sequence[MessageQueue]
+    ) -> set[MessageQueue]:
+        """Lock queues for one member, or keep them locked; gives those that it holds now
+        (LOCK_BATCH_MQ). A dead process holds nothing."""
+        ...
+
+    def unlock_queues(self, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
+        """Let go of queues that the member holds (UNLOCK_BATCH_MQ)."""
+        ...
+
+    def check_client(self, client_id: str, group: str, subscription: SubscriptionData) -> None:
+        """Check a subscription; raises SubscriptionParseError (CHECK_CLIENT_CONFIG)."""
+        ...
+
+    def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
+        """Ask a live member how it is (GET_CONSUMER_RUNNING_INFO); blocks for up to 10 s.
+
+        Raises BrokerSystemError if it is not online or fails, and BrokerError with code
+        CONSUME_MSG_TIMEOUT if it does not answer.
+        """
+        ...
+
+    def consumer_status(self, group: str, topic: str, client_id: str) -> Mapping[MessageQueue, int]:
+        """Ask a live member for its progress in memory (INVOKE_BROKER_TO_GET_CONSUMER_STATUS).
+
+        Blocks and raises as ``consumer_running_info``.
+        """
+        ...
+
+    def consume_message_directly(
+        self, group: str, client_id: str, commitlog_offset: int
+    ) -> ConsumeDirectlyResult:
+        """Have a live member's listener consume a stored message (CONSUME_MESSAGE_DIRECTLY).
+
+        Blocks and raises as ``consumer_running_info``; no progress is touched.
+        """
+        ...

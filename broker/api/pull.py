@@ -1,0 +1,180 @@
+"""Reading: pulls, bounds of queues, and messages by place, key and id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from broker.filter.subscription import SUB_ALL
+from storage.format.message import MessageExt
+from storage.results import GetMessageStatus
+
+from .offsets import OffsetCommit
+
+if TYPE_CHECKING:
+    from storage.read.by_time import Boundary
+    from storage.read.message_columns import ColumnBatch
+
+MAX_TIMESTAMP = (1 << 63) - 1
+
+
+class PullStatus(StrEnum):
+    """What a pull brought (org.apache.rocketmq.client.consumer.PullStatus)."""
+
+    FOUND = "FOUND"
+    NO_NEW_MSG = "NO_NEW_MSG"
+    """Nothing at the offset yet: ask again with the same offset."""
+    NO_MATCHED_MSG = "NO_MATCHED_MSG"
+    """Nothing of the subscription: ask again at once from ``next_begin_offset``."""
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
+    """The offset lies outside of the queue; ``next_begin_offset`` is the nearest in it."""
+
+
+class PullRequest(NamedTuple):
+    """One pull of one queue (PullMessageRequestHeader).
+
+    ``max_msg_nums`` below 1 counts as 1. ``suspend_timeout_ms`` > 0: if there is nothing new, the
+    answer is held back so long until there is. ``commit`` is taken note of with the pull.
+    ``expression`` None means what the group's last heartbeat says of the topic, which must not be
+    older than ``sub_version``.
+
+    ``pulls`` > 1: what this and further pulls would bring one behind the other may come as one
+    answer, of so many at most; each but the last is then a full one of ``max_msg_nums``. There may
+    be fewer, as where a filter is, or behind ``MOST_BYTES_TOGETHER``.
+    """
+
+    consumer_group: str
+    topic: str
+    queue_id: int
+    queue_offset: int
+    max_msg_nums: int = 32
+    expression: str | None = SUB_ALL
+    expression_type: str = "TAG"
+    suspend_timeout_ms: int = 0
+    commit: OffsetCommit | None = None
+    sub_version: int = 0
+    client_id: str = ""
+    pulls: int = 1
+
+
+class PullResult(NamedTuple):
+    """What a pull brought. ``get_status`` is the store's own word for it.
+
+    Messages are in queue order; their tags match by hash only. ``min_offset`` and ``max_offset``
+    (exclusive) are the queue's bounds when it was read.
+    """
+
+    pull_status: PullStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    messages: list[MessageExt]
+    get_status: GetMessageStatus
+    suggest_which_broker_id: int = 0
+
+
+class QueryResult(NamedTuple):
+    """Messages that an index lookup found, oldest first; keys of equal hash are among them.
+
+    The last two tell how far the index reaches: store timestamp and commit log offset.
+    """
+
+    messages: list[MessageExt]
+    index_last_update_timestamp: int
+    index_last_update_phyoffset: int
+
+
+class Rest(Protocol):
+    """What is left to do about an answer, and may block. It is called, or left, once."""
+
+    def __call__(self) -> None:
+        """Do it, in the broker's thread that brought the answer: nobody has to be woken for it.
+
+        Others wait meanwhile, for 20 ms as a rule. So it is for what is expected to be quick.
+        """
+        ...
+
+    def late(self) -> None:
+        """Do what can not wait for its end: another thread calls this while it lasts for longer,
+        or as it ends. Does not block."""
+        ...
+
+    def leave(self) -> None:
+        """Have it done by a thread of one's own; does not block."""
+        ...
+
+
+class Reading(Protocol):
+    """Reading messages."""
+
+    def pull(self, request: PullRequest) -> PullResult:
+        """Read a queue (PULL_MESSAGE); blocks while the answer is held back.
+
+        Raises SubscriptionGroupNotExistError, NoPermissionError, TopicNotExistError,
+        SubscriptionParseError, BrokerSystemError for a queue that is not there, and BrokerError
+        with code SUBSCRIPTION_NOT_EXIST or SUBSCRIPTION_NOT_LATEST.
+        """
+        ...
+
+    def pull_async(
+        self, request: PullRequest, answer: Callable[[PullResult | Exception], Rest | None]
+    ) -> None:
+        """Read a queue without blocking: ``answer`` gets the result, or what ``pull`` raises.
+
+        It is called at once, in this thread, unless the answer is held back: then from the broker's
+        one thread for that. It is always called once, when the broker closes at the latest, and
+        may neither block nor raise. It gives back what might block.
+        """
+        ...
+
+    def pull_column(
+        self, topic: str, queue_id: int, offset: int, count: int, max_bytes: int = 8 << 20
+    ) -> ColumnBatch:
+        """Read many messages of a queue at once, unfiltered, without an object for each.
+
+        About ``max_bytes`` of records, at least one message if there is one. No group is asked.
+        """
+        ...
+
+    def wait_for_messages(
+        self, known: int | None, timeout_ms: int, topic: str | None = None
+    ) -> int:
+        """Wait until messages (of ``topic``) may have arrived since this gave ``known``.
+
+        Gives what to hand in next time; None answers at once. May come back early.
+        """
+        ...
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """First offset that is still there; 0 for a queue without messages (GET_MIN_OFFSET)."""
+        ...
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Next offset to be written; 0 for a queue without messages (GET_MAX_OFFSET)."""
+        ...
+
+    def search_offset(
+        self, topic: str, queue_id: int, timestamp: int, boundary: Boundary | None = None
+    ) -> int:
+        """Offset of a store time (SEARCH_OFFSET_BY_TIMESTAMP); None: 4.9's nearest message."""
+        ...
+
+    def view_message(self, commitlog_offset: int) -> MessageExt | None:
+        """The message whose record begins there; None if none does (VIEW_MESSAGE_BY_ID)."""
+        ...
+
+    def query_message(
+        self,
+        topic: str,
+        key: str,
+        max_num: int = 64,
+        begin_timestamp: int = 0,
+        end_timestamp: int = MAX_TIMESTAMP,
+    ) -> QueryResult:
+        """Messages with a key, stored between two times (QUERY_MESSAGE); at most 64."""
+        ...
+
+    def query_unique(self, topic: str, unique_id: str) -> list[MessageExt]:
+        """Messages with a UNIQ_KEY, in log order: retries keep theirs (QUERY_MESSAGE)."""
+        ...

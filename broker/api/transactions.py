@@ -1,0 +1,59 @@
+"""Transactions: half messages, and how they end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+
+class LocalTransactionState(StrEnum):
+    """What became of a producer's local transaction (client.producer.LocalTransactionState)."""
+
+    COMMIT_MESSAGE = "COMMIT_MESSAGE"
+    ROLLBACK_MESSAGE = "ROLLBACK_MESSAGE"
+    UNKNOW = "UNKNOW"
+    """Not known yet: the broker will ask."""
+
+
+class EndTransactionRequest(NamedTuple):
+    """The end of a transaction (EndTransactionRequestHeader).
+
+    The half message is named by ``transaction_state_table_offset`` (its queue offset in the half
+    topic) and ``commitlog_offset``. ``from_check`` tells an answer to a check.
+    """
+
+    producer_group: str
+    transaction_state_table_offset: int
+    commitlog_offset: int
+    state: LocalTransactionState
+    from_check: bool = False
+    msg_id: str = ""
+    transaction_id: str = ""
+
+
+class CheckTransactionState(NamedTuple):
+    """A broker's question (CheckTransactionStateRequestHeader with the half message as body).
+
+    ``message`` shows the real topic and queue. The offsets are what ``end_transaction`` wants.
+    """
+
+    producer_group: str
+    message: MessageExt
+    transaction_state_table_offset: int
+    commitlog_offset: int
+    msg_id: str
+    transaction_id: str
+
+
+class Transactions(Protocol):
+    """Ending transactions; half messages come by ``send`` with property TRAN_MSG."""
+
+    def end_transaction(self, request: EndTransactionRequest) -> None:
+        """Commit or roll back a half message; UNKNOW does nothing (END_TRANSACTION).
+
+        Raises BrokerSystemError if the half message is missing or another one.
+        """
+        ...

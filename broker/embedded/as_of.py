@@ -1,0 +1,42 @@
+"""A broker over a store as it was at an earlier time: it answers, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from storage.as_of import PastView
+
+from .broker import EmbeddedBroker
+
+Progress = Mapping[tuple[str, str], Mapping[int, int]]
+"""(group, topic) to queue id to offset."""
+
+
+class PastBroker(EmbeddedBroker):
+    """Answers as a broker would have at ``as_of`` (ms), as far as that can be known.
+
+    Ends, messages, times and keys are those of then. Topics, groups and settings are those of now:
+    a store does not keep what they were. ``consumer_offsets`` gives what it was told of progress;
+    a queue that is missing there is one of which nothing is known.
+    """
+
+    def __init__(self, view: PastView, progress: Progress) -> None:
+        """Serve ``view``, which is closed with the broker."""
+        super().__init__(None, view=view)
+        self.as_of: Final = view.timestamp
+        self._then = progress
+
+    @classmethod
+    def open_at(cls, root: Path, as_of: int, progress: Progress) -> PastBroker:
+        """Open the store in a folder. Raises what ``PastView.open_at`` raises."""
+        return cls(PastView.open_at(root, as_of), progress)
+
+    def consumer_offsets(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
+        """What is known of progress then."""
+        return {
+            place: dict(offsets)
+            for place, offsets in self._then.items()
+            if group in (None, place[0])
+        }

@@ -1,0 +1,121 @@
+"""The broker's own timed work in a long-lived process: a thread for what is done in one process of
+a store at a time, and one for what each process does for itself.
+
+Each service says after a tick when its next one is due, so the thread sleeps until then. A process
+that is not the elected one waits in the kernel to become it (storage.coordination.leadership).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from storage.coordination.leadership import Leadership
+
+logger = logging.getLogger("rmqctl.broker")
+
+AFTER_FAILURE_MS: Final = 10_000
+LONGEST_SLEEP_MS: Final = 60_000
+MAX_WAIT_S: Final = 3.0
+"""Closing waits so long for a tick that runs."""
+_LAST_STEPS_S: Final = 0.1
+
+
+class TimedService(Protocol):
+    """Work that is due now and then."""
+
+    def tick(self, now_ms: int) -> int:
+        """Do what is due; give when to call again, ms since the epoch."""
+        ...
+
+
+class TimedServiceThread:
+    """Runs services in a thread, as soon and as long as ``leadership`` (None: always) lets it.
+
+    ``now`` is the store's clock, ms. ``before_handover`` is called when the elected one ends, while
+    nobody else does the work yet.
+    """
+
+    def __init__(
+        self,
+        services: Sequence[TimedService],
+        leadership: Leadership | None,
+        *,
+        now: Callable[[], int],
+        before_handover: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._services = services
+        self._leadership = leadership
+        self._now = now
+        self._before_handover = before_handover
+        self._due = [0] * len(services)
+        self._running = "timed work"  # the service whose tick ran last
+        self._late = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="timed-services", daemon=True)
+
+    @property
+    def elected(self) -> bool:
+        """Whether this process is the one that does the work."""
+        return self._leadership is None or self._leadership.elected
+
+    def start(self) -> None:
+        """Begin, once."""
+        self._thread.start()
+
+    def end_soon(self) -> None:
+        """Begin nothing new; :meth:`stop` waits for what runs."""
+        self._stop.set()
+
+    def stop(self, within_s: float | None = None) -> None:
+        """End the work. Then another process takes over.
+
+        A tick that runs is finished first. One that takes longer than ``within_s`` (3 s) is left to
+        its thread, which lets another process take over when it ends. Fine twice, and where
+        ``start`` has failed: a thread that comes late does nothing.
+        """
+        self._stop.set()
+        within_s = MAX_WAIT_S if within_s is None else within_s
+        try:
+            if self.elected:
+                if self._thread.is_alive():
+                    self._thread.join(within_s)
+                self._late = True
+                if self._thread.is_alive():
+                    self._thread.join(_LAST_STEPS_S)  # it may not have seen that it is late
+                self._late = self._thread.is_alive()
+                if self._late:
+                    logger.warning("%s has not ended within %.1f s", self._running, within_s)
+                else:
+                    self._before_handover()
+        finally:
+            if self._leadership is not None and not self._late:
+                self._leadership.close()
+
+    def run_due(self) -> int:
+        """Give each service its turn that is due; gives when the next one is, ms.
+
+        What a service raises is logged, and it is tried again 10 s later.
+        """
+        for number, service in enumerate(self._services):
+            now = self._now()
+            if not now < self._due[number] <= now + LONGEST_SLEEP_MS:
+                self._running = type(service).__name__
+                try:
+                    self._due[number] = service.tick(now)
+                except Exception:
+                    logger.exception("%s", type(service).__name__)
+                    self._due[number] = now + AFTER_FAILURE_MS
+        return min(self._due)
+
+    def _run(self) -> None:
+        if self._leadership is not None and not self._leadership.wait():
+            return
+        while not self._stop.is_set():
+            pause_ms = min(self.run_due() - self._now(), LONGEST_SLEEP_MS)
+            self._stop.wait(max(0, pause_ms) / 1000)
+        if self._late and self._leadership is not None:
+            self._leadership.close()

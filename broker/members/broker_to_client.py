@@ -1,0 +1,112 @@
+"""What a broker asks of single clients, in whatever process they are (Broker2Client of 4.9)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.errors import BrokerSystemError
+
+from .client_call_json import check_from, check_json, consumed_from, status_from, status_json
+from .notices import CHECK, Notices
+from .process_info_json import members_of, producers_of
+
+if TYPE_CHECKING:
+    from broker.api.members import ClientHandler, ConsumeDirectlyResult
+    from broker.api.transactions import CheckTransactionState
+    from storage.coordination.processes import Letter
+    from storage.format.message import MessageExt, MessageQueue
+
+_RUNNING_INFO: Final = "running_info"
+_STATUS: Final = "status"
+_CONSUME: Final = "consume"
+
+
+class ClientCalls:
+    """Questions to clients, and their answers here.
+
+    ``handler_of`` finds a client of this process by its id, if it consumes in a group (None: any).
+    """
+
+    def __init__(
+        self,
+        notices: Notices,
+        handler_of: Callable[[str, str | None], ClientHandler | None],
+        read_message: Callable[[int], MessageExt | None],
+    ) -> None:
+        self._notices = notices
+        self._handler_of = handler_of
+        self._read_message = read_message
+        self._turn = itertools.count()
+
+    def check_transaction(self, request: CheckTransactionState) -> bool:
+        """Ask a producer of the request's group about a half message, each time another one.
+
+        False if there is none. It answers with ``end_transaction``.
+        """
+        found = [
+            (said.name, client.client_id)
+            for said in self._notices.stations.living()
+            for client in producers_of(said, request.producer_group)
+        ]
+        if not found:
+            return False
+        station, client_id = found[next(self._turn) % len(found)]
+        letter = {"kind": CHECK, "client": client_id, "request": check_json(request)}
+        return self._notices.send(station, letter)
+
+    def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
+        """See Members.consumer_running_info."""
+        info: Mapping[str, Any] = self._ask(group, client_id, {"what": _RUNNING_INFO})
+        return info
+
+    def consumer_status(self, group: str, topic: str, client_id: str) -> Mapping[MessageQueue, int]:
+        """See Members.consumer_status."""
+        return status_from(self._ask(group, client_id, {"what": _STATUS, "topic": topic}))
+
+    def consume_message_directly(
+        self, group: str, client_id: str, commitlog_offset: int
+    ) -> ConsumeDirectlyResult:
+        """See Members.consume_message_directly."""
+        question = {"what": _CONSUME, "offset": commitlog_offset}
+        return consumed_from(self._ask(group, client_id, question))
+
+    def _ask(self, group: str, client_id: str, question: Letter) -> Any:
+        question = {**question, "group": group, "client": client_id}
+        for said in self._notices.stations.living():
+            if any(member.client.client_id == client_id for member in members_of(said, group)):
+                if said.name == self._notices.name:
+                    return self.answer(question)
+                return self._notices.ask(said.name, question)
+        raise _not_online(group, client_id)
+
+    # -- in the client's process --------------------------------------------------------------
+
+    def answer(self, question: Letter) -> Any:
+        """Ask a client of this process; gives what JSON can hold.
+
+        Raises BrokerSystemError if there is no such client or message.
+        """
+        group, client_id = question["group"], question["client"]
+        handler = self._handler_of(client_id, group)
+        if handler is None:
+            raise _not_online(group, client_id)
+        if question["what"] == _RUNNING_INFO:
+            return handler.consumer_running_info(group)
+        if question["what"] == _STATUS:
+            return status_json(handler.consumer_status(group, question["topic"]))
+        message = self._read_message(question["offset"])
+        if message is None:
+            raise BrokerSystemError(f"there is no message at offset {question['offset']}")
+        return handler.consume_message_directly(group, message)._asdict()
+
+    def take_check(self, letter: Letter) -> None:
+        """Hand a question about a half message to its producer, if it is still here."""
+        handler = self._handler_of(letter["client"], None)
+        if handler is not None:
+            handler.check_transaction_state(check_from(letter["request"]))
+
+
+def _not_online(group: str, client_id: str) -> BrokerSystemError:
+    return BrokerSystemError(f"consumer {client_id} of group {group} is not online")

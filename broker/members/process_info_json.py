@@ -1,0 +1,135 @@
+"""Which clients the processes of one store have, in JSON and back: ``members/NAME.json``.
+
+What goes in letters beside is in client_call_json.py (storage.coordination.processes, notices.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any, Final
+
+from broker.api.members import (
+    ClientDescription,
+    ConsumerData,
+    ConsumeType,
+    MessageModel,
+    SubscriptionData,
+)
+from broker.api.offsets import ConsumeFromWhere
+from storage.coordination.processes import Said
+
+from .group_table import Member
+
+logger = logging.getLogger("rmqctl.broker")
+
+Json = dict[str, Any]
+
+_PARTS: Final = frozenset({"id", "since", "last_heartbeat", "beat", "producers", "consumers"})
+_UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
+_told: Final[set[tuple[str, str]]] = set()
+_MOST_TOLD: Final = 1000
+
+
+def _clients(said: Said) -> Iterator[Json]:
+    """Give the clients of a station; one that lacks a part is logged and left out."""
+    for client in said.content.get("clients", ()):
+        if isinstance(client, dict) and client.keys() >= _PARTS:
+            yield client
+        else:
+            _tell_unreadable(said, "-", said.name, "a part is missing")
+
+
+def members_of(said: Said, group: str) -> Iterator[Member]:
+    """Give the clients of a station that consume in a group.
+
+    One of a newer version may say what is not known here: its part of the group is its own all the
+    same, so it counts, but nothing of what it wants does. Its description has no ``consumer``.
+    """
+    for client in _clients(said):
+        consumer = client["consumers"].get(group)
+        if consumer is None:
+            continue
+        data: ConsumerData | None = None
+        try:
+            data = consumer_from(group, consumer)
+        except _UNREADABLE as error:
+            _tell_unreadable(said, group, client["id"], f"{type(error).__name__}: {error}")
+        description = _description(said, client, data)
+        yield Member(description, data or _unknown(group), client["beat"], said.name)
+
+
+def producers_of(said: Said, group: str) -> Iterator[ClientDescription]:
+    """Give the clients of a station that produce in a group."""
+    for client in _clients(said):
+        if group in client["producers"]:
+            yield _description(said, client, None)
+
+
+def groups_of(said: Said) -> set[str]:
+    """Name the groups that a station's clients consume in."""
+    return {group for client in _clients(said) for group in client["consumers"]}
+
+
+def _tell_unreadable(said: Said, group: str, client_id: str, why: str) -> None:
+    """Log it once for each client and group: groups are read again and again."""
+    if (client_id, group) in _told:
+        return
+    if len(_told) >= _MOST_TOLD:
+        _told.clear()
+    _told.add((client_id, group))
+    logger.warning(
+        "what a member wants can not be read, perhaps its rmqctl is newer: group=%s client_id=%s "
+        "pid=%s: %s",
+        group,
+        client_id,
+        said.content.get("pid"),
+        why,
+    )
+
+
+def _unknown(group: str) -> ConsumerData:
+    return ConsumerData(
+        group,
+        ConsumeType.CONSUME_PASSIVELY,
+        MessageModel.CLUSTERING,
+        ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+    )
+
+
+def _description(said: Said, client: Json, data: ConsumerData | None) -> ClientDescription:
+    return ClientDescription(
+        client["id"],
+        said.content.get("host", ""),
+        said.content.get("pid", 0),
+        client["since"],
+        client["last_heartbeat"],
+        data,
+    )
+
+
+def consumer_json(data: ConsumerData) -> Json:
+    """Write what a client says of one group."""
+    return {
+        "type": data.consume_type,
+        "model": data.message_model,
+        "where": data.consume_from_where,
+        "subscriptions": [
+            [item.topic, item.sub_string, sorted(item.tags_set), sorted(item.code_set), *item[4:]]
+            for item in data.subscriptions
+        ],
+    }
+
+
+def consumer_from(group: str, value: Json) -> ConsumerData:
+    """Read what ``consumer_json`` wrote."""
+    return ConsumerData(
+        group,
+        ConsumeType(value["type"]),
+        MessageModel(value["model"]),
+        ConsumeFromWhere(value["where"]),
+        tuple(
+            SubscriptionData(topic, text, frozenset(tags), frozenset(codes), *rest)
+            for topic, text, tags, codes, *rest in value["subscriptions"]
+        ),
+    )

@@ -1,0 +1,294 @@
+"""The rules of progress (ConsumerOffsetManager, ConsumerManageProcessor of 4.9).
+
+What differs from the real broker: an offset never overwrites a larger one of its generation, and
+whoever moves progress deliberately begins a new generation (storage.configs.progress_table).
+
+A commit is on the device when it returns. One that comes with a pull is kept in memory, as in the
+real broker, and reaches the device with the next ``persist``, which is called every 5 s. Until then
+other processes see it in a file (storage.configs.pending_commits), also if this one was killed: what
+it has written there is taken over before its station is removed (``adopt``). A power loss repeats
+messages of that time, and loses none.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.api.offsets import OffsetCommit, OffsetQuery
+from broker.errors import BrokerSystemError, NoPermissionError
+from broker.tables.shared_table import READ_ONLY
+from broker.validation import check_group, check_topic
+from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
+from storage.configs.pending_commits import NOTES_SUFFIX, ProgressNotes, notes_in, read_notes
+from storage.configs.progress_table import ProgressTable, QueueProgress
+from storage.errors import CorruptFileError, go_on_without
+
+from .offset_move import move_progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.configs.journal import Journal
+    from storage.configs.progress import Moves, ProgressFile, ProgressKey
+    from storage.readonly import StoreView
+
+
+_CORRECTION: Final = {
+    "command": "correct offset",
+    "reason": "the progress lay behind the end of the queue",
+}
+
+
+class _NothingToCorrect(Exception):
+    """The progress lies within its queue."""
+
+
+class ConsumerOffsetManager:
+    """The progress of all groups of one store, shared with every process that uses it."""
+
+    def __init__(
+        self,
+        file: ProgressFile,
+        *,
+        journal: Journal,
+        now: Callable[[], int],
+        writable: bool,
+        tell_moved: Callable[[str, str, list[int]], None] = lambda *_: None,
+        stations: Path | None = None,
+        station: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """Serve the file. ``tell_moved`` gets group, topic and queue ids of what was moved.
+
+        ``stations`` is the folder of the store's stations, ``station`` the name of this process's.
+        """
+        self._file = file
+        self._journal = journal
+        self._now = now
+        self._writable = writable
+        self._tell_moved = tell_moved
+        self._stations = stations
+        self._station = station
+        self._lock = threading.Lock()  # guards the two fields below
+        self._noted: dict[ProgressKey, QueueProgress] = {}
+        self._notes: ProgressNotes | None = None
+        self._keys: dict[tuple[str, str], str] = {}  # of topics and groups that were checked
+
+    def query(self, group: str, topic: str, queue_id: int) -> QueueProgress:
+        """Read the progress of a group in a queue, with what processes keep in memory."""
+        key = (topic_at_group(topic, group), queue_id)
+        # Before the file: what a process is about to remove it has written there.
+        shown = self._shown(key)
+        known = self._file.read().get(*key)
+        with self._lock:
+            noted = self._noted.get(key)
+        for progress in (*shown, *(() if noted is None else (noted,))):
+            known = _later(known, progress)
+        return known
+
+    def _shown(self, key: ProgressKey) -> list[QueueProgress]:
+        if self._stations is None:
+            return []
+        paths = notes_in(self._stations)
+        return [progress for path in paths for _, progress in read_notes(path, key)]
+
+    def adopt(self, stations: Sequence[str]) -> None:
+        """Take over what processes that are gone had in memory."""
+        if self._stations is None:
+            return
+        offered: dict[ProgressKey, QueueProgress] = {}
+        for name in stations:
+            for key, progress in read_notes(self._stations / (name + NOTES_SUFFIX)):
+                known = offered.get(key)
+                offered[key] = progress if known is None else _later(known, progress)
+        if offered:
+            self._file.commit(offered)
+
+    def note(self, group: str, commit: OffsetCommit) -> None:
+        """Keep a commit that came with a pull until the next ``persist``."""
+        key, progress = self._checked(group, commit)
+        with self._lock:
+            known = self._noted.get(key)
+            if known is not None:
+                progress = _later(known, progress)
+            self._noted[key] = progress
+            if self._notes is None:
+                station = self._station()
+                if station is None or self._stations is None:
+                    return
+                self._notes = ProgressNotes(self._stations / (station + NOTES_SUFFIX))
+            try:
+                self._notes.write(key, progress)
+            except OSError:  # they see it in 5 s
+                import logging  # one message is sent without it
+
+                logging.getLogger("rmqctl.broker").exception(
+                    "other processes can not be shown the progress"
+                )
+
+    def hurry(self, seconds: float) -> None:
+        """Have what waits for other processes end so many seconds from now: all is closed."""
+        self._file.hurry(seconds)
+
+    def close(self) -> None:
+        """Show nothing more to other processes."""
+        with self._lock:
+            if self._notes is not None:
+                self._notes.close()
+
+    def commit(self, group: str, commits: Sequence[OffsetCommit]) -> list[QueueProgress]:
+        """Commit progress; gives what holds now, in the order of ``commits``.
+
+        Blocks for other committers and for the device. Raises InvalidNameError,
+        BrokerSystemError for a negative offset, and NoPermissionError on a read-only store.
+        """
+        offered = dict(self._checked(group, commit) for commit in commits)
+        merged = self._file.commit(offered) if offered else {}
+        return [merged[self._checked(group, commit)[0]] for commit in commits]
+
+    def move(
+        self,
+        group: str,
+        targets: Mapping[tuple[str, int], int | None],
+        note: Mapping[str, Any] | None = None,
+    ) -> Moves:
+        """Move progress deliberately: (topic, queue id) to offset, None forgets it. All or nothing.
+
+        Noted in the change journal first, with ``note``. Consumers that do not know of it can not
+        overwrite it; those that run are told, in all processes. See moving.move_progress.
+        """
+        offered: dict[ProgressKey, int | None] = {}
+        for (topic, queue_id), offset in targets.items():
+            commit = OffsetCommit(topic, queue_id, 0 if offset is None else offset)
+            offered[self._checked(group, commit)[0]] = offset
+        note = {"command": "move progress"} if note is None else note
+        moves = move_progress(self._file, self._journal, offered, note, self._now).moves
+        for topic in sorted({topic for topic, _ in targets}):
+            self._tell_moved(group, topic, sorted(q for name, q in targets if name == topic))
+        return moves
+
+    def correct(
+        self, group: str, topic: str, queue_id: int, max_offset: Callable[[], int]
+    ) -> QueueProgress:
+        """Move progress that lies behind ``max_offset`` back to it; gives what holds then.
+
+        Nobody is told: it is the queue's owner that asks for it. Noted in the journal as any move.
+        """
+        key = (topic_at_group(topic, group), queue_id)
+        with self._lock:
+            noted = self._noted.get(key)
+
+        def still_behind(moves: Moves) -> None:
+            known, _ = moves[key]
+            if noted is not None:
+                known = _later(known, noted)
+            # Asked for once more, behind the progress: what was stored and consumed since the
+            # first time is no error.
+            if known.offset is None or known.offset <= max_offset():
+                raise _NothingToCorrect
+
+        with suppress(_NothingToCorrect):  # also if somebody has moved it a moment before
+            targets = {key: max_offset()}
+            move_progress(self._file, self._journal, targets, _CORRECTION, self._now, still_behind)
+        return self.query(group, topic, queue_id)
+
+    def table(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
+        """Give the committed offsets: (group, topic) to queue id to offset.
+
+        What Java's file has below 0 is no progress.
+        """
+        with self._lock:
+            noted = dict(self._noted)
+        known = self._file.read()
+        offsets = known.offsets()
+        for (key, queue_id), progress in noted.items():
+            offset = _later(known.get(key, queue_id), progress).offset
+            if offset is not None:
+                offsets.setdefault(key, {})[queue_id] = offset
+        found = {}
+        for key, queues in offsets.items():
+            parts = split_topic_at_group(key)
+            if parts is not None and group in (None, parts[1]) and queues:
+                found[parts[1], parts[0]] = {
+                    queue_id: offset for queue_id, offset in sorted(queues.items()) if offset >= 0
+                }
+        return found
+
+    def persist(self) -> None:
+        """Write what is kept in memory, and Java's consumerOffset.json. Cheap if nothing changed.
+
+        Raises StoreNotWritableError; nothing is forgotten then.
+        """
+        if not self._writable:
+            return
+        with self._lock:
+            noted = dict(self._noted)
+        if noted:
+            self._file.commit(noted)
+            with self._lock:  # only now: wherever this is broken off, nothing is lost
+                for key, progress in noted.items():
+                    if self._noted.get(key) == progress:
+                        del self._noted[key]
+        try:
+            self._file.export()
+        except CorruptFileError as error:
+            if noted:
+                raise
+            # Nothing of this process is lost: a producer does not end as if it had not sent.
+            go_on_without(error, "config/consumerOffset.json stays as it is")
+
+    def _checked(self, group: str, commit: OffsetCommit) -> tuple[ProgressKey, QueueProgress]:
+        key = self._keys.get((commit.topic, group))
+        if key is None:
+            if not self._writable:
+                raise NoPermissionError(READ_ONLY)
+            check_group(group)
+            check_topic(commit.topic)
+            key = self._keys[commit.topic, group] = topic_at_group(commit.topic, group)
+        if commit.offset < 0 or commit.queue_id < 0:
+            raise BrokerSystemError(
+                f"offset {commit.offset} of queue {commit.queue_id} of topic {commit.topic} "
+                "can not be committed: both are 0 or more"
+            )
+        return (key, commit.queue_id), QueueProgress(commit.generation, commit.offset)
+
+
+def _later(known: QueueProgress, offered: QueueProgress) -> QueueProgress:
+    """Merge two by the rule of the table."""
+    if known.generation == offered.generation and None not in (known.offset, offered.offset):
+        return max(known, offered)  # each pull of a consumer comes here
+    table = ProgressTable()
+    table.queues[""] = {0: known}
+    return table.commit("", 0, offered)
+
+
+def offset_query(
+    known: QueueProgress, view: StoreView, topic: str, queue_id: int, *, young_bytes: int | None
+) -> OffsetQuery:
+    """Answer QUERY_CONSUMER_OFFSET: what is stored, else 0 in a young queue, else nothing.
+
+    A queue is young when its first message is still there and lies at most ``young_bytes`` before
+    the end of the log; an empty one is, too. None switches the rule off. So a new group reads such
+    a queue from its start, whatever it asks for: the real broker's rule, which surprises many.
+    """
+    if known.offset is not None:
+        return OffsetQuery(known.offset, known.generation)
+    if young_bytes is not None and is_young(view, topic, queue_id, young_bytes):
+        return OffsetQuery(0, known.generation, stored=False)
+    return OffsetQuery(None, known.generation, stored=False)
+
+
+def is_young(view: StoreView, topic: str, queue_id: int, young_bytes: int) -> bool:
+    """Tell whether a queue's first message counts as still in memory."""
+    if view.min_offset_in_queue(topic, queue_id) > 0:
+        return False
+    first = view.get_message(topic, queue_id, 0, 1, tags=None).messages
+    return not first or view.log_max_offset() - first[0].commitlog_offset <= young_bytes
+
+
+def memory_bytes(percent: int) -> int:
+    """Give a share of the machine's memory in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * percent // 100

@@ -1,1 +1,0 @@
-"""The parts of the port (broker.api): one module a role, with its requests and results."""

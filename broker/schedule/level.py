@@ -1,0 +1,254 @@
+"""The messages that wait in one delay level (DeliverDelayedMessageTimerTask of 4.9).
+
+They lie in one queue of SCHEDULE_TOPIC_XXXX in the order in which they were stored, so the first
+one decides when something is to be done. Java looks every 100 ms; here each look tells when the
+next one is due. If nothing waits, that is the level's delay later: whatever is stored from now on
+is not due before. So delivery is as exact, and an idle store is looked at once a second.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final
+
+from broker.errors import MessageIllegalError
+from broker.send.send import prepared
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR
+from storage.format.delay import CLOCK_STEP_MS
+from storage.format.message import (
+    PROPERTY_REAL_QUEUE_ID,
+    PROPERTY_REAL_TOPIC,
+    SCHEDULE_TOPIC,
+    TRANS_HALF_TOPIC,
+)
+from storage.log.record_reader import Naming
+from storage.results import GetMessageStatus
+
+from .message import message_timeup
+
+if TYPE_CHECKING:
+    from storage.configs.delivery_notes import DeliveryNote
+    from storage.configs.early_deliveries import Place
+    from storage.format.encode import MessageInner
+    from storage.format.prepared import PreparedRecords
+    from storage.readonly import StoreView
+    from storage.results import PutMessageResult
+
+    from .arrived import Since
+
+logger = logging.getLogger("rmqctl.broker")
+
+DELAY_FOR_A_WHILE_MS: Final = 100
+"""When to try again what did not work."""
+BATCH_UNITS: Final = 512
+"""Messages that are delivered with one put, at most."""
+BATCH_BYTES: Final = 1 << 20
+"""Bytes of records after which a batch ends, so that the gate is not held for long."""
+_NAMES: Final = Naming(PROPERTY_REAL_TOPIC, PROPERTY_REAL_QUEUE_ID, TRANS_HALF_TOPIC)
+
+
+class DelayLevel:
+    """Delivers one level. For one thread at a time.
+
+    ``offset`` is the queue offset to look at next. ``delivered`` is what delayOffset.json is to
+    say, None until something was delivered or loaded. ``ended`` tells which messages of a queue of
+    the topic were sent before their time: those are passed over. ``intend`` is told the level, a
+    queue offset and the log's end before messages from that offset on are stored.
+    """
+
+    def __init__(
+        self,
+        level: int,
+        delay_ms: int,
+        *,
+        view: Callable[[], StoreView],
+        put: Callable[..., PutMessageResult],
+        now: Callable[[], int],
+        ended: Callable[[int], Collection[Place]] = lambda _: (),
+        intend: Callable[[int, int, int], None] = lambda *_: None,
+    ) -> None:
+        self.level = level
+        self.delay_ms = delay_ms
+        self.queue_id = level - 1
+        self.offset = 0
+        self.delivered: int | None = None
+        self._view = view
+        self._put = put
+        self._now = now
+        self._ended = ended
+        self._intend = intend
+        self._arrived: frozenset[int] = frozenset()
+
+    def load(self, offset: int | None, note: DeliveryNote | None = None) -> None:
+        """Begin at a saved offset, corrected into the queue's bounds; None: at 0.
+
+        What has arrived already is passed over: the process that delivered it may have been killed
+        before it could say so. ``note`` is what that process was about to do.
+        """
+        self.offset = 0 if offset is None else self._within_bounds(offset)
+        self.delivered = None if offset is None else self.offset
+        self._arrived = frozenset()
+        unit = self._view().unit(SCHEDULE_TOPIC, self.queue_id, self.offset)
+        if unit is None:
+            return
+        from .arrived import Arrivals  # a level where nothing waits does not need it
+
+        since = self._since(unit[0], unit[2], note)
+        behind = Arrivals(self._view(), self.queue_id, since, self._ended).behind(self.offset)
+        if behind.offset > self.offset or behind.others:
+            logger.info(
+                "delay level %d goes on at %d: what waits from %d on has arrived",
+                self.level,
+                behind.offset,
+                self.offset,
+            )
+        if behind.offset > self.offset:
+            self.offset = self.delivered = behind.offset
+        self._arrived = behind.others
+
+    def _since(self, place: int, tags_code: int, note: DeliveryNote | None) -> Since:
+        """Where copies of messages from ``offset`` on begin; the first waits at ``place``."""
+        from .arrived import Since, since_due
+
+        view = self._view()
+        if note is not None and note.log_offset <= view.log_max_offset():
+            if note.offset == self.offset:
+                return Since(max(place, note.log_offset), None, exact=True)
+            if note.offset < self.offset:
+                place = max(place, note.log_offset)
+        now = self._now()
+        return since_due(place, min(now, self._deliver_timestamp(tags_code, self.offset, now)))
+
+    def run(self) -> int:
+        """Deliver what is due, at most a batch; gives when to come again, ms since the epoch."""
+        view = self._view()
+        units = view.unit_bytes(SCHEDULE_TOPIC, self.queue_id, self.offset, BATCH_UNITS)
+        # Asked for after the units were read, or a message stored in between would seem to come
+        # from the future.
+        now = self._now()
+        if not units:
+            return self._pass_over(now)
+        count = size = 0
+        following = now
+        for _, bytes_, tags_code in CQ_STORE_UNIT.iter_unpack(units):
+            due = self._deliver_timestamp(tags_code, self.offset + count, now)
+            if due > now or size > BATCH_BYTES:
+                following = due
+                break
+            count += 1
+            size += bytes_
+        if count and not self._deliver(units[: count * CQ_STORE_UNIT_SIZE]):
+            return now + DELAY_FOR_A_WHILE_MS
+        return following
+
+    def settle(self) -> None:
+        """Wait for what is under way: nothing here."""
+
+    def _deliver(self, units: bytes) -> bool:
+        """Store what these units name, the first at ``offset``, and advance; False: not all."""
+        self._note_intent()
+        units = self._deliver_usual(units)
+        if not units:
+            return True
+        inners: list[MessageInner] = []
+        ends: list[int] = []
+        for offset, inner in enumerate(self._read(self.offset, units), self.offset):
+            if inner is not None:
+                inners.append(inner)
+                ends.append(offset + 1)
+        behind = self.offset + len(units) // CQ_STORE_UNIT_SIZE
+        if inners:
+            if self._put_all(inners):
+                self.delivered = ends[-1]
+            elif len(inners) == 1 or not self._put_each(inners, ends):
+                return False
+        self.offset = behind
+        return True
+
+    def _note_intent(self) -> None:
+        """Say where the log ends before messages from ``offset`` on are stored."""
+        self._intend(self.level, self.offset, self._view().log_max_offset())
+
+    def _deliver_usual(self, units: bytes) -> bytes:
+        """Store what compiled code sees to, and advance; gives the units that are left.
+
+        Those of records that are not as usual, and of what the store does not take: one by one it
+        will be seen what is to blame.
+        """
+        while units and not self._arrived and not self._ended(self.queue_id):
+            made = self._view().readdressed(
+                SCHEDULE_TOPIC, self.queue_id, self.offset, units, _NAMES
+            )
+            if made is None:
+                break
+            records, count = made
+            if not self._stored(records):
+                break
+            self.offset = self.delivered = self.offset + count
+            units = units[count * CQ_STORE_UNIT_SIZE :]
+        return units
+
+    def _put_each(self, inners: Sequence[MessageInner], ends: Sequence[int]) -> bool:
+        """Put one by one: perhaps only one of them is to blame. False: one was not stored."""
+        for inner, end in zip(inners, ends, strict=True):
+            if not self._put_all([inner]):
+                return False
+            self.offset = self.delivered = end
+        return True
+
+    def _read(self, offset: int, units: bytes) -> list[MessageInner | None]:
+        """Read delayed messages as what they become; None for each that is gone, or goes nowhere,
+        or is there already."""
+        ended, arrived = self._ended(self.queue_id), self._arrived
+        messages = self._view().messages_of_units(SCHEDULE_TOPIC, self.queue_id, offset, units)
+        if arrived and max(arrived) < offset:
+            self._arrived = frozenset()
+        return [
+            None
+            if message is None
+            or at in arrived
+            or (ended and (at, message.commitlog_offset) in ended)
+            else message_timeup(message)
+            for at, message in enumerate(messages, offset)
+        ]
+
+    def _put_all(self, inners: Sequence[MessageInner]) -> bool:
+        try:
+            records = prepared(inners)
+        except MessageIllegalError as error:
+            logger.error("delay level %d, offset %d: %s", self.level, self.offset, error)  # noqa: TRY400
+            return False
+        return self._stored(records)
+
+    def _stored(self, records: PreparedRecords) -> bool:
+        result = self._put(records)
+        if not result.status.stored:
+            logger.warning("delay level %d: the store answered %s", self.level, result.status)
+        return result.status.stored
+
+    def _deliver_timestamp(self, tags_code: int, offset: int, now: int) -> int:
+        """When a unit is due. Further ahead than the level's delay means that the clock was moved
+        or the level changed: then it is due now (correctDeliverTimestamp)."""
+        due = tags_code
+        if due <= MAX_EXT_ADDR:  # an address; what lies there was computed from the store time
+            stored = self._view().store_timestamp(SCHEDULE_TOPIC, self.queue_id, offset)
+            due = now if stored is None else stored + self.delay_ms
+        return now if due > now + self.delay_ms + CLOCK_STEP_MS else due
+
+    def _pass_over(self, now: int) -> int:
+        """Find where to go on if no unit lies at the offset."""
+        nearest = self._within_bounds(self.offset)
+        if nearest == self.offset:
+            found = self._view().get_message(SCHEDULE_TOPIC, self.queue_id, nearest, 1)
+            if found.status is GetMessageStatus.OFFSET_FOUND_NULL:  # a file is missing
+                nearest = min(found.next_begin_offset, found.max_offset)
+        if nearest == self.offset:
+            return now + max(self.delay_ms, DELAY_FOR_A_WHILE_MS)
+        logger.warning("delay level %d goes on at %d, not %d", self.level, nearest, self.offset)
+        self.offset = nearest
+        return now + DELAY_FOR_A_WHILE_MS
+
+    def _within_bounds(self, offset: int) -> int:
+        bounds = self._view().queue_bounds(SCHEDULE_TOPIC, self.queue_id)
+        return min(max(offset, bounds.min_offset), bounds.max_offset)

@@ -1,0 +1,34 @@
+"""What a delayed message becomes when its time has come (ScheduleMessageService.messageTimeup)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.send.message_builder import stored_again
+from storage.format.message import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, TRANS_HALF_TOPIC
+
+if TYPE_CHECKING:
+    from storage.format.encode import MessageInner
+    from storage.format.message import MessageExt
+
+logger = logging.getLogger("rmqctl.broker")
+
+
+def message_timeup(message: MessageExt) -> MessageInner | None:
+    """Make the record for the real topic; None if the message can not be delivered to one.
+
+    Its properties stay as they are: consumers still see DELAY, REAL_TOPIC and REAL_QID. A half
+    message is never delivered this way. Java tries for ever what names no real topic; here it is
+    passed over, as what can not be read is.
+    """
+    properties = message.properties  # looked into several times from here on
+    topic = properties.get(PROPERTY_REAL_TOPIC)
+    queue_id = properties.get(PROPERTY_REAL_QUEUE_ID, "")
+    if not topic or not (queue_id.isascii() and queue_id.isdigit()):
+        logger.error("delayed message at %d names no real topic", message.commitlog_offset)
+        return None
+    if topic == TRANS_HALF_TOPIC:
+        logger.error("delayed message at %d is a half message", message.commitlog_offset)
+        return None
+    return stored_again(message, topic, int(queue_id))

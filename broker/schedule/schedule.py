@@ -1,0 +1,128 @@
+"""Delayed delivery (ScheduleMessageService of 4.9): 18 levels, driven by ticks.
+
+One process of a store does it, the one that is elected to run the timed services. How far it is
+lies in config/delayOffset.json (offsets.py), written with each batch. The next process looks in the
+log for what the one before has delivered without saying so (arrived.py): after a kill nothing comes
+again, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.configs.early_deliveries import EndedDelays
+from storage.format.delay import CLOCK_STEP_MS
+from storage.format.message import SCHEDULE_TOPIC
+
+from .level import DelayLevel
+from .offsets import DelayOffsets
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from storage.readonly import StoreView
+    from storage.results import PutMessageResult
+
+logger = logging.getLogger("rmqctl.broker")
+
+DELAY_FOR_A_PERIOD_MS: Final = 10_000
+"""When to try again after something unexpected."""
+
+
+class LevelProgress(NamedTuple):
+    """How far a level is: the next offset to deliver, and the queue's end."""
+
+    level: int
+    offset: int
+    max_offset: int
+
+
+class ScheduleMessageService:
+    """Delivers delayed messages of one store. For one thread; call ``shutdown`` at the end.
+
+    ``put`` is MessageStore.put, ``now`` the store's clock, ms. ``settle`` finishes what a writer
+    that was killed has left in the log. ``offsets`` is to be ticked too, by another thread if there
+    is one.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        config: BrokerConfig,
+        delays_ms: Sequence[int],
+        *,
+        view: Callable[[], StoreView],
+        put: Callable[..., PutMessageResult],
+        now: Callable[[], int],
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._view = view
+        self._settle = settle
+        self.offsets = DelayOffsets(root, config.flush_delay_offset_interval_ms, self._delivered)
+        ended = EndedDelays(root).of
+        make_level: Callable[..., DelayLevel] = DelayLevel
+        if config.enable_schedule_async_deliver:
+            from .pending import PendingDelayLevel
+
+            make_level = partial(PendingDelayLevel, config=config)
+        intend = self.offsets.intend
+        self._levels = [
+            make_level(level, delay_ms, view=view, put=put, now=now, ended=ended, intend=intend)
+            for level, delay_ms in enumerate(delays_ms, 1)
+        ]
+        self._due: list[int] | None = None
+
+    def tick(self, now_ms: int) -> int:
+        """Do what is due; gives when to call again, ms since the epoch, perhaps at once.
+
+        A level that fails is tried again 10 s later; the others go on. Raises CorruptFileError for
+        a delayOffset.json that can not be read.
+        """
+        if self._due is None:
+            self._settle()
+            saved, notes = self.offsets.load(), self.offsets.notes()
+            for level in self._levels:
+                level.load(saved.get(level.level), notes.get(level.level))
+            self.offsets.write()
+            self._due = [now_ms] * len(self._levels)
+        for number, level in enumerate(self._levels):
+            # Further ahead than it can have been said: the clock was moved back.
+            if not now_ms < self._due[number] <= now_ms + _longest_pause(level):
+                try:
+                    self._due[number] = level.run()
+                    self.offsets.write()
+                except Exception:
+                    logger.exception("delay level %d", level.level)
+                    self._due[number] = now_ms + DELAY_FOR_A_PERIOD_MS
+        return min(self._due)
+
+    def shutdown(self) -> None:
+        """Wait for what is under way and write how far each level is. Twice is fine."""
+        for level in self._levels:
+            level.settle()
+        self.offsets.persist()
+        self.offsets.close()
+
+    def progress(self) -> list[LevelProgress]:
+        """Tell how far each level is (ScheduleMessageService.buildRunningStats)."""
+        view = self._view()
+        return [
+            LevelProgress(
+                level.level,
+                level.delivered or 0,
+                view.max_offset_in_queue(SCHEDULE_TOPIC, level.queue_id),
+            )
+            for level in self._levels
+        ]
+
+    def _delivered(self) -> dict[int, int]:
+        return {
+            level.level: level.delivered for level in self._levels if level.delivered is not None
+        }
+
+
+def _longest_pause(level: DelayLevel) -> int:
+    return max(level.delay_ms, DELAY_FOR_A_PERIOD_MS) + CLOCK_STEP_MS

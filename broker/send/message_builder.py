@@ -1,0 +1,357 @@
+"""From what a producer sends to what the store keeps: the property rules of a 4.9 broker.
+
+Plain send     UNIQ_KEY if there is none, CLUSTER; WAIT is dropped (SendMessageProcessor, 4.9.1+)
+Batch          the same, but WAIT stays, as the client's bytes of each item are kept
+Delay level    stored in SCHEDULE_TOPIC_XXXX, queue level - 1, with REAL_TOPIC and REAL_QID; WAIT
+               stays; a level beyond the table becomes the last one (CommitLog.asyncPutMessage)
+Half message   TRAN_MSG=true: stored in RMQ_SYS_TRANS_HALF_TOPIC, queue 0, with REAL_TOPIC and
+               REAL_QID, without transaction bits; WAIT stays (TransactionalMessageBridge)
+
+Java writes properties in the order of its hash map, which means nothing: here the producer's come
+first, as they were given. Where the broker stores a message again, under another topic, the bytes
+of its properties stay as they are unless something in them changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.errors import MessageIllegalError, NoPermissionError
+from broker.validation import check_body_size, check_properties, check_properties_size
+from storage.errors import InvalidMessageError
+from storage.format.delay import capped_level, delay_ms
+from storage.format.encode import MessageInner
+from storage.format.message import (
+    PROPERTY_CLUSTER,
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_INNER_MULTI_QUEUE_OFFSET,
+    PROPERTY_KEYS,
+    PROPERTY_REAL_QUEUE_ID,
+    PROPERTY_REAL_TOPIC,
+    PROPERTY_TAGS,
+    PROPERTY_TRANSACTION_PREPARED,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    PROPERTY_WAIT_STORE_MSG_OK,
+    RETRY_GROUP_TOPIC_PREFIX,
+    SCHEDULE_TOPIC,
+    TRANS_HALF_TOPIC,
+    split_keys,
+)
+from storage.format.plain_message import inner_message, prepare_sent
+from storage.format.properties import encode_properties
+from storage.format.sys_flag import MessageSysFlag
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from storage.format.message import Message, MessageExt
+    from storage.format.prepared import PreparedRecords
+
+_new_tuple: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
+_WAIT = "true"
+_LIGHT_OFFSETS = PROPERTY_INNER_MULTI_QUEUE_OFFSET.encode()
+_TRANSACTION_BITS = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+
+
+class Origin(NamedTuple):
+    """Where and when messages come from: times in ms, hosts packed."""
+
+    born_timestamp: int
+    born_host: bytes
+    store_host: bytes
+    sys_flag: int = 0
+    reconsume_times: int = 0
+
+
+class Schedule(NamedTuple):
+    """Where a delayed message waits: level (0 = not delayed), and how long."""
+
+    level: int
+    delay_ms: int
+
+
+NOT_DELAYED = Schedule(0, -1)
+
+
+class MessageBuilder:
+    """Makes the store's messages. Holds settings only; safe for threads."""
+
+    def __init__(
+        self, config: BrokerConfig, delays_ms: Sequence[int], max_message_size: int
+    ) -> None:
+        self._cluster = config.broker_cluster_name
+        self._reject_transactions = config.reject_transaction_message
+        self._delays_ms = delays_ms
+        self._max_message_size = max_message_size
+        cluster = {PROPERTY_CLUSTER: self._cluster}
+        self.added: Final = self.encode(cluster)
+        """Properties that plain messages get, encoded."""
+        self._added_to_items = self.encode({PROPERTY_WAIT_STORE_MSG_OK: _WAIT, **cluster})
+
+    def build(
+        self, message: Message, topic: str, queue_id: int, unique_id: str, origin: Origin
+    ) -> tuple[MessageInner, str]:
+        """Make one message of a plain send, perhaps delayed; gives it and its msg_id.
+
+        ``unique_id`` is used if the message has none. Raises MessageIllegalError.
+        """
+        plain = inner_message(
+            topic, queue_id, self.added, self._max_message_size, origin, message, unique_id
+        )
+        if plain is not None:
+            return plain
+        return self.build_any(message, topic, queue_id, unique_id, origin)
+
+    def build_any(
+        self, message: Message, topic: str, queue_id: int, unique_id: str, origin: Origin
+    ) -> tuple[MessageInner, str]:
+        """Do what ``build`` does in the general way."""
+        check_body_size(message.body, self._max_message_size)
+        properties = dict(message.properties)
+        schedule = self.schedule(properties)
+        # Java's constructor of Message sets WAIT; who sends to a retry topic has replaced it.
+        wait = properties.pop(PROPERTY_WAIT_STORE_MSG_OK, None)
+        if wait is None and not message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            wait = _WAIT
+        unique_id = properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
+        properties[PROPERTY_CLUSTER] = self._cluster
+        # A retry of clients before 4.6.1 still says TRAN_MSG (SendMessageProcessor.sendMessage; the
+        # asynchronous path of 4.9 has forgotten it, and loses the message).
+        retried = origin.reconsume_times > 0 and schedule.level > 0
+        if is_half(properties) and not retried:
+            self._check_half(schedule)
+            _put_real(properties, topic, queue_id, wait)
+            topic, queue_id = TRANS_HALF_TOPIC, 0
+            origin = origin._replace(sys_flag=origin.sys_flag & ~_TRANSACTION_BITS)
+        elif schedule.level:
+            self.put_schedule(properties, topic, queue_id, schedule, wait)
+            topic, queue_id = SCHEDULE_TOPIC, schedule.level - 1
+        return self._inner(message, topic, queue_id, properties, origin, schedule), unique_id
+
+    def prepare_plain(
+        self,
+        messages: Sequence[Message],
+        queue_id: int,
+        unique_ids: Sequence[str] | None,
+        origin: Origin,
+    ) -> tuple[PreparedRecords, str] | None:
+        """Encode the messages of a batch if all are plain; with it their msg_ids with commas.
+
+        ``unique_ids[i]`` is for message i if it has none, None: all have theirs. None if one is not
+        plain, or together they are too large: then ``build_items`` is asked.
+        """
+        topic, most = messages[0].topic, self._max_message_size
+        added = self._added_to_items
+        return prepare_sent(topic, queue_id, added, most, origin, messages, unique_ids)
+
+    def build_items(
+        self, messages: Sequence[Message], queue_id: int, unique_ids: Sequence[str], origin: Origin
+    ) -> tuple[list[MessageInner], list[str]]:
+        """Make the messages of a batch; gives them and their msg_ids. Raises MessageIllegalError.
+
+        ``unique_ids[i]`` is for message i if it has none.
+        """
+        inners: list[MessageInner] = []
+        msg_ids: list[str] = []
+        for message, unique_id in zip(messages, unique_ids, strict=True):
+            check_body_size(message.body, self._max_message_size)
+            properties = dict(message.properties)
+            if PROPERTY_DELAY_TIME_LEVEL in properties and self.schedule(properties).level:
+                raise MessageIllegalError(
+                    "a batch can not be delayed; send its messages one by one"
+                )
+            if PROPERTY_TRANSACTION_PREPARED in properties and is_half(properties):
+                raise MessageIllegalError("a batch holds no half messages; send them one by one")
+            msg_id = properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
+            if PROPERTY_WAIT_STORE_MSG_OK not in properties:
+                properties[PROPERTY_WAIT_STORE_MSG_OK] = _WAIT
+            properties[PROPERTY_CLUSTER] = self._cluster
+            inners.append(
+                self._inner(message, message.topic, queue_id, properties, origin, NOT_DELAYED)
+            )
+            msg_ids.append(msg_id)
+        return inners, msg_ids
+
+    def shared_properties(
+        self, properties: Mapping[str, str] | None
+    ) -> tuple[dict[str, str], Schedule]:
+        """Make the properties that the messages of a column share, without ids and schedule.
+
+        Raises MessageIllegalError.
+        """
+        shared = dict(properties or {})
+        if shared.pop(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, None) is not None:
+            raise MessageIllegalError("messages of a column can not share one UNIQ_KEY")
+        if is_half(shared):
+            raise MessageIllegalError("a column holds no half messages; send them one by one")
+        schedule = self.schedule(shared)
+        shared.pop(PROPERTY_WAIT_STORE_MSG_OK, None)
+        shared[PROPERTY_CLUSTER] = self._cluster
+        return shared, schedule
+
+    def again(
+        self,
+        message: MessageExt,
+        topic: str,
+        queue_id: int,
+        properties: dict[str, str],
+        *,
+        sys_flag: int | None = None,
+        reconsume_times: int | None = None,
+        prepared_transaction_offset: int = 0,
+    ) -> MessageInner:
+        """Make a record of a stored message under another topic, delayed if DELAY says so.
+
+        ``properties`` become the message's and may be changed. Raises MessageIllegalError.
+        """
+        properties.pop(PROPERTY_INNER_MULTI_QUEUE_OFFSET, None)
+        schedule = self.schedule(properties)
+        if schedule.level:
+            self.put_schedule(properties, topic, queue_id, schedule, None)
+            topic, queue_id = SCHEDULE_TOPIC, schedule.level - 1
+        return stored_again(
+            message,
+            topic,
+            queue_id,
+            self.encode(properties),
+            sys_flag=sys_flag,
+            reconsume_times=reconsume_times,
+            prepared_transaction_offset=prepared_transaction_offset,
+            schedule=schedule,
+        )
+
+    def schedule(self, properties: Mapping[str, str]) -> Schedule:
+        """Read the delay that properties ask for. Raises MessageIllegalError for no number."""
+        text = properties.get(PROPERTY_DELAY_TIME_LEVEL)
+        if not text:
+            return NOT_DELAYED
+        try:
+            level = int(text)
+        except ValueError:
+            raise MessageIllegalError(f"delay level {text!r} is no number") from None
+        if level <= 0:
+            return NOT_DELAYED
+        level = capped_level(level, self._delays_ms)
+        return Schedule(level, delay_ms(level, self._delays_ms))
+
+    def put_schedule(
+        self,
+        properties: dict[str, str],
+        topic: str,
+        queue_id: int,
+        schedule: Schedule,
+        wait: str | None = _WAIT,
+    ) -> None:
+        """Note where a delayed message goes when its time has come; ``wait`` None adds no WAIT."""
+        properties[PROPERTY_DELAY_TIME_LEVEL] = str(schedule.level)
+        _put_real(properties, topic, queue_id, wait)
+
+    def encode(self, properties: Mapping[str, str]) -> bytes:
+        """Encode properties; MessageIllegalError for U+0001, U+0002 and above 32,767 bytes."""
+        try:
+            encoded = encode_properties(properties)
+        except InvalidMessageError as error:
+            raise MessageIllegalError(str(error)) from error
+        except UnicodeEncodeError as error:
+            raise MessageIllegalError("a property holds characters that are no Unicode") from error
+        # A name ends at its U+0001; another one lies in a value, which the format could hold.
+        if encoded.count(b"\x01") != encoded.count(b"\x02") + 1:
+            check_properties(properties)
+        check_properties_size(encoded)
+        return encoded
+
+    def _check_half(self, schedule: Schedule) -> None:
+        if self._reject_transactions:
+            raise NoPermissionError("this broker takes no transaction messages")
+        if schedule.level:
+            # RocketMQ's client drops the level; its broker would lose the message.
+            raise MessageIllegalError("a transaction message can not be delayed; drop its level")
+
+    def _inner(
+        self,
+        message: Message,
+        topic: str,
+        queue_id: int,
+        properties: dict[str, str],
+        origin: Origin,
+        schedule: Schedule,
+    ) -> MessageInner:
+        unique_id = properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX]
+        return MessageInner(
+            topic,
+            queue_id,
+            message.body,
+            self.encode(properties),
+            origin.born_timestamp,
+            origin.born_host,
+            origin.store_host,
+            message.flag,
+            origin.sys_flag,
+            origin.reconsume_times,
+            0,
+            properties.get(PROPERTY_TAGS),
+            (unique_id, *split_keys(properties.get(PROPERTY_KEYS))),
+            schedule.level,
+            schedule.delay_ms,
+        )
+
+
+def is_half(properties: Mapping[str, str]) -> bool:
+    """Tell whether properties are those of a half message (Boolean.parseBoolean of TRAN_MSG)."""
+    return properties.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
+
+
+def stored_again(
+    message: MessageExt,
+    topic: str,
+    queue_id: int,
+    properties: bytes | None = None,
+    *,
+    flag: int | None = None,
+    sys_flag: int | None = None,
+    reconsume_times: int | None = None,
+    prepared_transaction_offset: int = 0,
+    schedule: Schedule = NOT_DELAYED,
+) -> MessageInner:
+    """Make a record of a stored message under another topic; None keeps what the message has.
+
+    The body stays packed; birth, tag, keys and the first broker's address stay, too. The old
+    record's prepared offset does not (MessageExtBrokerInner of 4.9), nor do its offsets in light
+    queues: those units name the old record, and recovery would take them for this one's.
+    """
+    before = message.properties  # looked into several times: the object's own ways take longer
+    if properties is None:
+        properties = message.property_bytes.removesuffix(b"\x02")
+        if _LIGHT_OFFSETS in properties:
+            kept = dict(before)
+            kept.pop(PROPERTY_INNER_MULTI_QUEUE_OFFSET, None)
+            properties = encode_properties(kept)
+    unique_id = before.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+    keys = split_keys(before.get(PROPERTY_KEYS))
+    return _new_tuple(
+        MessageInner,
+        (
+            topic,
+            queue_id,
+            message.stored_body,
+            properties,
+            message.born_timestamp,
+            message.born_host_bytes,
+            message.store_host_bytes,
+            message.flag if flag is None else flag,
+            message.sys_flag if sys_flag is None else sys_flag,
+            message.reconsume_times if reconsume_times is None else reconsume_times,
+            prepared_transaction_offset,
+            before.get(PROPERTY_TAGS),
+            (unique_id, *keys) if unique_id else keys,
+            schedule.level,
+            schedule.delay_ms,
+        ),
+    )
+
+
+def _put_real(properties: dict[str, str], topic: str, queue_id: int, wait: str | None) -> None:
+    if wait is not None:
+        properties[PROPERTY_WAIT_STORE_MSG_OK] = wait
+    properties[PROPERTY_REAL_TOPIC] = topic
+    properties[PROPERTY_REAL_QUEUE_ID] = str(queue_id)

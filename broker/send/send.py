@@ -1,0 +1,328 @@
+"""Storing what producers send: one message or a batch (SendMessageProcessor of 4.9)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from broker.api.send import SendOptions, SendResult, SendStatus
+from broker.errors import (
+    BrokerSystemError,
+    MessageIllegalError,
+    NoPermissionError,
+    ResponseCode,
+    error_of,
+)
+from broker.tables.shared_table import READ_ONLY
+from broker.validation import WRONG_TYPES, check_types
+from storage.append.lmq import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LightPut
+from storage.configs.topics import PERM_WRITE
+from storage.errors import InvalidMessageError
+from storage.format.encode import prepare
+from storage.format.host import pack_host
+from storage.format.message import (
+    PROPERTY_INNER_MULTI_DISPATCH,
+    RETRY_GROUP_TOPIC_PREFIX,
+    Message,
+    MessageQueue,
+    dlq_topic,
+)
+from storage.format.message_id import offset_msg_ids
+from storage.format.plain_message import has_id, have_topic
+from storage.format.sys_flag import MessageSysFlag
+from storage.results import PutMessageResult, PutMessageStatus
+
+from .message_builder import MessageBuilder, Origin
+from .send_template import KnownWay, known_way
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.tables.groups import GroupManager
+    from broker.tables.topics import TopicManager
+    from storage.configs.topics import TopicConfig
+    from storage.format.encode import MessageInner
+    from storage.format.message_id import UniqueIds
+    from storage.format.prepared import PreparedRecords
+
+DLQ_NUMS_PER_GROUP: Final = 1
+"""Queues of a group's dead letters (AbstractSendMessageProcessor)."""
+
+_MULTI_TAG: Final = "MULTI_TAG"
+_BATCH_ITEM_HEAD: Final = 22
+"""Bytes that a batch's encoding adds to each item (MessageDecoder.encodeMessage)."""
+
+_new_tuple: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
+_SEND_OK: Final = SendStatus.SEND_OK
+_PUT_OK: Final = PutMessageStatus.PUT_OK
+_OPTIONS: Final = KnownWay._fields.index("options")
+
+_REFUSED: Final = {
+    PutMessageStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
+    PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: ResponseCode.MESSAGE_ILLEGAL,
+    PutMessageStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
+}
+
+
+class Sender:
+    """Stores single messages and batches; safe for threads.
+
+    ``put``, ``put_message`` and ``put_sent`` are MessageStore's, None where the store is open for
+    reading only; ``multi_dispatch``: single messages fill light queues (enableMultiDispatch).
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: TopicManager,
+        groups: GroupManager,
+        builder: MessageBuilder,
+        *,
+        put: Callable[..., PutMessageResult] | None,
+        put_message: Callable[[MessageInner], PutMessageResult] | None,
+        unique_ids: UniqueIds,
+        now: Callable[[], int],
+        max_message_size: int,
+        put_sent: Callable[[Message, int, KnownWay], SendResult | None] | None = None,
+        multi_dispatch: bool = False,
+    ) -> None:
+        self._multi_dispatch = multi_dispatch
+        self._broker_name = config.broker_name
+        self._writeable = bool(config.broker_permission & PERM_WRITE)
+        self._topics = topics
+        self._groups = groups
+        self._builder = builder
+        self._put = put
+        self._put_message = put_message
+        self._put_sent = None if multi_dispatch else put_sent
+        self._ways: dict[str, KnownWay] = {}
+        self._unique_ids = unique_ids
+        self._now = now
+        self._max_message_size = max_message_size
+        self._store_host = pack_host(config.store_host)
+        self._born_host = pack_host(config.born_host)
+        self._turns: dict[str, Iterator[int]] = {}
+        self._known_origin: tuple[SendOptions, TopicConfig | None, Origin] = (
+            SendOptions(),
+            None,
+            Origin(0, b"", b""),
+        )
+
+    def send(self, message: Message, queue_id: int | None, options: SendOptions) -> SendResult:
+        """Store one message; see Broker.send."""
+        topic = message.topic
+        if queue_id is not None and self._put_sent is not None:
+            way = self._ways.get(topic)
+            if way is not None and way[_OPTIONS] is options:
+                sent = self._put_sent(message, queue_id, way)
+                if sent is not None:
+                    return sent
+        config = self._topic(topic, options)
+        queue_id = self._queue(config, queue_id)
+        target, target_queue = topic, queue_id
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._is_dead(topic, options):
+            config = self._topics.for_own_use(dlq_topic(group_of_retry(topic)), DLQ_NUMS_PER_GROUP)
+            target, target_queue = config.topic_name, 0
+        unique_id = "" if has_id(message) else self._unique_ids.next(self._now())
+        known = self._known_origin[-1]
+        origin = self._origin(options, config)
+        if origin is known and self._put_sent is not None and target is topic:
+            self._remember(config, options, origin)
+        try:
+            inner, msg_id = self._builder.build(message, target, target_queue, unique_id, origin)
+            result = self._store_one(message, inner)
+        except WRONG_TYPES:
+            check_types((message,))
+            raise
+        return self._sent(result, topic, queue_id, msg_id)
+
+    def send_batch(
+        self, messages: Sequence[Message], queue_id: int | None, options: SendOptions
+    ) -> SendResult:
+        """Store a batch; see Broker.send_batch."""
+        topic = self._batch_topic(messages)
+        config = self._topic(topic, options)
+        queue_id = self._queue(config, queue_id)
+        try:
+            records, msg_ids = self._prepare(messages, queue_id, self._origin(options, config))
+        except WRONG_TYPES:
+            check_types(messages)
+            raise
+        return self._sent(self._store_batch(records, whole=True), topic, queue_id, msg_ids)
+
+    def _remember(self, topic: TopicConfig, options: SendOptions, origin: Origin) -> None:
+        """Have the next messages of this topic go the short way, if the client says the same."""
+        changes = self._topics.changes()
+        if self._topic(topic.topic_name, options) is topic:  # behind the look at the number
+            self._ways[topic.topic_name] = known_way(
+                topic,
+                options,
+                origin,
+                broker_name=self._broker_name,
+                added=self._builder.added,
+                largest=self._max_message_size,
+                changes=changes,
+                now_ms=self._now(),
+            )
+
+    def _sent(
+        self, result: PutMessageResult, topic: str, queue_id: int, msg_ids: str
+    ) -> SendResult:
+        """Say where a message or a batch went; raises what a put that stored nothing is."""
+        status, offsets, queue_offsets, store_timestamp, _ = result
+        return _new_tuple(
+            SendResult,
+            (
+                _SEND_OK if status is _PUT_OK else put_outcome(result),
+                _new_tuple(MessageQueue, (topic, self._broker_name, queue_id)),
+                int(queue_offsets[0]),  # NumPy's, in a large batch
+                msg_ids,
+                offset_msg_ids(self._store_host, offsets),
+                store_timestamp,
+            ),
+        )
+
+    def _prepare(
+        self, messages: Sequence[Message], queue_id: int, origin: Origin
+    ) -> tuple[PreparedRecords, str]:
+        """Encode a batch; gives its msg_ids, too. Raises MessageIllegalError."""
+        unique_ids = None
+        if not has_id(messages[0]):
+            unique_ids = self._unique_ids.take(len(messages), self._now()).texts()
+        plain = self._builder.prepare_plain(messages, queue_id, unique_ids, origin)
+        if plain is not None:
+            return plain
+        if unique_ids is None:
+            unique_ids = self._unique_ids.take(len(messages), self._now()).texts()
+        inners, msg_ids = self._builder.build_items(messages, queue_id, unique_ids, origin)
+        size = sum([_BATCH_ITEM_HEAD + len(item.body) + len(item.properties) for item in inners])
+        if size > self._max_message_size:
+            raise MessageIllegalError(
+                f"the batch has {size} bytes, allowed are {self._max_message_size}; split it"
+            )
+        return prepared(inners), ",".join(msg_ids)
+
+    def _topic(self, topic: str, options: SendOptions) -> TopicConfig:
+        """Find or create the topic; raises what ``TopicManager.for_sending`` raises."""
+        if self._put is None:
+            raise NoPermissionError(READ_ONLY)
+        found = self._topics.for_sending(
+            topic, options.default_topic, options.default_topic_queue_nums
+        )
+        # Java too asks for both only: for other topics its name server hides the broker's queues.
+        if found.order and not self._writeable:
+            raise NoPermissionError(f"broker {self._broker_name} may not be written")
+        return found
+
+    def _is_dead(self, topic: str, options: SendOptions) -> bool:
+        """Tell whether a retry has had its last attempt (SendMessageProcessor.handleRetryAndDLQ).
+
+        It becomes a dead letter. DELAY in its properties still counts, so it travels through
+        the delay queue first; RocketMQ 5 ends that.
+        """
+        group = self._groups.for_use(group_of_retry(topic))
+        most = options.max_reconsume_times
+        return options.reconsume_times >= (group.retry_max_times if most is None else most)
+
+    def _queue(self, topic: TopicConfig, queue_id: int | None) -> int:
+        """Check a queue that was asked for, or take the next write queue in turn."""
+        if queue_id is None:
+            count = topic.write_queue_nums
+            if count < 1:
+                raise NoPermissionError(f"topic {topic.topic_name} has no queue to write to")
+            return next(self._turn(topic.topic_name)) % count
+        if not 0 <= queue_id < max(topic.write_queue_nums, topic.read_queue_nums):
+            raise BrokerSystemError(
+                f"topic {topic.topic_name} has no queue {queue_id}: "
+                f"it has {topic.write_queue_nums} write queues, numbered from 0"
+            )
+        return queue_id
+
+    def _turn(self, topic: str) -> Iterator[int]:
+        # Like a Java producer each process begins anywhere, or single sends would all meet in 0.
+        turn = self._turns.get(topic)
+        if turn is None:
+            turn = self._turns.setdefault(
+                topic, itertools.count(int.from_bytes(os.urandom(2), "big"))
+            )
+        return turn
+
+    def _origin(self, options: SendOptions, topic: TopicConfig) -> Origin:
+        """Say where messages come from; remembered, as a client says the same again and again."""
+        known_options, known_topic, known = self._known_origin
+        if known_options is options and known_topic is topic:
+            return known
+        born = options.born_timestamp
+        host = options.born_host
+        flags = options.sys_flag
+        if topic.topic_filter_type == _MULTI_TAG:
+            flags |= MessageSysFlag.MULTI_TAGS_FLAG
+        origin = _new_tuple(
+            Origin,
+            (
+                self._now() if born is None else born,
+                self._born_host if host is None else pack_host(host),
+                self._store_host,
+                flags,
+                options.reconsume_times,
+            ),
+        )
+        if born is not None:
+            self._known_origin = options, topic, origin
+        return origin
+
+    def _store_one(self, message: Message, inner: MessageInner) -> PutMessageResult:
+        """Put a message, which light queues may wait for, too: they are named in it then."""
+        if self._put is None or self._put_message is None:
+            raise NoPermissionError(READ_ONLY)
+        if self._multi_dispatch:
+            names = message.get_property(PROPERTY_INNER_MULTI_DISPATCH)
+            if names:
+                return self._put(LightPut(inner, tuple(names.split(LIGHT_QUEUE_SEPARATOR))))
+        try:
+            return self._put_message(inner)
+        except InvalidMessageError as error:
+            raise MessageIllegalError(str(error)) from error
+
+    def _store_batch(self, records: PreparedRecords, *, whole: bool = False) -> PutMessageResult:
+        if self._put is None:
+            raise NoPermissionError(READ_ONLY)
+        return self._put(records, whole=whole)
+
+    def _batch_topic(self, messages: Sequence[Message]) -> str:
+        """Give the one topic of a batch (MessageBatch.generateFromList)."""
+        if not messages:
+            raise MessageIllegalError("the batch has no message")
+        topic = messages[0].topic
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            raise MessageIllegalError(f"topic {topic} takes no batch; send its messages one by one")
+        for message in () if have_topic(messages, topic) else messages:
+            if message.topic != topic:
+                raise MessageIllegalError(
+                    f"the messages of a batch have one topic, not {topic} and {message.topic}"
+                )
+        return topic
+
+
+def group_of_retry(topic: str) -> str:
+    """Name the consumer group of a retry topic."""
+    return topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX)
+
+
+def put_outcome(result: PutMessageResult) -> SendStatus:
+    """Tell what a put means for its sender; raises the error of the response code if it failed."""
+    if result.status is PutMessageStatus.PUT_OK:
+        return SendStatus.SEND_OK
+    if result.status.stored:
+        return SendStatus(result.status.value)
+    code = _REFUSED.get(result.status, ResponseCode.SYSTEM_ERROR)
+    raise error_of(code, result.reason or f"the store answered {result.status}")
+
+
+def prepared(messages: Sequence[MessageInner]) -> PreparedRecords:
+    """Encode messages. Raises MessageIllegalError."""
+    try:
+        return prepare(messages)
+    except InvalidMessageError as error:
+        raise MessageIllegalError(str(error)) from error

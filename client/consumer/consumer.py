@@ -1,0 +1,265 @@
+"""What every kind of consumer is made of: settings, subscriptions, a share of queues, a life."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from broker.api.members import MessageModel
+from broker.validation import check_group, check_topic
+from client.errors import ClientStateError
+from client.rebalance.allocate import allocate_strategy
+from client.rebalance.rebalance import Rebalance
+from client.runtime.client_config import ClientConfig
+from client.runtime.client_manager import CLIENT_MANAGER
+from client.runtime.own_broker import open_own_broker
+from client.runtime.service_state import ServiceState
+from storage.coordination.locks import ForkAware, at_fork
+from storage.deadlines import held_within
+
+from .subscription import MessageSelector, newer, subscription_data
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from broker.api.broker import Broker
+    from broker.api.members import SubscriptionData
+    from client.hooks import FilterMessageHook
+    from client.offset_store.offset_store import OffsetStore
+    from client.rebalance.rebalance import RebalanceRules
+    from client.runtime.client_manager import ClientManager
+    from client.runtime.instance import ClientInstance
+    from storage.format.message import MessageQueue
+
+    from .consumer_config import ConsumerConfig
+
+
+logger = logging.getLogger("rmqctl.client")
+
+_LONGEST_WAIT_S: Final = 0.7
+
+
+class Consumer(ForkAware, ABC):
+    """A consumer of a group; a context manager that starts and shuts down."""
+
+    rebalance: Rebalance
+    offset_store: OffsetStore
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        brokers: Iterable[Broker] = (),
+        config: ConsumerConfig,
+        client_config: ClientConfig | None = None,
+        offset_store: OffsetStore | None = None,
+        manager: ClientManager = CLIENT_MANAGER,
+    ) -> None:
+        """Make a consumer of ``group``; the brokers stay the caller's to close.
+
+        Raises InvalidNameError for a group that may not be.
+        """
+        check_group(group)
+        self.group = group
+        self.filter_message_hooks: Final[list[FilterMessageHook]] = []
+        """Called with what each pull brought; append yours before ``start``."""
+        self._config = config
+        self._client_config = client_config or ClientConfig()
+        self._brokers = list(brokers)
+        self._manager = manager
+        self._given_offset_store = offset_store
+        self._owned: Broker | None = None
+        self._subscriptions: dict[str, SubscriptionData] = {}
+        self._lock = threading.RLock()  # one start, shutdown or change of queues at a time
+        self._leaving = False  # a thread shuts it down
+        self._state = ServiceState.CREATE_JUST
+        at_fork(self)
+
+    @classmethod
+    def open(
+        cls,
+        store: str | PathLike[str],
+        group: str,
+        config: ConsumerConfig | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Make a consumer for the store in a folder; the store is closed with the consumer.
+
+        Its broker brings retries and delayed messages while it is open: see ``open_own_broker``,
+        which says what is raised. ``settings`` are those of the class, as is the type of
+        ``config``.
+        """
+        check_group(group)
+        broker = open_own_broker(store)
+        if config is not None:
+            settings["config"] = config
+        consumer = cls(group, brokers=[broker], **settings)
+        consumer._owned = broker
+        return consumer
+
+    # -- life
+
+    @property
+    def state(self) -> ServiceState:
+        """Where the consumer stands."""
+        return self._state
+
+    @abstractmethod
+    def start(self) -> None:
+        """Join the group."""
+
+    @abstractmethod
+    def persist_consumer_offset(self) -> None:
+        """Commit the progress that was noted."""
+
+    def shutdown(self) -> None:
+        """Commit the progress that was noted, and leave the group. Twice is fine.
+
+        A rebalance that does not end, because a strategy of the user's blocks, is left to its
+        thread soon.
+        """
+        with self._alone():
+            self._leaving = True
+            if self._state is ServiceState.RUNNING:
+                self._finish_work()
+                self.persist_consumer_offset()
+                with held_within(self.rebalance.lock, _LONGEST_WAIT_S) as alone:
+                    self._state = ServiceState.SHUTDOWN_ALREADY
+                if not alone:
+                    logger.warning("consumer %s leaves while a rebalance still runs", self.group)
+                self._leave()
+            owned, self._owned = self._owned, None
+            self._leaving = False
+        if owned is not None:
+            owned.close()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads from starting and from changing queues; not one that waits for a
+        rebalance, which may not end. A thread that shuts down comes to its end."""
+        with held_within(self._lock, _LONGEST_WAIT_S) as held:
+            if held or not self._leaving:
+                yield
+                return
+        with self._lock:
+            yield
+
+    def after_fork(self) -> None:
+        """Be shut down in the child, at once: threads and progress are its parent's."""
+        self._lock = threading.RLock()
+        if self._state is not ServiceState.CREATE_JUST:
+            self._state = ServiceState.SHUTDOWN_ALREADY
+
+    @abstractmethod
+    def _finish_work(self) -> None:
+        """End what is being consumed, before progress is committed for the last time."""
+
+    def _leave(self) -> None:
+        self.instance.unregister_consumer(self.group)
+        self.instance.shutdown()
+        self.rebalance.drop_all()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.shutdown()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def _running(self) -> ClientInstance:
+        if self._state is not ServiceState.RUNNING:
+            raise ClientStateError(
+                f"consumer {self.group} is not running: its state is {self._state}"
+            )
+        return self.instance
+
+    # -- what it is made of
+
+    def _join_instance(self) -> None:
+        """Make, or find, the instance that all clients of one id share."""
+        client_config = self._client_config
+        if self._config.message_model is MessageModel.CLUSTERING:
+            client_config = client_config.with_own_instance_name()
+        self.instance: ClientInstance = self._manager.get_or_create(client_config, self._brokers)
+
+    def _make_rebalance(self, rules: RebalanceRules) -> Rebalance:
+        config = self._config
+        strategy = config.allocate_message_queue_strategy
+        if isinstance(strategy, str):
+            strategy = allocate_strategy(strategy)
+        rebalance = Rebalance(
+            self.group,
+            self.instance.client_id,
+            self.instance.routes,
+            rules,
+            strategy,
+            message_model=config.message_model,
+            clock=self.instance.clock,
+        )
+        rebalance.subscriptions.update(self._subscriptions)
+        return rebalance
+
+    def _make_offset_store(self) -> OffsetStore:
+        """Make where progress is kept: with the brokers, or in a file of this machine's."""
+        if self._config.message_model is MessageModel.BROADCASTING:
+            from client.offset_store.local_offset_store import LocalFileOffsetStore
+
+            folder = self.instance.config.local_offset_store_dir
+            client_id = self.instance.client_id
+            return LocalFileOffsetStore(client_id, self.group, Path(folder) if folder else None)
+        from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
+
+        return RemoteBrokerOffsetStore(
+            self.group, self.instance.routes.broker, moved=self.progress_moved
+        )
+
+    @abstractmethod
+    def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
+        """Take note of progress that somebody moved meanwhile."""
+
+    def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """See ConsumerInner; the new progress is read at the broker, if it is kept there."""
+        self.progress_moved(offsets)
+
+    def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
+        """See ConsumerInner."""
+        return self.offset_store.clone_offset_table(topic)
+
+    # -- subscriptions
+
+    def _want(self, topic: str, selector: str | MessageSelector | None) -> None:
+        """Note what is wanted of a topic; a running consumer's brokers hear of it at once.
+
+        Raises InvalidNameError.
+        """
+        check_topic(topic)
+        if not isinstance(selector, MessageSelector):
+            selector = MessageSelector.by_tag(selector)
+        data = subscription_data(topic, selector, self._manager.clock.now_ms())
+        known = self._subscriptions.get(topic)
+        if known is not None:
+            data = newer(data, known.sub_version)
+        self._subscriptions[topic] = data
+        if self._state is ServiceState.RUNNING:
+            self.rebalance.subscriptions[topic] = data
+            self._tell_subscriptions()
+            self.instance.rebalance_immediately()
+
+    def _tell_subscriptions(self) -> None:
+        self.instance.send_heartbeat_to_all_brokers()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Want a topic no more. The next rebalance gives its queues up."""
+        with self._lock:
+            self._subscriptions.pop(topic, None)
+            if self._state is ServiceState.RUNNING:
+                self.rebalance.subscriptions.pop(topic, None)

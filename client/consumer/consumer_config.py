@@ -1,0 +1,168 @@
+"""Settings of consumers (DefaultMQPushConsumer and its check of 4.9).
+
+Whatever counts messages counts them per queue, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from broker.api.members import MessageModel
+from broker.api.offsets import ConsumeFromWhere
+from client.errors import ClientConfigError, check_number
+from storage.format.message import TRACE_TOPIC
+
+if TYPE_CHECKING:
+    from client.rebalance.allocate import AllocateMessageQueueStrategy
+
+HALF_AN_HOUR_MS: Final = 30 * 60 * 1000
+MAX_RECONSUME_TIMES_CONCURRENTLY: Final = 16
+MAX_RECONSUME_TIMES_ORDERLY: Final = (1 << 31) - 1
+
+
+def _half_an_hour_ago() -> int:
+    """Now less 30 minutes; whole seconds, as consumeTimestamp has them."""
+    now_ms = time.time_ns() // 1_000_000
+    return (now_ms - HALF_AN_HOUR_MS) // 1000 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """Settings of one consumer; immutable. A value out of its range raises ClientConfigError."""
+
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    """Where a group without progress begins; see broker.start_position for what that means."""
+    consume_timestamp: int = field(default_factory=_half_an_hour_ago)
+    """For CONSUME_FROM_TIMESTAMP, ms since the epoch; half an hour before this object was made."""
+    allocate_message_queue_strategy: str | AllocateMessageQueueStrategy = "AVG"
+    """Who of a group gets which queues, by name or as an object (client.allocate). All members
+    must have the same."""
+
+    consume_thread_min: int = 20
+    consume_thread_max: int = 20
+    """Threads that run the listener. The queue of work has no end, so that ``consume_thread_min``
+    is what counts (ConsumeMessageConcurrentlyService)."""
+    adjust_thread_pool_nums_threshold: int = 100_000
+    """Backlog from which threads would be added; without effect, as in 4.9.8, unless:"""
+    adjust_thread_pool_nums_enable: bool = False
+    """Whether each minute a thread is added, up to ``consume_thread_max``, while the backlog is at
+    that threshold, and taken away, down to ``consume_thread_min``, while it is below 80 % of it:
+    the rule of RocketMQ 3, of which later clients have the timer and no more."""
+    consume_message_batch_max_size: int = 1
+    """Messages that a listener gets at once, at most."""
+    deliver_unreadable_bodies: bool = False
+    """Whether listeners get messages whose bodies cannot be unpacked (``body`` raises BodyError,
+    ``raw_body`` is what is stored); if not, those fail without a call. RocketMQ passes them."""
+    consume_timeout_minutes: int = 15
+    """How long a message may be consumed before it is given back (consumeTimeout)."""
+    clean_expired_messages: bool = True
+    """Whether messages over ``consume_timeout_minutes`` are given back; older clients never did."""
+    resend_after_if_still_un_ack_ms: int = 0
+    """If > 0, each message is watched by a timer of its own, and given back when it is over; in
+    place of the scan of ``consume_timeout_minutes``. RocketMQ has no such thing."""
+
+    consume_concurrently_max_span: int = 2000
+    """Pulling pauses when the messages in work lie further apart. Concurrent consumption only."""
+    pull_threshold_for_queue: int = 1000
+    """Pulling pauses when more messages are in work."""
+    pull_threshold_size_for_queue: int = 100
+    """Pulling pauses when more whole MiB of bodies are in work."""
+    pull_threshold_for_topic: int = -1
+    """Messages over all queues of this consumer; -1: only the threshold for a queue counts."""
+    pull_threshold_size_for_topic: int = -1
+    """The same in MiB."""
+    pull_interval_ms: int = 0
+    """Pause between two pulls of a queue."""
+    pull_batch_size: int = 32
+    """Messages of one pull; brokers give 32 at most."""
+    post_subscription_when_pull: bool = False
+    """Whether each pull says what is subscribed, instead of relying on the heartbeats."""
+    broker_suspend_max_time_ms: int = 15_000
+    """How long a broker may hold a pull that finds nothing (BROKER_SUSPEND_MAX_TIME_MILLIS)."""
+
+    max_reconsume_times: int = -1
+    """Retries before a message is a dead letter; -1: 16, and without end for orderly listeners."""
+    suspend_current_queue_time_millis: int = 1000
+    """Pause of a queue whose orderly listener failed, 10 to 30,000 ms."""
+    unlock_delay_time_mills: int = 0
+    """How long an orderly queue that was given away stays locked at its broker if messages of it
+    wait here (rocketmq.client.unlockDelayTimeMills, there 20,000: nobody has the queue then). Not
+    needed: a queue is given away when its listener has ended and its progress is stored."""
+    await_termination_millis_when_shutdown: int = 0
+    """How long a shutdown waits for running listeners."""
+    record_failure_reason: bool = True
+    """Whether a message that is given back says why in its properties (broker.failure_reason)."""
+    consume_log: bool = False
+    """Whether each call of the listener is logged with its status and message ids."""
+    enable_msg_trace: bool = False
+    """Whether each call of the listener leaves trace messages, before and after."""
+    customized_trace_topic: str = TRACE_TOPIC
+    """Where to."""
+
+    def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            object.__setattr__(self, name, _one_of(kind, name, getattr(self, name)))
+        for name in (*_RANGES, *_TOPIC_THRESHOLDS):
+            check_number(rocketmq_name(name), getattr(self, name))
+        for name, (low, high) in _RANGES.items():
+            if not low <= getattr(self, name) <= high:
+                raise ClientConfigError(f"{rocketmq_name(name)} Out of range [{low}, {high}]")
+        for name, high in _TOPIC_THRESHOLDS.items():
+            if getattr(self, name) != -1 and not 1 <= getattr(self, name) <= high:
+                raise ClientConfigError(f"{rocketmq_name(name)} Out of range [1, {high}]")
+        if self.consume_thread_min > self.consume_thread_max:
+            raise ClientConfigError(
+                f"consumeThreadMin ({self.consume_thread_min}) is larger than "
+                f"consumeThreadMax ({self.consume_thread_max})"
+            )
+
+
+_KINDS: Final[dict[str, type[StrEnum]]] = {
+    "message_model": MessageModel,
+    "consume_from_where": ConsumeFromWhere,
+}
+_INT_MAX: Final = (1 << 31) - 1
+_RANGES: Final[dict[str, tuple[int, int]]] = {
+    "consume_timestamp": (0, (1 << 63) - 1),
+    "consume_thread_min": (1, 1000),
+    "consume_thread_max": (1, 1000),
+    "adjust_thread_pool_nums_threshold": (0, (1 << 63) - 1),
+    "consume_concurrently_max_span": (1, 65_535),
+    "pull_threshold_for_queue": (1, 65_535),
+    "pull_threshold_size_for_queue": (1, 1024),
+    "pull_interval_ms": (0, 65_535),
+    "consume_message_batch_max_size": (1, 1024),
+    "pull_batch_size": (1, 1024),
+    "max_reconsume_times": (-1, _INT_MAX),
+    "suspend_current_queue_time_millis": (0, _INT_MAX),
+    "consume_timeout_minutes": (1, _INT_MAX),
+    "resend_after_if_still_un_ack_ms": (0, _INT_MAX),
+    "unlock_delay_time_mills": (0, _INT_MAX),
+    "await_termination_millis_when_shutdown": (0, _INT_MAX),
+    "broker_suspend_max_time_ms": (1, _INT_MAX),
+}
+_TOPIC_THRESHOLDS: Final = {
+    "pull_threshold_for_topic": 6_553_500,
+    "pull_threshold_size_for_topic": 102_400,
+}
+_UNITS: Final = ("_minutes", "_ms")
+
+
+def _one_of(kind: type[StrEnum], name: str, value: object) -> StrEnum:
+    """Give the member that a setting is, or names: members are told apart by identity."""
+    for member in kind:
+        if isinstance(value, str) and value == member:
+            return member
+    raise ClientConfigError(f"{rocketmq_name(name)} is {value!r}; it is one of {', '.join(kind)}")
+
+
+def rocketmq_name(field_name: str) -> str:
+    """Spell a setting as RocketMQ does: ``pull_interval_ms`` is ``pullInterval``."""
+    for unit in _UNITS:
+        field_name = field_name.removesuffix(unit)
+    first, *rest = field_name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,66 @@
+"""What a client makes of a pull's messages before anybody sees them (PullAPIWrapper of 4.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from client.hooks import FilterMessageContext, FilterMessageHook, call_hooks
+from storage import native
+from storage.format.message import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET, MessageExt
+
+from .subscription import wanted
+
+if TYPE_CHECKING:
+    from broker.api.members import SubscriptionData
+    from broker.api.pull import PullResult
+    from storage.format.message import MessageQueue
+
+if native.compiled is not None:
+    native.compiled.bind_pulled(MessageExt)
+
+
+def messages_of(
+    result: PullResult,
+    subscription: SubscriptionData,
+    group: str,
+    queue: MessageQueue,
+    hooks: Sequence[FilterMessageHook] = (),
+) -> list[MessageExt]:
+    """Give the messages that are really wanted, with the queue's bounds as properties
+    (processPullResult)."""
+    messages = result.messages
+    if subscription.tags_set:
+        messages = wanted(messages, subscription)
+    if hooks and messages:
+        context = FilterMessageContext(
+            consumer_group=group, messages=list(messages), message_queue=queue
+        )
+        call_hooks((hook.filter_message for hook in hooks), context)
+        messages = context.messages
+    add_property_bytes(
+        messages,
+        f"{PROPERTY_MIN_OFFSET}\x01{result.min_offset}\x02"
+        f"{PROPERTY_MAX_OFFSET}\x01{result.max_offset}".encode(),
+    )
+    return messages
+
+
+def add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
+    """Add the same properties to all messages, written as they are stored."""
+    compiled = native.compiled
+    if compiled is not None and isinstance(messages, (list, tuple)):
+        compiled.add_property_bytes(messages, items)
+    else:
+        _add_property_bytes(messages, items)
+
+
+def _add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
+    """The pure form of ``add_property_bytes`` of storage/native/delivering/pulled.c."""
+    before, both = b"", items
+    for message in messages:
+        own = message.added_property_bytes
+        if own is not before:  # next to always they all have the same, or none
+            before = own
+            both = own + b"\x02" + items if own else items
+        message.added_property_bytes = both

@@ -1,0 +1,70 @@
+"""What a consumer subscribes to (FilterAPI, MessageSelector of 4.9), and the client's exact filter.
+
+The broker compares the hashes of tags only, so that messages of another tag with the same hash
+come along; they end here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.api.members import SubscriptionData
+from broker.filter.subscription import SUB_ALL, TAG, parse_subscription
+from client.errors import ClientConfigError
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+SQL92: Final = "SQL92"
+
+
+class MessageSelector(NamedTuple):
+    """An expression and its language; None is every message (client.consumer.MessageSelector)."""
+
+    expression: str | None = SUB_ALL
+    expression_type: str = TAG
+
+    @classmethod
+    def by_tag(cls, tags: str | None) -> MessageSelector:
+        """Select by tag: ``*``, or ``a || b``."""
+        return cls(tags, TAG)
+
+    @classmethod
+    def by_sql(cls, sql: str) -> MessageSelector:
+        """Select by properties; the broker must have ``enable_property_filter``, as it has in a
+        store that rmqctl made."""
+        return cls(sql, SQL92)
+
+
+ALL_MESSAGES: Final = MessageSelector()
+
+
+def subscription_data(topic: str, selector: MessageSelector, version: int) -> SubscriptionData:
+    """Say what is wanted of a topic since ``version``, ms (FilterAPI.build).
+
+    Raises SubscriptionParseError for a list without a tag, ClientConfigError for an empty
+    expression of another type; whether that one makes sense is for the broker to say.
+    """
+    expression, expression_type = selector
+    if expression_type != TAG:
+        if not expression:
+            raise ClientConfigError(f"Expression can't be null! {expression_type}")
+        return SubscriptionData(
+            topic, expression, sub_version=version, expression_type=expression_type
+        )
+    tags = parse_subscription(expression)
+    if tags is None:
+        return SubscriptionData(topic, SUB_ALL, sub_version=version)
+    return SubscriptionData(topic, tags.expression, tags.tags, tags.codes, version)
+
+
+def wanted(messages: list[MessageExt], subscription: SubscriptionData) -> list[MessageExt]:
+    """Leave out messages whose tag is none of the subscribed ones, of which there are some
+    (PullAPIWrapper)."""
+    tags = subscription.tags_set
+    return [message for message in messages if message.tags in tags]
+
+
+def newer(subscription: SubscriptionData, now_ms: int) -> SubscriptionData:
+    """Give a subscription a version that is larger than its own."""
+    return subscription._replace(sub_version=max(now_ms, subscription.sub_version + 1))

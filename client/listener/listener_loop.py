@@ -1,0 +1,111 @@
+"""Calling a listener for message after message, as long as it only succeeds, and quickly.
+
+That is what a consumer with a backlog does, and an empty listener costs about as much as all that
+is done here for a message. So whatever asks for more than the next call ends this loop: it is in
+the hands of whoever called it then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage import native
+from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP, MessageExt
+
+from .listener import ACK_ALL, ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageQueue
+
+    from .listener import ConcurrentFunction
+    from .process_queue import Messages, ProcessQueue
+    from .worker_pool import WorkerPool
+
+_SUCCESS: Final = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+_START_TIME: Final = PROPERTY_CONSUME_START_TIMESTAMP.encode() + b"\x01%d"
+if native.compiled is not None:
+    native.compiled.bind_pulled(MessageExt)
+    native.compiled.bind_calls(ConsumeConcurrentlyContext, _SUCCESS, ACK_ALL)
+
+
+class Ended(NamedTuple):
+    """A call that has ended the loop: it failed, or something has happened meanwhile."""
+
+    messages: Messages
+    context: ConsumeConcurrentlyContext
+    status: ConsumeConcurrentlyStatus | None
+    error: BaseException | None
+
+
+class QuickCalls(NamedTuple):
+    """Calls of a listener for the messages of a queue. ``clock`` None is the system's, else it
+    gives seconds since 1970."""
+
+    listen: ConcurrentFunction
+    queue: MessageQueue
+    process_queue: ProcessQueue
+    pool: WorkerPool
+    clock: Callable[[], float] | None
+
+    def run(
+        self,
+        requests: Iterator[Messages],
+        started_ms: int,
+        until: float,
+        finished: list[Messages],
+    ) -> Ended | None:
+        """Have requests consumed until none is left (None), or one was the last for now.
+
+        That is the first that is no CONSUME_SUCCESS with an ``ack_index`` that nobody has set, or
+        ends at ``until`` (seconds) or later, or behind a dropped queue or a stopped pool. All
+        before it are appended to ``finished``. Messages get ``started_ms`` as their
+        CONSUME_START_TIME. A context may be handed to the next call if nobody has kept it.
+        """
+        listen, queue, process_queue, pool, clock = self
+        item = _START_TIME % started_ms
+        compiled = native.compiled
+        if compiled is None:
+            clock = clock or time.time
+            return self._run(requests, item, until, clock, finished)
+        ended = compiled.call_quickly(
+            requests, listen, queue, item, until, clock, process_queue, pool, finished
+        )
+        return None if ended is None else Ended(*ended)
+
+    def _run(
+        self,
+        requests: Iterator[Messages],
+        item: bytes,
+        until: float,
+        clock: Callable[[], float],
+        finished: list[Messages],
+    ) -> Ended | None:
+        """The pure form of ``call_quickly`` of storage/native/delivering/calls.c."""
+        listen, queue, process_queue, pool, _ = self
+        before, added = b"", item
+        for messages in requests:
+            context = ConsumeConcurrentlyContext(queue)
+            for message in messages:
+                own = message.added_property_bytes
+                if own is not before:  # all of a pull have the same
+                    before, added = own, own + b"\x02" + item if own else item
+                message.added_property_bytes = added
+            try:
+                status, error = listen(messages, context), None
+            except BaseException as raised:  # noqa: BLE001 - whatever it raises, they come again
+                # Without this frame, which the compiled form does not have: the same failure is
+                # the same to all members (broker.retry.failure_reason).
+                trace = raised.__traceback__
+                status, error = None, raised.with_traceback(trace and trace.tb_next)
+            if (
+                status is _SUCCESS
+                and context.ack_index is ACK_ALL
+                and clock() < until
+                and not (process_queue.dropped or pool.stopped)
+            ):
+                finished.append(messages)
+                continue
+            return Ended(messages, context, status, error)
+        return None

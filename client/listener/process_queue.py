@@ -1,0 +1,389 @@
+"""What a consumer holds of one queue: pulled, and not finished yet (ProcessQueue of 4.9).
+
+Messages stand in a sorted map by queue offset, the seeds' ``msgTreeMap``. What is pulled behind all
+others waits beside it as a *run*, and is sorted in when somebody asks for less than the whole of
+it. Most runs leave as they came, so that nothing is done for a single message. Progress is one
+number: the smallest offset that is not finished, so a message that is stuck holds it back, and the
+jump comes when it is done:
+
+    1001..1010 finished, nothing left                 1011
+    1001..1008 finished, 1009 and 1010 left           1009
+    1001 stuck, all others finished                   1001
+
+A consumer that dies then has its successor begin at 1001: everything that was finished behind it
+comes again, which is why listeners must be idempotent.
+
+Locks: ``settling`` before ``_lock``. ``consume_lock``, which orderly consumption holds around the
+listener, comes before both.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence, Set
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from sortedcontainers import SortedDict
+
+from client.timing import SYSTEM_CLOCK, Clock
+from storage import native
+from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_MAX_OFFSET, MessageExt
+
+if TYPE_CHECKING:
+    from .pull_batch import Share
+
+logger = logging.getLogger("rmqctl.client.process_queue")
+
+PULL_MAX_IDLE_TIME_MS: Final = 120_000
+"""A queue that was not pulled for longer has lost its pull request."""
+REBALANCE_LOCK_MAX_LIVE_TIME_MS: Final = 30_000
+"""How long a broker's lock counts without having been refreshed."""
+REBALANCE_LOCK_INTERVAL_MS: Final = 20_000
+"""How often the broker's locks are refreshed."""
+MAX_CLEANED_MESSAGES: Final = 16
+"""Expired messages that one scan takes out of a queue."""
+
+_QUEUE_OFFSET: Final = attrgetter("queue_offset")
+_STORED_BODY: Final = attrgetter("stored_body")
+_new: Final = tuple.__new__
+if native.compiled is not None:
+    native.compiled.bind_pulled(MessageExt)
+
+Messages = tuple[MessageExt, ...]
+"""What one call of a listener gets: not to be changed by it."""
+
+
+class _Run(NamedTuple):
+    """Messages of one pull, with ascending offsets, none of which is finished alone."""
+
+    messages: Sequence[MessageExt]
+    last: int
+    size: int
+
+
+def run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
+    """Give the last offset of messages, and the bytes of their bodies as they are stored.
+
+    None if their offsets do not ascend, from one behind ``last`` on.
+    """
+    compiled = native.compiled
+    if compiled is not None and isinstance(messages, (tuple, list)):
+        found: tuple[int, int] | None = compiled.run_of(messages, last)
+        return found
+    return _run_of(messages, last)
+
+
+def _run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
+    """The pure form of ``run_of`` of storage/native/delivering/pulled.c."""
+    size = 0
+    for message in messages:
+        offset = message.queue_offset
+        if offset <= last:
+            return None
+        last = offset
+        size += len(message.stored_body)
+    return last, size
+
+
+class ProcessQueue:
+    """The messages of one queue in a consumer's hands. Safe for threads.
+
+    Times are ms of the clock that is handed in. ``dropped`` says that the queue is not ours any
+    more: what still runs may end, and its result is thrown away. ``offset_illegal`` says that it
+    was dropped because its progress lies outside of it, which is about to be put right.
+    ``locked`` is the client's view of the broker's lock. ``finished`` is for the concurrent
+    service: what its threads have finished and nobody has removed yet, see its ``settle``.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        now_ms = clock.now_ms()
+        self.dropped = False
+        self.offset_illegal = False
+        self.locked = False
+        self.last_pull_timestamp = now_ms
+        self.last_consume_timestamp = now_ms
+        self.last_lock_timestamp = now_ms
+        self.try_unlock_times = 0
+        self.queue_offset_max = 0
+        self.msg_acc_cnt = 0
+        """Messages behind the last one pulled, as far as its MAX_OFFSET tells."""
+        self.consume_lock: Final = threading.Lock()
+        self.settling: Final = threading.Lock()  # held while ``finished`` becomes progress
+        self.finished: Final[deque[Share]] = deque()
+        self.slow_offset = -1  # of a message for which those behind it wait no more
+        self.settled_ms = -1  # when a pull last took what threads go on with, too
+        self._clock = clock
+        self._lock = threading.Lock()  # guards all below, and queue_offset_max
+        self._tree: SortedDict = SortedDict()  # queue offset -> message: to be consumed
+        self._runs: dict[int, _Run] = {}  # by first offset, ascending, all behind ``_tree``
+        self._orderly: SortedDict = SortedDict()  # taken by orderly consumption, not committed
+        self._msg_count = 0  # of all three
+        self._msg_size = 0
+        self._consuming = False
+
+    # -- counters
+
+    @property
+    def msg_count(self) -> int:
+        """Messages that are not finished, those in the listener's hands too."""
+        return self._msg_count
+
+    @property
+    def msg_size(self) -> int:
+        """Bytes of their bodies, as they are stored."""
+        return self._msg_size
+
+    def get_max_span(self) -> int:
+        """Distance between the first and the last offset to be consumed; 0 if there is none."""
+        with self._lock:
+            first, last = self._first(), self._last()
+            return 0 if first is None or last is None else last - first
+
+    def first_offset(self) -> int | None:
+        """The smallest offset to be consumed, None if there is none."""
+        with self._lock:
+            return self._first()
+
+    def held(self, offsets: Set[int]) -> set[int]:
+        """Those of the offsets whose messages are not finished."""
+        with self._lock:
+            self._sort_in()
+            return {offset for offset in offsets if offset in self._tree}
+
+    def has_temp_message(self) -> bool:
+        """Whether something waits to be consumed."""
+        return bool(self._runs or self._tree)
+
+    def is_lock_expired(self) -> bool:
+        """Whether the broker's lock was refreshed too long ago to rely on it."""
+        return self._clock.now_ms() - self.last_lock_timestamp > REBALANCE_LOCK_MAX_LIVE_TIME_MS
+
+    def is_pull_expired(self) -> bool:
+        """Whether nobody pulls the queue any more, which is a mistake to be repaired."""
+        return self._clock.now_ms() - self.last_pull_timestamp > PULL_MAX_IDLE_TIME_MS
+
+    # -- pulled, and finished
+
+    def put_message(self, messages: Sequence[MessageExt], max_offset: int | None = None) -> bool:
+        """Take what was pulled; True if orderly consumption has to be started.
+
+        That is once for each change from idle to busy. An offset that is there already has its
+        message replaced and is not counted again. ``messages`` is kept, not to be changed any more.
+        ``max_offset`` is their MAX_OFFSET, from who knows it without looking for it.
+        """
+        if not messages:
+            return False
+        with self._lock:
+            self._put(messages)
+            last = messages[-1]
+            if max_offset is None:
+                max_offset = int(last.get_property(PROPERTY_MAX_OFFSET) or 0)
+            behind = max_offset - last.queue_offset
+            if behind > 0:
+                self.msg_acc_cnt = behind
+            dispatch = not self._consuming
+            self._consuming = True
+            return dispatch
+
+    def _put(self, messages: Sequence[MessageExt]) -> None:
+        first = messages[0].queue_offset
+        before = self._last() if self._runs or self._tree else None
+        run = run_of(messages, first - 1 if before is None else before)
+        if run is not None:
+            last, size = run
+            self._runs[first] = _new(_Run, (messages, last, size))
+            self._msg_count += len(messages)
+            self._msg_size += size
+            self.queue_offset_max = last
+            return
+        self._sort_in()
+        fresh = dict(zip(map(_QUEUE_OFFSET, messages), messages, strict=True))
+        known = fresh.keys() & self._tree.keys()
+        self._tree.update(fresh)
+        for offset in known:
+            del fresh[offset]
+        if fresh:
+            self._msg_count += len(fresh)
+            self._msg_size += sum(map(len, map(_STORED_BODY, fresh.values())))
+            self.queue_offset_max = next(reversed(fresh))
+
+    def remove_message(self, messages: Sequence[MessageExt]) -> int | None:
+        """Take out what is finished; gives the progress: the next offset to consume.
+
+        None if there was nothing to remove from: then there is no progress to note (RocketMQ: -1).
+        The very object that was put leaves at once, whatever else is there.
+        """
+        with self._lock:
+            self.last_consume_timestamp = self._clock.now_ms()
+            if not (self._runs or self._tree):
+                return None
+            if messages and not self._take_out_run(messages):
+                self._sort_in(max(map(_QUEUE_OFFSET, messages)))
+                self._take_out(messages)
+            first = self._first()
+            return self.queue_offset_max + 1 if first is None else first
+
+    def _first(self) -> int | None:
+        first: int | None = next(iter(self._tree or self._runs), None)
+        return first
+
+    def _last(self) -> int | None:
+        if self._runs:
+            return next(reversed(self._runs.values())).last
+        last: int | None = next(reversed(self._tree)) if self._tree else None
+        return last
+
+    def _sort_in(self, up_to: int | None = None) -> None:
+        """Sort in all runs, or those that begin at ``up_to`` or before."""
+        for first in list(self._runs):
+            if up_to is not None and first > up_to:
+                break
+            messages = self._runs.pop(first).messages
+            self._tree.update(zip(map(_QUEUE_OFFSET, messages), messages, strict=True))
+
+    def _take_out_run(self, messages: Sequence[MessageExt]) -> bool:
+        first = messages[0].queue_offset
+        run = self._runs.get(first)
+        if run is None or run.messages is not messages:
+            return False
+        del self._runs[first]
+        self._msg_count -= len(messages)
+        self._msg_size -= run.size
+        return True
+
+    def _take_out(self, messages: Sequence[MessageExt]) -> None:
+        tree = self._tree
+        before = len(tree)
+        gone = set(map(_QUEUE_OFFSET, messages))
+        if gone.issuperset(dict.keys(tree)):
+            self._msg_size -= sum(map(len, map(_STORED_BODY, dict.values(tree))))
+            tree.clear()
+        else:
+            for offset in gone:
+                removed = tree.pop(offset, None)
+                if removed is not None:
+                    self._msg_size -= len(removed.stored_body)
+        self._msg_count -= before - len(tree)
+
+    # -- orderly consumption
+
+    def take_messages(self, batch_size: int) -> list[MessageExt]:
+        """Hand out the first messages, up to ``batch_size``; they stay counted until ``commit``.
+
+        None left: the queue is idle, and the next ``put_message`` asks for a new start.
+        """
+        with self._lock:
+            self.last_consume_timestamp = self._clock.now_ms()
+            self._sort_in()
+            tree = self._tree
+            taken = []
+            for _ in range(min(batch_size, len(tree))):
+                offset, message = tree.popitem(0)
+                self._orderly[offset] = message
+                taken.append(message)
+            if not taken:
+                self._consuming = False
+            return taken
+
+    def commit(self) -> int | None:
+        """Finish what was taken; gives the next offset to consume.
+
+        None if nothing is taken: somebody has cleared the queue meanwhile (RocketMQ fails then).
+        """
+        with self._lock:
+            if not self._orderly:
+                return None
+            offset: int = next(reversed(self._orderly))
+            self._msg_count -= len(self._orderly)
+            self._msg_size -= sum(len(m.stored_body) for m in self._orderly.values())
+            self._orderly.clear()
+            return offset + 1
+
+    def rollback(self) -> None:
+        """Put everything back that was taken."""
+        with self._lock:
+            self._sort_in()
+            self._tree.update(self._orderly)
+            self._orderly.clear()
+
+    def make_message_to_consume_again(self, messages: Sequence[MessageExt]) -> None:
+        """Put some of the taken messages back, to be consumed first."""
+        with self._lock:
+            self._sort_in()
+            for message in messages:
+                # Cleared meanwhile: it is not ours any more.
+                if self._orderly.pop(message.queue_offset, None) is not None:
+                    self._tree[message.queue_offset] = message
+
+    # -- the rest
+
+    def clear(self) -> None:
+        """Forget all messages; whatever runs has nothing to finish."""
+        with self._lock:
+            self.finished.clear()
+            self._runs.clear()
+            self._tree = SortedDict()
+            self._orderly = SortedDict()
+            self._msg_count = self._msg_size = 0
+            self.queue_offset_max = 0
+
+    def clean_expired_msg(
+        self, consume_timeout_ms: int, send_back: Callable[[MessageExt], object]
+    ) -> int:
+        """Send back what is in a listener for too long, and take it out; gives how many.
+
+        Looks at the first message only, at most 16 times, so what is stuck behind one that is not
+        stays. ``send_back`` is called under no lock; if it raises, the message stays and is tried
+        again. The progress that a removal gives is not noted (ProcessQueue.cleanExpiredMsg).
+        """
+        cleaned = 0
+        for _ in range(min(self._msg_count, MAX_CLEANED_MESSAGES)):
+            message = self._first_expired(consume_timeout_ms)
+            if message is None:
+                break
+            try:
+                send_back(message)
+            except Exception:
+                logger.exception("an expired message could not be sent back: %r", message)
+                continue
+            with self._lock:
+                still_first = self._first() == message.queue_offset
+            if still_first:
+                self.remove_message([message])
+                cleaned += 1
+        return cleaned
+
+    def _first_expired(self, consume_timeout_ms: int) -> MessageExt | None:
+        with self._lock:
+            self._sort_in()
+            if not self._tree:
+                return None
+            message: MessageExt = self._tree.peekitem(0)[1]
+        started = message.get_property(PROPERTY_CONSUME_START_TIMESTAMP)
+        if started is None or self._clock.now_ms() - int(started) <= consume_timeout_ms:
+            return None
+        return message
+
+    def info(self) -> dict[str, Any]:
+        """Give what running info tells of a queue (ProcessQueueInfo); no offset is None."""
+        with self._lock:
+            self._sort_in()
+            tree, orderly = self._tree, self._orderly
+            return {
+                "cached_msg_min_offset": next(iter(tree)) if tree else None,
+                "cached_msg_max_offset": next(reversed(tree)) if tree else None,
+                "cached_msg_count": len(tree),
+                "cached_msg_size_in_mib": self._msg_size >> 20,
+                "transaction_msg_min_offset": next(iter(orderly)) if orderly else None,
+                "transaction_msg_max_offset": next(reversed(orderly)) if orderly else None,
+                "transaction_msg_count": len(orderly),
+                "locked": self.locked,
+                "try_unlock_times": self.try_unlock_times,
+                "last_lock_timestamp": self.last_lock_timestamp,
+                "dropped": self.dropped,
+                "last_pull_timestamp": self.last_pull_timestamp,
+                "last_consume_timestamp": self.last_consume_timestamp,
+            }

@@ -1,0 +1,265 @@
+"""What becomes of messages that failed: they go back to their broker, several in one call.
+
+A request that failed quickly is only noted, as one that succeeded quickly is, and given back with
+those of the same pull that fail within the same millisecond. If the listener takes longer over the
+next request, a timer gives back what was noted before: 10 ms after it failed at the latest. Nothing
+is lost meanwhile, as a message leaves the process queue, and progress passes over it, only when
+the broker has stored it again.
+
+What was given back is noted as progress at once, where it survives this process: if it is killed,
+the next owner of the queue gives the last batch back once more, and not what was given back since
+progress was last committed. Progress passes over nothing that is not finished, so threads give
+back in the order of the queue: one whose messages lie behind those of another thread waits for it,
+200 ms at most. A message that is in the listener for longer is not waited for again: what failed
+behind it goes back at once, and comes once more if the process is killed before that one ends.
+
+    stored by the broker     finished: the message that comes again is a new one
+    refused by both ways     reconsume_times + 1, again in 5 s; progress waits for it
+    queue dropped before     nothing is done: it has another owner
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from broker.retry.failure_reason import failure_properties
+
+from .service import Returned
+
+if TYPE_CHECKING:
+    from client.timing import Scheduler
+    from storage.format.message import MessageExt, MessageQueue
+
+    from .process_queue import Messages, ProcessQueue
+    from .service import ConsumerContext
+
+logger = logging.getLogger("rmqctl.client.consume")
+
+BATCH: Final = 32
+"""How many messages are given back and noted at once: as many come again if it is killed between
+the two. A pull may bring some hundred."""
+TURN_S: Final = 0.2
+"""How long a thread waits for those before it in the queue."""
+_LOOK_S: Final = 0.0005
+LATEST_MS: Final = 10
+"""How long what has failed waits for more of its pull, at most."""
+
+_Thing = TypeVar("_Thing")
+Remove = Callable[["Sequence[MessageExt]", "ProcessQueue", "MessageQueue"], None]
+"""Takes messages out of their process queue, noting progress."""
+
+
+class Failed(NamedTuple):
+    """Messages of one call of the listener that are to come again."""
+
+    messages: Messages
+    delay_level: int
+    failure: dict[str, str]
+
+
+class Owed:
+    """What one thread has noted of a pull. ``given`` takes the requests that were given back.
+
+    Whoever pops a call from ``calls`` sees to it: that thread, or the timer.
+    """
+
+    __slots__ = ("calls", "given", "process_queue", "queue", "registered")
+
+    def __init__(
+        self, process_queue: ProcessQueue, queue: MessageQueue, given: list[Messages]
+    ) -> None:
+        self.process_queue = process_queue
+        self.queue = queue
+        self.given = given
+        self.calls: deque[Failed] = deque()
+        self.registered = False
+
+
+class GivingBack:
+    """Gives failed messages of one consumer back. Safe for threads, holds no lock."""
+
+    def __init__(
+        self,
+        consumer: ConsumerContext,
+        scheduler: Scheduler,
+        *,
+        remove: Remove,
+        again_later: Callable[[Messages, ProcessQueue, MessageQueue], None],
+        settle: Callable[[ProcessQueue, MessageQueue], None],
+        note_progress: Callable[[ProcessQueue, MessageQueue], None],
+        count_failed: Callable[[MessageQueue, int, int], None],
+    ) -> None:
+        """``again_later`` has messages consumed again in 5 s; ``settle`` takes what is finished out
+        of a process queue, and ``note_progress`` has it survive this process; ``count_failed``
+        counts messages and the calls of the listener that they were in."""
+        self._consumer = consumer
+        self._scheduler = scheduler
+        self._remove = remove
+        self._again_later = again_later
+        self._settle = settle
+        self._note_progress = note_progress
+        self._count_failed = count_failed
+        self._owing: deque[Owed] = deque()  # those registered, for the timer
+        self._armed = False
+        self._answered: tuple[str, int, dict[str, str]] = ("", -1, {})
+
+    def note(self, owed: Owed, messages: Messages, level: int, failure: dict[str, str]) -> None:
+        """Have the messages of a request given back soon.
+
+        Noted first, registered then, as the timer does it the other way round.
+        """
+        owed.calls.append(Failed(messages, level, failure))
+        if not owed.registered:
+            owed.registered = True
+            self._owing.append(owed)
+        if not self._armed:
+            self._armed = True
+            self._scheduler.call_later(LATEST_MS, self.give_all_noted)
+
+    def give_noted(self, owed: Owed) -> None:
+        """Give back what is noted, in the thread that has noted it."""
+        for calls in _parts(_taken(owed.calls)):
+            self._wait_for_turn(calls, owed)
+            owed.given += self._give(calls, owed)
+            self._note_given(owed)
+
+    def _wait_for_turn(self, calls: Sequence[Failed], owed: Owed) -> None:
+        process_queue = owed.process_queue
+        lowest = min(message.queue_offset for call in calls for message in call.messages)
+        ends = time.monotonic() + TURN_S
+        while not process_queue.dropped:
+            self._settle(process_queue, owed.queue)
+            first = process_queue.first_offset()
+            if first is None or first >= lowest or first == process_queue.slow_offset:
+                return
+            if time.monotonic() >= ends:
+                process_queue.slow_offset = first
+                return
+            time.sleep(_LOOK_S)
+
+    def give_all_noted(self) -> None:
+        """Give back what any thread has noted: they may be in listeners that take long."""
+        self._armed = False
+        owing = _taken(self._owing)
+        for owed in owing:
+            owed.registered = False
+        for owed in owing:
+            for calls in _parts(_taken(owed.calls)):
+                for messages in self._give(calls, owed):
+                    self._take_out(messages, owed)
+                self._note_given(owed)
+
+    def give(
+        self, failed: Failed, process_queue: ProcessQueue, queue: MessageQueue
+    ) -> Sequence[MessageExt]:
+        """Give messages back now; gives those that stay here, to be consumed again in 5 s."""
+        refused = self._refused([failed], queue)
+        if refused:
+            self._keep(refused, process_queue, queue)
+        return refused
+
+    def failure(self, error: BaseException | None, answer: str) -> dict[str, str]:
+        """Say why messages come again, to be sent along; nothing if that is not wanted."""
+        consumer = self._consumer
+        if not consumer.config.record_failure_reason:
+            return {}
+        now_ms = consumer.clock.now_ms()
+        if error is not None:
+            return failure_properties(error, consumer.client_id, now_ms, answer=answer)
+        known_answer, known_ms, known = self._answered
+        if known_ms != now_ms or known_answer != answer:
+            known = failure_properties(None, consumer.client_id, now_ms, answer=answer)
+            self._answered = answer, now_ms, known
+        return known
+
+    def _give(self, calls: Sequence[Failed], owed: Owed) -> list[Messages]:
+        """Give back what failed; gives the requests that are finished by that as they are."""
+        if not calls:
+            return []
+        process_queue, queue = owed.process_queue, owed.queue
+        self._count_failed(queue, sum(len(call.messages) for call in calls), len(calls))
+        if process_queue.dropped:
+            logger.warning("the result does not count, the queue is dropped: %s", queue)
+            return []
+        refused = self._refused(calls, queue)
+        if not refused:
+            return [call.messages for call in calls]
+        whole: list[Messages] = []
+        for call in calls:
+            kept = [message for message in call.messages if message in refused]
+            if not kept:
+                whole.append(call.messages)
+                continue
+            self._keep(kept, process_queue, queue)
+            gone = [message for message in call.messages if message not in kept]
+            self._take_out(gone, owed)
+        return whole
+
+    def _note_given(self, owed: Owed) -> None:
+        try:
+            self._note_progress(owed.process_queue, owed.queue)
+        except Exception:
+            logger.exception("progress could not be noted: %s", owed.queue)
+
+    def _take_out(self, messages: Sequence[MessageExt], owed: Owed) -> None:
+        """Remove what the broker has; the others' messages do not wait for what fails in it."""
+        try:
+            self._remove(messages, owed.process_queue, owed.queue)
+        except Exception:
+            logger.exception("progress could not be noted: %s", owed.queue)
+
+    def _refused(self, calls: Sequence[Failed], queue: MessageQueue) -> list[MessageExt]:
+        """Give back what failed; gives the messages that nobody would take."""
+        returned = [
+            Returned(message, level, failure)
+            for messages, level, failure in calls
+            for message in messages
+        ]
+        errors: Sequence[Exception | None]
+        try:
+            errors = self._consumer.send_messages_back(returned, queue)
+        except Exception as failed:  # noqa: BLE001 - whatever it is, none of them may be lost
+            errors = [failed] * len(returned)
+        refused: list[MessageExt] = []
+        for (message, _, _), error in zip(returned, errors, strict=True):
+            if error is not None:
+                logger.error(
+                    "a message can not be sent back, again in 5 s: %r", message, exc_info=error
+                )
+                refused.append(message)
+        return refused
+
+    def _keep(
+        self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
+    ) -> None:
+        for message in messages:
+            message.reconsume_times += 1
+        self._again_later(tuple(messages), process_queue, queue)
+
+
+def _parts(calls: Sequence[Failed]) -> Iterator[Sequence[Failed]]:
+    """Divide calls into what is given back and noted at once."""
+    part: list[Failed] = []
+    count = 0
+    for call in calls:
+        if part and count + len(call.messages) > BATCH:
+            yield part
+            part, count = [], 0
+        part.append(call)
+        count += len(call.messages)
+    if part:
+        yield part
+
+
+def _taken(things: deque[_Thing]) -> list[_Thing]:
+    """Take what is there out of a deque; each thing goes to one taker."""
+    taken = []
+    try:
+        while True:
+            taken.append(things.popleft())
+    except IndexError:
+        return taken

@@ -1,0 +1,210 @@
+"""Consume services and what they see of their consumer (ConsumeMessageService of 4.9).
+
+A service has the worker threads of one push consumer: it takes what was pulled, calls the listener
+and notes progress. It knows its consumer by :class:`ConsumerContext` alone, so that both can be
+tested without a running client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from storage.format.message import PROPERTY_RETRY_TOPIC, MessageExt, MessageQueue
+
+if TYPE_CHECKING:
+    from broker.api.members import ConsumeDirectlyResult
+    from client.consumer.consumer_config import ConsumerConfig
+    from client.hooks import ConsumeMessageHook
+    from client.offset_store.offset_store import OffsetStore
+    from client.runtime.stats import ConsumerStatsManager
+    from client.timing import Clock, Scheduler
+
+    from .process_queue import ProcessQueue
+    from .worker_pool import Lent, WorkerPool
+
+MAX_THREAD_NAME: Final = 100
+"""Characters of a group that go into the names of its threads."""
+
+
+class Returned(NamedTuple):
+    """A message to give back, when it is to come again (see ConsumeConcurrentlyContext), and why
+    (broker.retry.failure_reason)."""
+
+    message: MessageExt
+    delay_level: int
+    failure: Mapping[str, str]
+
+
+class ConsumerContext(Protocol):
+    """A push consumer as its consume service sees it.
+
+    ``config`` is read anew at each use, so that a consumer may replace it while it runs.
+    ``schedulers`` makes timers: each service has its own, and shuts them down.
+    """
+
+    @property
+    def group(self) -> str:
+        """The consumer's group."""
+        ...
+
+    @property
+    def client_id(self) -> str:
+        """The client's id."""
+        ...
+
+    @property
+    def config(self) -> ConsumerConfig:
+        """The consumer's settings as they are now."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """Wall-clock time."""
+        ...
+
+    @property
+    def schedulers(self) -> Callable[[str], Scheduler]:
+        """Make timers with a thread of the given name."""
+        ...
+
+    @property
+    def offset_store(self) -> OffsetStore:
+        """Where progress is noted."""
+        ...
+
+    @property
+    def consume_hooks(self) -> Sequence[ConsumeMessageHook]:
+        """Called around each call of the listener."""
+        ...
+
+    @property
+    def stats(self) -> ConsumerStatsManager:
+        """The client's counters."""
+        ...
+
+    @property
+    def process_queues(self) -> Mapping[MessageQueue, ProcessQueue]:
+        """The queues that the consumer has now; iterated over as a copy."""
+        ...
+
+    def send_message_back(
+        self, message: MessageExt, delay_level: int, queue: MessageQueue, failure: Mapping[str, str]
+    ) -> None:
+        """Give a message back for its next attempt; stored when this returns.
+
+        Raises RocketMQError if neither its broker nor an ordinary send would take it.
+        """
+        ...
+
+    def send_messages_back(
+        self, returned: Sequence[Returned], queue: MessageQueue
+    ) -> Sequence[Exception | None]:
+        """Give messages of a queue back; for each None, or what ``send_message_back`` raises."""
+        ...
+
+    def send_orderly_to_retry(self, message: MessageExt, failure: Mapping[str, str]) -> None:
+        """Send an orderly message that used up its attempts to the retry topic: the broker makes
+        a dead letter of it. Raises RocketMQError."""
+        ...
+
+    def note_progress(self, queue: MessageQueue) -> None:
+        """Have the progress of a queue survive this process, at next to no cost.
+
+        A broker that can not be asked gets it with the next pull or commit.
+        """
+        ...
+
+    def lock_queue(self, queue: MessageQueue) -> bool:
+        """Lock a queue at its broker, and note it in its process queue; False if not got, or if
+        the consumer has given the queue up."""
+        ...
+
+    def lock_all_queues(self) -> None:
+        """Lock all queues that the consumer has; those not got become unlocked."""
+        ...
+
+    def unlock_all_queues(self) -> None:
+        """Let go of all queues, and wait for the brokers' answers."""
+        ...
+
+    def rebalance_immediately(self) -> None:
+        """Have queues divided anew, soon."""
+        ...
+
+
+class ConsumeService(Protocol):
+    """Has messages consumed. Safe for threads."""
+
+    @property
+    def pool(self) -> WorkerPool:
+        """The threads that run the listener."""
+        ...
+
+    def start(self) -> None:
+        """Start the timers; threads come with work."""
+        ...
+
+    def shutdown(self, await_ms: int) -> None:
+        """Take no work any more.
+
+        Waits up to ``await_ms`` for what is queued and running, then discards what is queued. A
+        listener that still runs is left alone (Java interrupts it); its result counts no more
+        once its queue is dropped.
+        """
+        ...
+
+    def submit(
+        self,
+        messages: Sequence[MessageExt],
+        process_queue: ProcessQueue,
+        queue: MessageQueue,
+        dispatch_to_consume: bool,
+        *,
+        more_follows: bool = False,
+        may_lend: bool = False,
+    ) -> Lent | None:
+        """Have messages consumed that were just put into ``process_queue``; does not wait.
+
+        ``dispatch_to_consume`` is what ``put_message`` gave; only orderly consumption asks.
+        ``more_follows``: the caller brings more, or calls ``hand_over``; they may lie until then.
+        ``may_lend``: the caller may be given the job of having them consumed, to do or to leave.
+        """
+        ...
+
+    def hand_over(self) -> None:
+        """Say that no more follows for now."""
+        ...
+
+    def settle(
+        self, process_queue: ProcessQueue, queue: MessageQueue, pulled_ms: int | None = None
+    ) -> None:
+        """Turn what has finished so far into progress.
+
+        To be called before a queue is pulled, before its progress is read or persisted, and
+        before it is dropped; cheap if there is nothing. ``pulled_ms``: when it is only pulled; then
+        what a thread goes on with may stay for some milliseconds, as to take a part of it is dear.
+        """
+        ...
+
+    def give_back(self) -> None:
+        """Send back now what has failed and waits for more that fails with it."""
+        ...
+
+    def consume_directly(self, message: MessageExt, broker_name: str) -> ConsumeDirectlyResult:
+        """Have the listener consume one message in this thread; no progress is touched."""
+        ...
+
+
+def thread_name(kind: str, group: str) -> str:
+    """Name a service's threads after its group."""
+    return f"{kind}_{group[:MAX_THREAD_NAME]}"
+
+
+def reset_retry_topic(messages: Sequence[MessageExt], retry_topic: str) -> None:
+    """Show messages that come from the retry topic under their original one (resetRetryTopic)."""
+    for message in messages:
+        if message.topic == retry_topic:
+            original = message.get_property(PROPERTY_RETRY_TOPIC)
+            if original is not None:
+                message.topic = original

@@ -1,0 +1,122 @@
+"""A timer for each request: stuck messages are given back exactly when their time is over.
+
+The alternative to ``clean_expire_msg``, which looks at the first message of a queue only, at most
+16 at a time, and lets up to two timeouts pass. Here a one-shot timer is set before each call of
+the listener and cancelled after it. If it fires, the messages are sent back first and taken out
+of the process queue then: progress moves on, and the stuck message is certain to come again. One
+sure duplicate instead of many possible ones.
+
+    no timer fires in time      nothing happened, but for the timer
+    sending back fails          the message stays, and what the listener says of it counts
+    the listener ends later     its result counts no more for what was sent back
+    queue dropped               nothing is done: it has another owner
+
+The timer holds its request weakly, so a request that is finished is not kept alive by it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from storage.format.message import MessageExt, MessageQueue
+
+if TYPE_CHECKING:
+    from client.timing import Scheduler
+
+    from .process_queue import Messages, ProcessQueue
+
+logger = logging.getLogger("rmqctl.client.consume")
+
+
+class WatchedRequest:
+    """One call of a listener that a timer watches (ConsumeRequestWithUnAck).
+
+    ``resent`` are the queue offsets that were sent back by the timer. ``lock`` decides between the
+    timer and the listener's end: it is held while either gives messages back and notes progress,
+    before any lock of the process queue.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "finished",
+        "lock",
+        "messages",
+        "process_queue",
+        "queue",
+        "resent",
+    )
+
+    def __init__(
+        self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue
+    ) -> None:
+        self.messages = messages
+        self.process_queue = process_queue
+        self.queue = queue
+        self.lock = threading.Lock()
+        self.finished = False
+        self.resent: set[int] = set()
+
+
+class ConsumeTimer:
+    """Watches requests with a scheduler of its own (ackAndResendScheduler)."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        send_back: Callable[[MessageQueue, MessageExt], None],
+        remove: Callable[[Sequence[MessageExt], ProcessQueue, MessageQueue], None],
+    ) -> None:
+        """``send_back`` raises if it could not; ``remove`` takes messages out, noting progress."""
+        self._scheduler = scheduler
+        self._send_back = send_back
+        self._remove = remove
+
+    def run(
+        self, request: WatchedRequest, after_ms: int, consume: Callable[[WatchedRequest], None]
+    ) -> None:
+        """Have a request consumed; if that takes longer than ``after_ms``, give it back."""
+        check = self._scheduler.call_later(after_ms, _TooLongChecker(self, request))
+        try:
+            consume(request)
+        finally:
+            check.cancel()
+
+    def resend(self, request: WatchedRequest) -> None:
+        """Give back what is not finished: sent back first, then taken out."""
+        with request.lock:
+            if request.finished or request.process_queue.dropped:
+                return
+            done = []
+            for message in request.messages:
+                try:
+                    self._send_back(request.queue, message)
+                except Exception:
+                    logger.exception("a message took too long and stays: %r", message)
+                    continue
+                request.resent.add(message.queue_offset)
+                done.append(message)
+            if done:
+                self._remove(done, request.process_queue, request.queue)
+
+    def shutdown(self) -> None:
+        """Watch nothing any more."""
+        self._scheduler.shutdown()
+
+
+class _TooLongChecker:
+    """What a timer calls (ConsumeTooLongChecker)."""
+
+    __slots__ = ("_request", "_timer")
+
+    def __init__(self, timer: ConsumeTimer, request: WatchedRequest) -> None:
+        self._timer = timer
+        self._request = weakref.ref(request)
+
+    def __call__(self) -> None:
+        request = self._request()
+        if request is not None:
+            self._timer.resend(request)

@@ -1,0 +1,69 @@
+"""Messages whose bodies cannot be unpacked: they fail by themselves, and no listener is called.
+
+RocketMQ's client gives up such a message and the rest of its pull without a word. Here it is a
+failure of that one message: it is sent back as if a listener had raised the BodyError, so it
+becomes a dead letter with the reason in its properties. Only compressed bodies can be concerned,
+so a pull without one costs a look at the flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
+
+from storage.format.compress import MAX_INFLATED_BODY_SIZE
+from storage.format.errors import BodyError
+from storage.format.sys_flag import MessageSysFlag
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+    from .process_queue import Messages
+
+_sys_flag = attrgetter("sys_flag")
+_Answer = TypeVar("_Answer")
+_Context = TypeVar("_Context")
+
+
+def packed(messages: Sequence[MessageExt]) -> bool:
+    """Tell whether any body is compressed."""
+    if not any(map(_sys_flag, messages)):
+        return False
+    return any(message.sys_flag & MessageSysFlag.COMPRESSED_FLAG for message in messages)
+
+
+def unreadable(message: MessageExt) -> bool:
+    """Tell whether a body cannot be unpacked; the body is not kept."""
+    try:
+        message.inflated_body(MAX_INFLATED_BODY_SIZE)
+    except BodyError:
+        return True
+    return False
+
+
+def apart(requests: Iterable[Messages]) -> Iterator[Messages]:
+    """Cut requests so that each message that cannot be read stands alone."""
+    for messages in requests:
+        begin = 0
+        for at, message in enumerate(messages):
+            if len(messages) > 1 and unreadable(message):
+                if begin < at:
+                    yield messages[begin:at]
+                yield (message,)
+                begin = at + 1
+        if begin < len(messages):
+            yield messages[begin:]
+
+
+def checked(
+    listen: Callable[[Messages, _Context], _Answer],
+) -> Callable[[Messages, _Context], _Answer]:
+    """Make a listener that raises BodyError before it begins with what cannot be read."""
+
+    def listen_to_readable(messages: Messages, context: _Context) -> _Answer:
+        for message in messages:
+            message.body  # noqa: B018 - it is kept, so the listener finds it unpacked
+        return listen(messages, context)
+
+    return listen_to_readable

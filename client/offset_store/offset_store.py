@@ -1,0 +1,100 @@
+"""Where the progress of a consumer is kept while it runs, and beyond (OffsetStore of 4.9).
+
+Progress is one number a group and queue: the next offset to consume. It goes a long way:
+
+    listener done -> process queue -> this table -> (a) the next pull, (b) the 5 s timer,
+    (c) the queue is given up, (d) shutdown -> the broker, or a file
+
+so a kill repeats what was not persisted, and loses nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from storage.format.message import MessageQueue
+
+if TYPE_CHECKING:
+    from broker.api.offsets import OffsetCommit
+
+
+class ReadOffsetType(Enum):
+    """Where to look for an offset."""
+
+    READ_FROM_MEMORY = "READ_FROM_MEMORY"
+    READ_FROM_STORE = "READ_FROM_STORE"
+    MEMORY_FIRST_THEN_STORE = "MEMORY_FIRST_THEN_STORE"
+
+
+class OffsetStore(Protocol):
+    """The progress of one group's consumer. Safe for threads."""
+
+    def load(self) -> None:
+        """Read what is kept in a file, if there is one."""
+        ...
+
+    def update_offset(self, queue: MessageQueue, offset: int, increase_only: bool) -> None:
+        """Note progress in memory; with ``increase_only`` a smaller offset changes nothing."""
+        ...
+
+    def read_offset(self, queue: MessageQueue, read_type: ReadOffsetType) -> int | None:
+        """Give the progress; None if none is known there.
+
+        What is read from the store is in memory afterwards. A store that can not be asked raises:
+        what brokers raise, or CorruptFileError.
+        """
+        ...
+
+    def persist_all(self, queues: Collection[MessageQueue]) -> None:
+        """Store the progress of these queues. Does nothing without any.
+
+        A queue of a broker that fails keeps its progress in memory, for the next time.
+        """
+        ...
+
+    def persist(self, queue: MessageQueue) -> None:
+        """Store the progress of one queue, as ``persist_all`` does."""
+        ...
+
+    def remove_offset(self, queue: MessageQueue) -> None:
+        """Forget what is in memory of a queue."""
+        ...
+
+    def clone_offset_table(self, topic: str | None = None) -> dict[MessageQueue, int]:
+        """Give the progress in memory, of one topic or all."""
+        ...
+
+    def pull_commit(self, queue: MessageQueue) -> OffsetCommit | None:
+        """Give what a pull of the queue is to carry; None if there is nothing to commit."""
+        ...
+
+
+class OffsetTable:
+    """Offsets by queue, in memory. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards the table
+        self._offsets: dict[MessageQueue, int] = {}
+
+    def update(self, queue: MessageQueue, offset: int, increase_only: bool) -> None:
+        """See OffsetStore.update_offset."""
+        with self._lock:
+            if not increase_only or offset > self._offsets.get(queue, -1):
+                self._offsets[queue] = offset
+
+    def get(self, queue: MessageQueue) -> int | None:
+        """Give a queue's offset."""
+        return self._offsets.get(queue)
+
+    def remove(self, queue: MessageQueue) -> None:
+        """Forget a queue."""
+        with self._lock:
+            self._offsets.pop(queue, None)
+
+    def items(self) -> dict[MessageQueue, int]:
+        """Give a copy."""
+        with self._lock:
+            return dict(self._offsets)

@@ -1,0 +1,397 @@
+"""The producer (DefaultMQProducer of 4.9): sends messages to the brokers that it is given."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from broker.validation import check_group, check_topic
+from client.errors import ClientStateError, GroupRegisteredError, TooManyAsyncSendsError
+from client.runtime.client_config import ClientConfig
+from client.runtime.client_manager import CLIENT_MANAGER, ClientManager
+from client.runtime.own_broker import open_own_broker
+from client.runtime.service_state import ServiceState
+from storage.coordination.locks import ForkAware, at_fork
+
+from .bounded_executor import BoundedExecutor
+from .config import ProducerConfig
+from .fault_strategy import FaultStrategy
+from .kernel import SendKernel
+from .sending import SendProcess, SendTarget
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from broker.api.broker import Broker
+    from broker.api.send import SendResult
+    from broker.api.transactions import CheckTransactionState
+    from client.hooks import CheckForbiddenHook, SendMessageHook
+    from client.runtime.instance import ClientInstance
+    from client.trace.dispatcher import TraceDispatcher
+    from storage.format.message import Message, MessageQueue
+
+    from .selector import MessageQueueSelector
+
+logger = logging.getLogger("rmqctl.client")
+
+_RUNNING: Final = ServiceState.RUNNING
+
+INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
+"""Group of the producer that sends retries for a client's consumers."""
+
+
+class Producer(ForkAware):
+    """Sends messages, from any number of threads; a context manager that starts and shuts down.
+
+    >>> from broker.embedded.broker import EmbeddedBroker
+    >>> from client import Message, Producer
+    >>> with EmbeddedBroker.open(store) as broker:
+    ...     with Producer("order-service", brokers=[broker]) as producer:
+    ...         result = producer.send(Message("OrderEvent", b"created", keys="order-1001"))
+    >>> result.send_status
+    <SendStatus.SEND_OK: 'SEND_OK'>
+
+    With several brokers messages go to the queues of all of them in turn. A send that fails is
+    tried again, preferably at another broker (client.producer_sending tells when). A message
+    gets a UNIQ_KEY when it is sent, and keeps it: sent again it is the same message to whoever
+    looks out for repeats.
+
+    What goes wrong is raised: errors of broker.errors where the broker refused the message; where
+    it did not answer SendFailedError, or what kept it from answering if there was one attempt;
+    RouteNotFoundError for a topic that is nowhere and not created.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        brokers: Iterable[Broker] = (),
+        config: ProducerConfig | None = None,
+        client_config: ClientConfig | None = None,
+        manager: ClientManager = CLIENT_MANAGER,
+    ) -> None:
+        """Make a producer of ``group``; the brokers stay the caller's to close.
+
+        Raises InvalidNameError for a group that may not be.
+        """
+        check_group(group)
+        self.group: Final = group
+        self.config: Final = config or ProducerConfig()
+        self.send_message_hooks: Final[list[SendMessageHook]] = []
+        """Called around each attempt to send; append yours before ``start``."""
+        self.check_forbidden_hooks: Final[list[CheckForbiddenHook]] = []
+        """May refuse a message before each attempt; append yours before ``start``."""
+        self._client_config = client_config or ClientConfig()
+        self._brokers = list(brokers)
+        self._manager = manager
+        self._owned: Broker | None = None
+        self._lent: ClientInstance | None = None
+        self._instance: ClientInstance | None = None
+        self._process: SendProcess | None = None
+        self._dispatcher: TraceDispatcher | None = None
+        self._is_copy = False  # of one in the process that has forked this one
+        self._state = ServiceState.CREATE_JUST
+        self._async_sender = BoundedExecutor(
+            f"AsyncSenderExecutor {group}",
+            self.config.async_sender_threads,
+            self.config.async_sender_queue,
+        )
+        at_fork(self)
+
+    @classmethod
+    def open(cls, store: str | Path, group: str, config: ProducerConfig | None = None) -> Self:
+        """Make a producer for the store in a folder; the store is closed with the producer.
+
+        >>> from client import Message, Producer
+        >>> with Producer.open(store, "order-service") as producer:
+        ...     queue = producer.send(Message("OrderEvent", b"paid")).message_queue
+        >>> queue.topic
+        'OrderEvent'
+
+        Its broker brings retries and delayed messages while it is open: see ``open_own_broker``,
+        which says what is raised.
+        """
+        check_group(group)
+        broker = open_own_broker(store)
+        producer = cls(group, brokers=[broker], config=config)
+        producer._owned = broker
+        return producer
+
+    @classmethod
+    def within(
+        cls, instance: ClientInstance, group: str, config: ProducerConfig | None = None
+    ) -> Self:
+        """Make a producer that is a part of a client: running, and not in its table of producers.
+
+        It sends retries and traces. ``shutdown`` ends the producer, not the client.
+        """
+        producer = cls(group, config=config, client_config=instance.config)
+        producer._lent = instance
+        producer.start()
+        return producer
+
+    # -- life
+
+    @property
+    def state(self) -> ServiceState:
+        """Where the producer stands."""
+        return self._state
+
+    @property
+    def instance(self) -> ClientInstance:
+        """The client that the producer is part of. Raises ClientStateError before ``start``."""
+        if self._instance is None:
+            raise ClientStateError(f"producer {self.group} was not started; call start()")
+        return self._instance
+
+    def start(self) -> None:
+        """Register with the client and say hello to the brokers.
+
+        Raises ClientStateError if it was started before, GroupRegisteredError if the client
+        has a producer of the group: then it can be started later.
+        """
+        if self._state is not ServiceState.CREATE_JUST:
+            raise ClientStateError(
+                f"producer {self.group} can not be started: its state is {self._state}"
+            )
+        self._state = ServiceState.START_FAILED
+        instance = self._lent or self._register()
+        config = self.config
+        kernel = SendKernel(
+            self.group,
+            config,
+            client_id=instance.client_id,
+            client_ip=instance.config.client_ip,
+            routes=instance.routes,
+            clock=instance.clock,
+        )
+        kernel.send_hooks = self.send_message_hooks
+        kernel.check_forbidden_hooks = self.check_forbidden_hooks
+        faults = FaultStrategy(
+            instance.clock,
+            enabled=config.send_latency_fault_enable,
+            latency_max=config.latency_max,
+            not_available_duration=config.not_available_duration,
+        )
+        self._process = SendProcess(config, kernel, instance.routes, faults, instance.clock)
+        self._instance = instance
+        if config.enable_msg_trace:
+            self._trace(instance)
+        self._state = ServiceState.RUNNING
+        if self._lent is None:
+            instance.send_heartbeat_to_all_brokers()
+
+    def shutdown(self) -> None:
+        """Wait for asynchronous sends, send what is left of traces, and leave. Twice is fine.
+
+        RocketMQ drops asynchronous sends that still wait; here they are sent. Only where none has
+        ended for 2.5 s, because a callback blocks, those that have not begun are given up: their
+        futures and ``on_exception`` get ClientStateError.
+        """
+        if self._state is ServiceState.RUNNING:
+            self._async_sender.shutdown()
+            if self._dispatcher is not None:
+                self._dispatcher.shutdown()
+            self._state = ServiceState.SHUTDOWN_ALREADY
+            if self._lent is None and self._instance is not None:
+                self._instance.unregister_producer(self.group)
+                self._instance.shutdown()
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            owned.close()
+
+    def after_fork(self) -> None:
+        """Have nothing to end in the child: traces and the client are its parent's."""
+        self._is_copy = True
+        self._dispatcher = None
+        self._lent = self._instance
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.shutdown()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    # -- sending
+
+    def send(
+        self,
+        message: Message | Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: object = None,
+        timeout_ms: int | None = None,
+    ) -> SendResult:
+        """Send a message, or several of one topic as a batch, and wait until it is stored.
+
+        To ``queue``, or where ``selector`` says for ``arg``: then it is tried once. Without both
+        the queues get their messages in turn, and what fails is tried again. ``timeout_ms``, by
+        default the config's, is for all attempts together. Stored as the broker's
+        flush_disk_type says when this returns; look at ``send_status``.
+
+        >>> from client import Message, Producer, select_by_hash
+        >>> with Producer.open(store, "order-service") as producer:
+        ...     for step in (b"created", b"paid", b"finished"):
+        ...         message = Message("OrderSteps", step)
+        ...         result = producer.send(message, selector=select_by_hash, arg="order-1001")
+        >>> result.message_queue.queue_id, result.queue_offset
+        (3, 2)
+        """
+        target: SendTarget = None
+        if queue is not None or selector is not None or arg is not None:
+            target = _target(queue, selector, arg)
+        if timeout_ms is None:
+            timeout_ms = self.config.send_msg_timeout_ms
+        process = self._process
+        if process is None or self._state is not _RUNNING:
+            process = self._running  # raises
+        return process.send(message, target, timeout_ms)
+
+    def send_async(
+        self,
+        message: Message | Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: object = None,
+        timeout_ms: int | None = None,
+        on_success: Callable[[SendResult], object] | None = None,
+        on_exception: Callable[[Exception], object] | None = None,
+    ) -> Future[SendResult]:
+        """Send in another thread; the future has the result, or what ``send`` would raise.
+
+        ``on_success`` or ``on_exception`` is called before the future is done, in the sending
+        thread; what they raise is logged. Raises ClientStateError if the producer is not
+        running, and TooManyAsyncSendsError if 50,000 sends (``async_sender_queue``) wait already.
+        Messages may overtake each other.
+        """
+        from concurrent.futures import Future
+
+        target = _target(queue, selector, arg)
+        process, timeout_ms = self._running, self._timeout(timeout_ms)
+        begin = self.instance.clock.now_ms()
+        future: Future[SendResult] = Future()
+        future.set_running_or_notify_cancel()  # there is no way back any more
+
+        def task() -> None:
+            try:
+                result = process.send_async(message, target, begin, timeout_ms)
+            except BaseException as error:  # noqa: BLE001 - whoever looks at the future gets it
+                _call_back(on_exception, error)
+                future.set_exception(error)
+            else:
+                _call_back(on_success, result)
+                future.set_result(result)
+
+        def give_up() -> None:
+            error = ClientStateError(f"producer {self.group} has ended before it could send")
+            if not self._is_copy:  # else the process that was forked sends it
+                _call_back(on_exception, error)
+            future.set_exception(error)
+
+        if not self._async_sender.submit(task, give_up):
+            raise TooManyAsyncSendsError(self.config.async_sender_queue)
+        return future
+
+    def send_oneway(
+        self,
+        message: Message | Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: object = None,
+    ) -> None:
+        """Send without asking what became of it: tried once, and a refusal is not told.
+
+        Raises SendFailedError (with ``queue`` or ``selector`` the error itself) if it could not
+        even be handed over.
+        """
+        target = _target(queue, selector, arg)
+        self._running.send_oneway(message, target, self.config.send_msg_timeout_ms)
+
+    def fetch_publish_message_queues(self, topic: str) -> list[MessageQueue]:
+        """Give the queues that messages of a topic go to, sorted by broker and id.
+
+        Raises InvalidNameError.
+        """
+        check_topic(topic)
+        config = self.config
+        return self.instance.routes.publish_queues(
+            topic, config.create_topic_key, config.default_topic_queue_nums
+        )
+
+    # -- for the client instance
+
+    def check_transaction_state(self, broker: Broker, request: CheckTransactionState) -> None:
+        """Answer a broker's question about a transaction: this producer knows of none."""
+        logger.warning(
+            "producer %s has no transaction listener: msg_id=%s broker=%s",
+            self.group,
+            request.msg_id,
+            broker.name,
+        )
+
+    def _register(self) -> ClientInstance:
+        client_config = self._client_config
+        if self.group != INNER_PRODUCER_GROUP:
+            client_config = client_config.with_own_instance_name()
+        instance = self._manager.get_or_create(client_config, self._brokers)
+        if not instance.register_producer(self.group, self):
+            self._state = ServiceState.CREATE_JUST
+            raise GroupRegisteredError("producer", self.group, instance.client_id)
+        try:
+            instance.start()
+        except BaseException:
+            instance.unregister_producer(self.group)
+            raise
+        return instance
+
+    def _trace(self, instance: ClientInstance) -> None:
+        from client.trace.dispatcher import TraceDispatcher
+        from client.trace.trace_hooks import SendMessageTraceHook
+
+        self._dispatcher = TraceDispatcher.of(
+            instance, self.group, "PRODUCE", self.config.customized_trace_topic
+        )
+        self.send_message_hooks.append(SendMessageTraceHook(self._dispatcher, instance.clock))
+
+    @property
+    def _running(self) -> SendProcess:
+        if self._process is None or self._state is not ServiceState.RUNNING:
+            raise ClientStateError(
+                f"producer {self.group} is not running: its state is {self._state}"
+            )
+        return self._process
+
+    def _timeout(self, timeout_ms: int | None) -> int:
+        return self.config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
+
+
+def _target(
+    queue: MessageQueue | None, selector: MessageQueueSelector | None, arg: object
+) -> SendTarget:
+    if selector is None:
+        if arg is not None:
+            raise ValueError("arg is for a selector, and there is none")
+        return queue
+    if queue is not None:
+        raise ValueError("a message goes to a queue or where a selector says, not both")
+    chosen = selector
+    return lambda queues, message: chosen(queues, message, arg)
+
+
+def _call_back(callback: Callable[[Any], object] | None, value: object) -> None:
+    if callback is None:
+        return
+    try:
+        callback(value)
+    except BaseException:  # whatever it is, the future is still to be set
+        logger.exception("a send's callback failed")

@@ -1,0 +1,203 @@
+"""What consumers that pull by themselves have in common: settings, parts and life."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from broker.api.members import (
+    ConsumeDirectlyResult,
+    ConsumeDirectlyStatus,
+    ConsumerData,
+    ConsumeType,
+)
+from broker.errors import BrokerError
+from client.consumer.consumer import Consumer
+from client.errors import ClientStateError, GroupRegisteredError
+from client.offset_store.first_offset import compute_pull_from_where
+from client.offset_store.offset_store import ReadOffsetType
+from client.runtime.service_state import ServiceState
+
+if TYPE_CHECKING:
+    from client.listener.process_queue import ProcessQueue
+    from client.runtime.pull_service import PullRequest
+    from storage.format.message import MessageExt, MessageQueue
+
+
+class ActiveConsumer(Consumer):
+    """A consumer that is told what to pull. It is its own RebalanceRules and ConsumerInner."""
+
+    consume_type: ConsumeType = ConsumeType.CONSUME_ACTIVELY
+
+    # -- life
+
+    def start(self) -> None:
+        """Join the group. Raises ClientStateError if it was started before,
+        GroupRegisteredError if its client has a consumer of the group (then it can be started
+        later), and what brokers refuse it with."""
+        with self._lock:
+            if self._state is not ServiceState.CREATE_JUST:
+                raise ClientStateError(
+                    f"consumer {self.group} can not be started: its state is {self._state}"
+                )
+            self._state = ServiceState.START_FAILED
+            try:
+                self._make_parts()
+            except BaseException:
+                if hasattr(self, "instance"):
+                    self.instance.shutdown()
+                raise
+            if not self.instance.register_consumer(self.group, self):
+                self._state = ServiceState.CREATE_JUST
+                raise GroupRegisteredError("consumer", self.group, self.instance.client_id)
+            try:
+                self.instance.start()
+                for error in self.instance.send_heartbeat_to_all_brokers():
+                    if isinstance(error, BrokerError):
+                        raise error
+                self._state = ServiceState.RUNNING
+            except BaseException:
+                self._leave()
+                raise
+        self.instance.rebalance_immediately()
+
+    def _make_parts(self) -> None:
+        self._join_instance()
+        self.rebalance = self._make_rebalance(self)
+        self.offset_store = self._given_offset_store or self._make_offset_store()
+        self.offset_store.load()
+
+    def _finish_work(self) -> None:
+        """Do nothing: users finish theirs."""
+
+    # -- what users of both kinds ask
+
+    def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
+        """Give all queues of a topic, sorted; empty if no broker has it."""
+        return self._running().routes.subscribe_queues(topic)
+
+    def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+        """Give the offset of a store time, ms: that of the message nearest to it."""
+        broker = self._running().routes.broker(queue.broker_name)
+        return broker.search_offset(queue.topic, queue.queue_id, timestamp)
+
+    def min_offset(self, queue: MessageQueue) -> int:
+        """Give the first offset that is still there."""
+        return (
+            self._running().routes.broker(queue.broker_name).min_offset(queue.topic, queue.queue_id)
+        )
+
+    def max_offset(self, queue: MessageQueue) -> int:
+        """Give the next offset to be written."""
+        return (
+            self._running().routes.broker(queue.broker_name).max_offset(queue.topic, queue.queue_id)
+        )
+
+    # -- for the instance (ConsumerInner)
+
+    def consumer_data(self) -> ConsumerData:
+        """See ConsumerInner."""
+        return ConsumerData(
+            self.group,
+            ConsumeType.CONSUME_ACTIVELY,
+            self._config.message_model,
+            self._config.consume_from_where,
+            tuple(data for _, data in sorted(self.rebalance.subscriptions.items())),
+        )
+
+    def do_rebalance(self) -> None:
+        """See ConsumerInner."""
+        with self.rebalance.lock:  # a shutdown waits for the round, and none comes after it
+            if self._state is ServiceState.RUNNING and self.rebalance.subscriptions:
+                self.rebalance.do_rebalance()
+
+    def persist_consumer_offset(self) -> None:
+        """See ConsumerInner."""
+        if self._state is ServiceState.RUNNING:
+            self.offset_store.persist_all(list(self.rebalance.process_queues))
+
+    def adjust_thread_pool(self) -> None:
+        """Do nothing: there are no threads."""
+
+    def pull_message(self, request: PullRequest) -> None:
+        """Do nothing: nobody asks for pulls but the user."""
+
+    def hand_over(self) -> None:
+        """Do nothing: users take what was pulled."""
+
+    def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
+        """Take note of progress that somebody moved: the broker is asked for it again."""
+        for queue in moved:
+            self.offset_store.remove_offset(queue)
+
+    def running_info(self) -> Mapping[str, Any]:
+        """See ConsumerInner."""
+        queues = [
+            {
+                **queue._asdict(),
+                "commit_offset": self.offset_store.read_offset(
+                    queue, ReadOffsetType.READ_FROM_MEMORY
+                ),
+                **process_queue.info(),
+            }
+            for queue, process_queue in sorted(self.rebalance.process_queues.items())
+        ]
+        properties = {
+            "consumeType": self.consume_type.value,
+            "consumerGroup": self.group,
+            "clientId": self.instance.client_id,
+        }
+        return {"properties": properties, "subscriptions": [], "queues": queues, "status": {}}
+
+    def consume_message_directly(
+        self, message: MessageExt, broker_name: str
+    ) -> ConsumeDirectlyResult:
+        """See ConsumerInner; there is no listener."""
+        del message, broker_name
+        return ConsumeDirectlyResult(
+            order=False,
+            auto_commit=True,
+            consume_result=ConsumeDirectlyStatus.CR_THROW_EXCEPTION,
+            remark=f"consumer {self.group} pulls by itself: it has no listener",
+            spent_time_mills=0,
+        )
+
+    # -- RebalanceRules
+
+    def lock(self, queue: MessageQueue) -> bool:
+        """See RebalanceRules; nothing is consumed in order."""
+        del queue
+        return True
+
+    def unlock(self, queue: MessageQueue) -> None:
+        """See RebalanceRules."""
+
+    def remove_dirty_offset(self, queue: MessageQueue) -> None:
+        """See RebalanceRules."""
+        self.offset_store.remove_offset(queue)
+
+    def compute_pull_from_where(self, queue: MessageQueue) -> int:
+        """See RebalanceRules."""
+        return compute_pull_from_where(self.offset_store, self.instance.routes, self._config, queue)
+
+    def drop(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """See RebalanceRules."""
+        del queue
+        process_queue.dropped = True
+
+    def remove_unnecessary_message_queue(
+        self, queue: MessageQueue, process_queue: ProcessQueue
+    ) -> bool:
+        """See RebalanceRules."""
+        del process_queue
+        self.offset_store.persist(queue)
+        self.offset_store.remove_offset(queue)
+        return True
+
+    def message_queue_changed(
+        self, topic: str, all_queues: Sequence[MessageQueue], divided: Sequence[MessageQueue]
+    ) -> None:
+        """See RebalanceRules; nobody has to know."""
+
+    def dispatch_pull_requests(self, requests: Sequence[PullRequest]) -> None:
+        """See RebalanceRules; the user pulls."""

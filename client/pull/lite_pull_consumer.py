@@ -1,0 +1,389 @@
+"""The consumer that is polled (DefaultLitePullConsumer of 4.9)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
+from broker.errors import BrokerError
+from client.consumer.consumer_config import ConsumerConfig
+from client.consumer.pull_result import messages_of
+from client.consumer.subscription import ALL_MESSAGES, MessageSelector, subscription_data
+from client.errors import UNANSWERED, ClientError, ClientStateError
+from client.listener.process_queue import ProcessQueue
+from client.offset_store.offset_store import ReadOffsetType
+from client.runtime.client_manager import CLIENT_MANAGER
+from client.runtime.pull_service import PullRequest
+from client.runtime.service_state import ServiceState
+from storage.deadlines import held_within
+
+from .active_consumer import ActiveConsumer
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from broker.api.members import SubscriptionData
+    from client.offset_store.offset_store import OffsetStore
+    from client.runtime.client_config import ClientConfig
+    from client.runtime.client_manager import ClientManager
+    from storage.format.message import MessageExt, MessageQueue
+
+logger = logging.getLogger("rmqctl.client.lite_pull")
+
+FLOW_CONTROL_DELAY_MS: Final = 50
+PAUSED_DELAY_MS: Final = 1_000
+_MIB_SHIFT: Final = 20
+_ROUND_S: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LitePullConfig(ConsumerConfig):
+    """Settings of a LitePullConsumer; those for listeners mean nothing here."""
+
+    auto_commit: bool = True
+    """Whether ``poll`` commits what earlier polls gave (autoCommit)."""
+    auto_commit_interval_ms: int = 5_000
+    """How often, at most (autoCommitIntervalMillis)."""
+    pull_threshold_for_all: int = 10_000
+    """Pulling pauses when more messages of all queues wait to be polled (pullThresholdForAll)."""
+    pull_batch_size: int = 10
+    broker_suspend_max_time_ms: int = 20_000
+
+
+class LitePullConsumer(ActiveConsumer):
+    """Gives messages to whoever polls for them; a context manager.
+
+        consumer = LitePullConsumer.open("demo-store", "audit")
+        consumer.subscribe("OrderEvent")
+        with consumer:
+            for message in consumer.poll(1_000):
+                charge(message.body)
+
+    Either ``subscribe`` topics, whose queues are divided among the members of the group, or
+    ``assign`` queues. What a poll gave counts as consumed when the next poll begins; it is
+    committed then, or by ``commit``. Poll in one thread.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        brokers: Iterable[Broker] = (),
+        config: LitePullConfig | None = None,
+        client_config: ClientConfig | None = None,
+        offset_store: OffsetStore | None = None,
+        manager: ClientManager = CLIENT_MANAGER,
+    ) -> None:
+        super().__init__(
+            group,
+            brokers=brokers,
+            config=config or LitePullConfig(),
+            client_config=client_config,
+            offset_store=offset_store,
+            manager=manager,
+        )
+        self.config: Final = config or LitePullConfig()
+        self._assigned: dict[str, SubscriptionData] | None = None
+        self._wanted_queues: tuple[MessageQueue, ...] = ()
+        self._arrived = threading.Condition()  # guards the five fields below
+        self._waiting: deque[tuple[MessageQueue, ProcessQueue, list[MessageExt]]] = deque()
+        self._waiting_count = 0
+        self._polled: tuple[MessageQueue, ProcessQueue, list[MessageExt]] | None = None
+        self._consumed: dict[MessageQueue, tuple[ProcessQueue, int]] = {}
+        self._paused: frozenset[MessageQueue] = frozenset()
+        self._next_auto_commit = 0.0
+
+    # -- what to consume
+
+    def subscribe(self, topic: str, selector: str | MessageSelector | None = "*") -> None:
+        """Want messages of a topic. Raises ClientStateError after ``assign``."""
+        with self._lock:
+            if self._assigned is not None:
+                raise ClientStateError("Subscribe and assign are mutually exclusive.")
+            self._want(topic, selector)
+
+    def unsubscribe(self, topic: str) -> None:
+        """Want a topic no more; its queues are given up at once."""
+        with self._lock:
+            super().unsubscribe(topic)
+            if self._state is ServiceState.RUNNING:
+                self.rebalance.do_rebalance()
+
+    def assign(self, queues: Collection[MessageQueue]) -> None:
+        """Consume these queues and no others, whoever else is in the group.
+
+        Raises ClientStateError after ``subscribe``.
+        """
+        with self._lock:
+            if self._subscriptions:
+                raise ClientStateError("Subscribe and assign are mutually exclusive.")
+            now_ms = self._manager.clock.now_ms()
+            self._wanted_queues = tuple(sorted(set(queues)))
+            self._assigned = {
+                queue.topic: subscription_data(queue.topic, ALL_MESSAGES, now_ms)
+                for queue in self._wanted_queues
+            }
+            if self._state is ServiceState.RUNNING:
+                self._take_assigned()
+
+    def start(self) -> None:
+        """See ActiveConsumer.start."""
+        super().start()
+        with self._lock:
+            if self._assigned is not None:
+                self._take_assigned()
+        self._next_auto_commit = time.monotonic() + self.config.auto_commit_interval_ms / 1000
+
+    def _take_assigned(self) -> None:
+        with self.rebalance.lock:
+            for queue, process_queue in list(self.rebalance.process_queues.items()):
+                if queue not in self._wanted_queues:
+                    process_queue.dropped = True
+                    self.remove_unnecessary_message_queue(queue, process_queue)
+                    del self.rebalance.process_queues[queue]
+            for queue in self._wanted_queues:
+                if queue not in self.rebalance.process_queues:
+                    self._begin(queue, self.compute_pull_from_where(queue))
+
+    def assignment(self) -> list[MessageQueue]:
+        """Give the queues that are consumed now, sorted."""
+        return self.rebalance.queues()
+
+    # -- polling
+
+    def poll(self, timeout_ms: int = 5_000) -> list[MessageExt]:
+        """Give messages of one queue, up to ``pull_batch_size``; empty if none came in time.
+
+        What the poll before gave counts as consumed from here on. A message whose body cannot be
+        unpacked is given like any other: its ``body`` raises BodyError, ``raw_body`` is what is
+        stored. Raises ClientStateError.
+        """
+        self._running()
+        with self._arrived:
+            self._finish_polled()
+        if self.config.auto_commit and time.monotonic() >= self._next_auto_commit:
+            self._next_auto_commit = time.monotonic() + self.config.auto_commit_interval_ms / 1000
+            self.commit()
+        deadline = time.monotonic() + timeout_ms / 1000
+        with self._arrived:
+            while (found := self._next_batch()) is None:
+                left = deadline - time.monotonic()
+                if left <= 0 or self._state != "RUNNING":
+                    return []
+                self._arrived.wait(left)
+            self._polled = found
+            return list(found[2])
+
+    def _next_batch(self) -> tuple[MessageQueue, ProcessQueue, list[MessageExt]] | None:
+        """Take the oldest batch of a queue that is still ours and not paused."""
+        for _ in range(len(self._waiting)):
+            batch = self._waiting.popleft()
+            if batch[1].dropped:
+                self._waiting_count -= len(batch[2])
+            elif batch[0] in self._paused:
+                self._waiting.append(batch)
+            else:
+                self._waiting_count -= len(batch[2])
+                return batch
+        return None
+
+    def _finish_polled(self) -> None:
+        polled, self._polled = self._polled, None
+        if polled is None:
+            return
+        queue, process_queue, messages = polled
+        offset = process_queue.remove_message(messages)
+        if offset is not None and not process_queue.dropped:
+            self._consumed[queue] = (process_queue, offset)
+
+    def commit(self) -> None:
+        """Commit what earlier polls gave; at the brokers when this returns, unless they fail.
+
+        Progress never goes back by a commit: to have messages come again for good, move it.
+        """
+        self._running()
+        with self.rebalance.lock:  # or a queue is begun anew between the look and the note
+            self._note_consumed()
+        self.offset_store.persist_all(self.assignment())
+
+    def _note_consumed(self) -> None:
+        with self._arrived:
+            consumed, self._consumed = self._consumed, {}
+        for queue, (process_queue, offset) in consumed.items():
+            if not process_queue.dropped:
+                self.offset_store.update_offset(queue, offset, increase_only=False)
+
+    def committed(self, queue: MessageQueue) -> int | None:
+        """Give the group's progress at the broker; None if there is none."""
+        self._running()
+        memory = ReadOffsetType.MEMORY_FIRST_THEN_STORE
+        return self.offset_store.read_offset(queue, memory)
+
+    def shutdown(self) -> None:
+        """Commit what the polls before the last one gave, if that is automatic, and leave."""
+        if self._state is ServiceState.RUNNING and self.config.auto_commit:
+            with held_within(self.rebalance.lock, _ROUND_S):  # not for one that does not end
+                self._note_consumed()
+            self.offset_store.persist_all(self.assignment())
+        super().shutdown()
+        with self._arrived:
+            self._arrived.notify_all()
+
+    def after_fork(self) -> None:
+        """See Consumer.after_fork."""
+        super().after_fork()
+        self._arrived = threading.Condition()
+
+    # -- where to go on
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from an offset; what waited to be polled of the queue is forgotten.
+
+        Raises ClientStateError if the queue is not consumed here, or the offset lies outside
+        of it.
+        """
+        low, high = self.min_offset(queue), self.max_offset(queue)
+        if not low <= offset <= high:
+            raise ClientStateError(
+                f"Seek offset illegal, seek offset = {offset}, min offset = {low}, "
+                f"max offset = {high}"
+            )
+        with self.rebalance.lock:
+            if queue not in self.rebalance.process_queues:
+                raise ClientStateError(f"{queue} is not consumed here; it may be another member's")
+            self._begin(queue, offset)
+
+    def seek_to_begin(self, queue: MessageQueue) -> None:
+        """Go on from the first message that is there."""
+        self.seek(queue, self.min_offset(queue))
+
+    def seek_to_end(self, queue: MessageQueue) -> None:
+        """Go on from the next message to be written."""
+        self.seek(queue, self.max_offset(queue))
+
+    def pause(self, queues: Collection[MessageQueue]) -> None:
+        """Neither pull nor give messages of these queues until ``resume``."""
+        with self._arrived:
+            self._paused |= frozenset(queues)
+
+    def resume(self, queues: Collection[MessageQueue]) -> None:
+        """Go on with queues that were paused, within a second."""
+        with self._arrived:
+            self._paused -= frozenset(queues)
+            self._arrived.notify_all()
+
+    def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
+        """Go on from progress that somebody moved; RocketMQ's consumer takes no notice of it."""
+        queues = list(moved)
+        self.instance.pull_service.execute_task_later(lambda: self._begin_anew(queues), 0)
+
+    def _begin_anew(self, queues: Sequence[MessageQueue]) -> None:
+        with self.rebalance.lock:
+            for queue in queues:
+                if queue in self.rebalance.process_queues:
+                    self.offset_store.remove_offset(queue)
+                    self._begin(queue, self.compute_pull_from_where(queue))
+
+    def _begin(self, queue: MessageQueue, offset: int) -> None:
+        """Pull a queue from an offset, with nothing in hand of it."""
+        known = self.rebalance.process_queues.get(queue)
+        if known is not None:
+            known.dropped = True
+        with self._arrived:
+            self._consumed.pop(queue, None)
+        process_queue = ProcessQueue(self.instance.clock)
+        self.rebalance.process_queues[queue] = process_queue
+        request = PullRequest(self.group, queue, process_queue, offset)
+        self.instance.pull_service.execute_pull_request_immediately(request)
+
+    # -- pulling
+
+    def dispatch_pull_requests(self, requests: Sequence[PullRequest]) -> None:
+        """See RebalanceRules."""
+        for request in requests:
+            self.instance.pull_service.execute_pull_request_immediately(request)
+
+    def pull_message(self, request: PullRequest) -> None:
+        """See Pulling.pull_message."""
+        queue, process_queue = request.message_queue, request.process_queue
+        if process_queue.dropped:
+            return
+        process_queue.last_pull_timestamp = self.instance.clock.now_ms()
+        service = self.instance.pull_service
+        if queue in self._paused:
+            service.execute_pull_request_later(request, PAUSED_DELAY_MS)
+            return
+        if self._too_much(process_queue):
+            service.execute_pull_request_later(request, FLOW_CONTROL_DELAY_MS)
+            return
+        subscription = (self._assigned or self.rebalance.subscriptions).get(queue.topic)
+        if subscription is None:
+            self._later(request, None)
+            return
+        wire = PullMessage(
+            self.group,
+            queue.topic,
+            queue.queue_id,
+            request.next_offset,
+            self.config.pull_batch_size,
+            subscription.sub_string,
+            subscription.expression_type,
+            self.config.broker_suspend_max_time_ms,
+            client_id=self.instance.client_id,
+        )
+
+        def answer(result: PullResult | Exception) -> None:
+            try:
+                if isinstance(result, Exception):
+                    self._later(request, result)
+                else:
+                    self._answered(request, subscription, result)
+            except Exception:
+                logger.exception("a pull's answer could not be used: %s", request)
+                self._later(request, None)
+
+        try:
+            self.instance.routes.broker(queue.broker_name).pull_async(wire, answer)
+        except (*UNANSWERED, ClientError, BrokerError) as error:
+            self._later(request, error)
+
+    def _too_much(self, process_queue: ProcessQueue) -> bool:
+        config = self.config
+        return (
+            self._waiting_count > config.pull_threshold_for_all
+            or process_queue.msg_count > config.pull_threshold_for_queue
+            or process_queue.msg_size >> _MIB_SHIFT > config.pull_threshold_size_for_queue
+            or process_queue.get_max_span() > config.consume_concurrently_max_span
+        )
+
+    def _answered(
+        self, request: PullRequest, subscription: SubscriptionData, result: PullResult
+    ) -> None:
+        queue, process_queue = request.message_queue, request.process_queue
+        if process_queue.dropped:
+            return
+        if result.pull_status is PullStatus.OFFSET_ILLEGAL:
+            logger.warning("the offset is outside of the queue: %s %s", request, result.get_status)
+        elif result.pull_status is PullStatus.FOUND:
+            hooks = self.filter_message_hooks
+            messages = messages_of(result, subscription, self.group, queue, hooks)
+            if messages:
+                process_queue.put_message(messages)
+                with self._arrived:
+                    self._waiting.append((queue, process_queue, messages))
+                    self._waiting_count += len(messages)
+                    self._arrived.notify()
+        # Only now: what can not be used is pulled again and not passed over.
+        request.next_offset = result.next_begin_offset
+        self.instance.pull_service.execute_pull_request_immediately(request)
+
+    def _later(self, request: PullRequest, error: Exception | None) -> None:
+        if error is not None:
+            logger.warning("a pull failed: %s: %s", request, error)
+        delay_ms = self.instance.config.pull_time_delay_mills_when_exception
+        self.instance.pull_service.execute_pull_request_later(request, delay_ms)

@@ -1,0 +1,34 @@
+"""Parts of a push consumer that depend on its message model, its listener and its settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from client.listener.service import ConsumeService
+    from client.trace.trace_hooks import ConsumeMessageTraceHook
+
+    from .push_consumer import PushConsumer
+
+
+def make_consume_service(consumer: PushConsumer, listener: Any) -> ConsumeService:
+    """Make what calls the listener."""
+    if consumer.orderly:
+        from client.listener.orderly import ConsumeMessageOrderlyService
+
+        return ConsumeMessageOrderlyService(consumer, listener)
+    from client.listener.concurrently import ConsumeMessageConcurrentlyService
+
+    return ConsumeMessageConcurrentlyService(consumer, listener)
+
+
+def start_trace(consumer: PushConsumer) -> ConsumeMessageTraceHook | None:
+    """Have calls of the listener leave traces, if that is wanted."""
+    if not consumer.config.enable_msg_trace:
+        return None
+    from client.trace.trace_hooks import ConsumeMessageTraceHook
+
+    topic = consumer.config.customized_trace_topic
+    hook = ConsumeMessageTraceHook.of(consumer.instance, consumer.group, topic)
+    consumer.consume_hooks.append(hook)
+    return hook

@@ -1,0 +1,113 @@
+"""A queue with a backlog is pulled a few times before what came goes on.
+
+It goes on as one run of the process queue and one job of the listener's threads, which costs as
+much for 512 messages as for 32. The broker is asked for all these pulls at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
+from broker.errors import BrokerError
+from client.consumer.pull_result import messages_of
+from client.errors import UNANSWERED, ClientError
+from client.listener.process_queue import run_of
+
+if TYPE_CHECKING:
+    from broker.api.members import SubscriptionData
+    from client.listener.process_queue import Messages, ProcessQueue
+    from client.runtime.pull_service import PullRequest
+
+    from .flow_control import FlowControl
+    from .push_consumer import PushConsumer
+
+logger = logging.getLogger("rmqctl.client.pull")
+
+_MOST_PULLS: Final = 16
+"""How often a queue is pulled before what came is handed on, at most: as much as WorkerPool has a
+thread do in one turn, and half of what a queue may hold."""
+
+
+class Backlog:
+    """Pulls what lies behind an answer, for one consumer.
+
+    Only where nobody sees a difference: flow control would let the queue be pulled if what came had
+    been put, and requests to the listener end where a pull ends.
+    """
+
+    def __init__(self, consumer: PushConsumer, flow_control: FlowControl) -> None:
+        self._consumer = consumer
+        self._flow_control = flow_control
+
+    def behind(
+        self,
+        request: PullRequest,
+        subscription: SubscriptionData,
+        wire: PullMessage,
+        result: PullResult,
+        messages: Messages,
+    ) -> tuple[PullResult, Messages, int]:
+        """Go on behind a result that ``wire`` has brought and its messages, of which there are
+        some; gives the last result, all messages, and how many pulls brought them."""
+        pulls, size, found = 1, 0, messages
+        while pulls < _MOST_PULLS and self._may_go_on(request.process_queue):
+            run = run_of(found, found[0].queue_offset - 1)
+            if run is None:
+                break  # a hook has put them in another order
+            size += run[1]
+            most = self._flow_control.pulls_behind(request.process_queue, messages, size)
+            if self._consumer.filter_message_hooks:  # they see each pull
+                most = min(most, 1)
+            most = min(most, _MOST_PULLS - pulls)
+            more = self._more(request, subscription, wire, result, most) if most else None
+            if more is None:
+                break
+            result, found = more
+            messages += found
+            pulls += -(-len(result.messages) // wire.max_msg_nums)
+        return result, messages, pulls
+
+    def _may_go_on(self, process_queue: ProcessQueue) -> bool:
+        consumer = self._consumer
+        config = consumer.config
+        return not (
+            consumer.orderly
+            or consumer.paused
+            or config.pull_interval_ms > 0
+            or config.pull_batch_size % config.consume_message_batch_max_size
+            or process_queue.dropped
+        )
+
+    def _more(
+        self,
+        request: PullRequest,
+        subscription: SubscriptionData,
+        wire: PullMessage,
+        result: PullResult,
+        pulls: int,
+    ) -> tuple[PullResult, Messages] | None:
+        """Pull further, behind a result; None if nothing comes that could be handed on.
+
+        Whatever it was instead comes again with the next pull, and is acted on then. It waits for
+        nothing, and has no progress to tell that ``wire`` has not told.
+        """
+        begin = result.next_begin_offset
+        if len(result.messages) % wire.max_msg_nums or begin >= result.max_offset:
+            return None
+        consumer, queue = self._consumer, request.message_queue
+        wire = wire._replace(queue_offset=begin, suspend_timeout_ms=0, commit=None, pulls=pulls)
+        answers: list[PullResult | Exception] = []
+        try:
+            consumer.instance.routes.broker(queue.broker_name).pull_async(wire, answers.append)
+            for answer in answers:
+                if isinstance(answer, PullResult) and answer.pull_status is PullStatus.FOUND:
+                    hooks = consumer.filter_message_hooks
+                    found = messages_of(answer, subscription, consumer.group, queue, hooks)
+                    return (answer, tuple(found)) if found else None
+        except (*UNANSWERED, ClientError, BrokerError) as error:
+            logger.debug("a queue is not pulled further: %s: %s", request, error)
+        except Exception:
+            logger.exception("a queue could not be pulled further: %s", request)
+        return None

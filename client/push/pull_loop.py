@@ -1,0 +1,260 @@
+"""Pulling the queues of a push consumer (DefaultMQPushConsumerImpl.pullMessage of 4.9).
+
+A pull request comes in, is checked, becomes a pull at the broker, and goes back into the pull
+service when the answer is there: at once if the broker has something, from the broker's own thread
+if the pull was held. Only a dropped process queue ends the circle.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
+from broker.errors import BrokerError, ResponseCode
+from client.consumer.pull_result import messages_of
+from client.errors import UNANSWERED, ClientError
+from client.runtime.service_state import ServiceState
+from storage.format.message import RETRY_GROUP_TOPIC_PREFIX
+
+from .flow_control import FlowControl
+from .handoff import Delivery
+from .prefetch import Backlog
+
+if TYPE_CHECKING:
+    from broker.api.members import SubscriptionData
+    from broker.api.pull import Rest
+    from client.runtime.pull_service import PullRequest
+
+    from .push_consumer import PushConsumer
+
+logger = logging.getLogger("rmqctl.client.pull")
+
+BROKER_FLOW_CONTROL_DELAY_MS: Final = 20
+SUSPENDED_DELAY_MS: Final = 1_000
+OFFSET_ILLEGAL_DELAY_MS: Final = 10_000
+
+
+class PullLoop:
+    """Pulls for one consumer. Its methods are called from the pull thread and from brokers'."""
+
+    def __init__(self, consumer: PushConsumer) -> None:
+        self._consumer = consumer
+        self._instance = consumer.instance
+        self._clock = consumer.instance.clock
+        self._service = consumer.instance.pull_service
+        self.flow_control: Final = FlowControl(consumer)
+        self._backlog = Backlog(consumer, self.flow_control)
+
+    def pull_message(self, request: PullRequest) -> None:
+        """Pull once, or put it off; see Pulling.pull_message."""
+        process_queue = request.process_queue
+        if process_queue.dropped:
+            logger.info("a dropped queue is pulled no more: %s", request)
+            return
+        process_queue.last_pull_timestamp = now_ms = self._clock.now_ms()
+        try:
+            self._pull_now_or_later(request, now_ms)
+        except Exception:
+            # An offset store of the user's own may raise anything. RocketMQ loses the request, and
+            # the queue stands still for 120 s.
+            logger.exception("a pull failed: %s", request)
+            self._failed(request, None)
+
+    def _pull_now_or_later(self, request: PullRequest, begin_ms: int) -> None:
+        process_queue = request.process_queue
+        if process_queue.finished:
+            service = self._consumer.consume_service
+            service.settle(process_queue, request.message_queue, begin_ms)
+        delay_ms = self._why_not_now(request)
+        if delay_ms is not None:
+            self._service.execute_pull_request_later(request, delay_ms)
+            return
+        subscription = self._consumer.announced(request.message_queue.topic)
+        if subscription is None:
+            self._failed(request, None)
+            return
+
+        wire = self._wire(request, subscription)
+
+        def answer(result: PullResult | Exception) -> Rest | None:
+            try:
+                if not isinstance(result, Exception):
+                    return self._answered(request, subscription, begin_ms, wire, result)
+                self._failed(request, result)
+            except Exception:
+                logger.exception("a pull's answer could not be used: %s", request)
+                self._failed(request, None)
+            return None
+
+        try:
+            broker = self._instance.routes.broker(request.message_queue.broker_name)
+            broker.pull_async(wire, answer)
+        except (*UNANSWERED, ClientError, BrokerError) as error:
+            self._failed(request, error)
+
+    def _why_not_now(self, request: PullRequest) -> int | None:
+        """Say for how long a pull must wait; None: it may be done now."""
+        consumer, process_queue = self._consumer, request.process_queue
+        if consumer.state is not ServiceState.RUNNING:
+            return self._exception_delay_ms
+        if consumer.paused:
+            return SUSPENDED_DELAY_MS
+        flow_control = self.flow_control
+        if flow_control.too_much(process_queue) is not None:
+            consumer.consume_service.settle(process_queue, request.message_queue)
+            too_much = flow_control.too_much(process_queue)
+            if too_much is not None:
+                return flow_control.pause(request, too_much)
+        return self._why_not_orderly(request) if consumer.orderly else None
+
+    def _why_not_orderly(self, request: PullRequest) -> int | None:
+        if not request.process_queue.locked:
+            logger.info("a queue is not locked at its broker: %s", request)
+            return self._exception_delay_ms
+        if not request.previously_locked:
+            # Whoever had the queue before may have gone on after our offset was asked for.
+            try:
+                offset = self._consumer.rules.compute_pull_from_where(request.message_queue)
+            except (*UNANSWERED, ClientError, BrokerError) as error:
+                logger.warning("no first offset: %s: %s", request, error)
+                return self._exception_delay_ms
+            logger.info("first pull under the lock: %s from=%d", request, offset)
+            request.previously_locked = True
+            request.next_offset = offset
+        return None
+
+    def _wire(self, request: PullRequest, subscription: SubscriptionData) -> PullMessage:
+        """Make the request to the broker (PullAPIWrapper.pullKernelImpl)."""
+        consumer, queue = self._consumer, request.message_queue
+        config = consumer.config
+        return PullMessage(
+            consumer.group,
+            queue.topic,
+            queue.queue_id,
+            request.next_offset,
+            config.pull_batch_size,
+            subscription.sub_string if config.post_subscription_when_pull else None,
+            subscription.expression_type,
+            config.broker_suspend_max_time_ms,
+            consumer.offset_store.pull_commit(queue),
+            subscription.sub_version,
+            self._instance.client_id,
+        )
+
+    def _answered(
+        self,
+        request: PullRequest,
+        subscription: SubscriptionData,
+        begin_ms: int,
+        wire: PullMessage,
+        result: PullResult,
+    ) -> Rest | None:
+        status = result.pull_status
+        if status is PullStatus.FOUND:
+            return self._found(request, subscription, begin_ms, wire, result)
+        if status is PullStatus.OFFSET_ILLEGAL:
+            self._offset_illegal(request, result)
+        else:
+            request.next_offset = result.next_begin_offset
+            self._correct_tags_offset(request)
+            self._service.execute_pull_request_immediately(request)
+        return None
+
+    def _found(
+        self,
+        request: PullRequest,
+        subscription: SubscriptionData,
+        begin_ms: int,
+        wire: PullMessage,
+        result: PullResult,
+    ) -> Rest | None:
+        consumer, queue = self._consumer, request.message_queue
+        previous_offset = request.next_offset
+        hooks = consumer.filter_message_hooks
+        messages = tuple(messages_of(result, subscription, consumer.group, queue, hooks))
+        if not messages:
+            request.next_offset = result.next_begin_offset
+            self._count(request, self._clock.now_ms() - begin_ms, 0)
+            self._service.execute_pull_request_immediately(request)
+            return None
+        first_offset = messages[0].queue_offset
+        process_queue = request.process_queue
+        pulls, is_pulling = 1, self._service.is_pulling
+        if is_pulling:
+            result, messages, pulls = self._backlog.behind(
+                request, subscription, wire, result, messages
+            )
+        took_ms = self._clock.now_ms() - begin_ms
+        dispatch = process_queue.put_message(messages, result.max_offset)
+        # Only now: what can not be used, or put, is pulled again and not passed over.
+        request.next_offset = result.next_begin_offset
+        lent = consumer.consume_service.submit(
+            messages,
+            process_queue,
+            queue,
+            dispatch,
+            more_follows=is_pulling,
+            may_lend=not is_pulling,
+        )
+        went_back = min(result.next_begin_offset, first_offset) < previous_offset
+
+        def go_on() -> None:  # behind what a listener waits for
+            try:
+                self._count(request, took_ms, len(messages), pulls)
+                if went_back:
+                    logger.warning("BUG: a pull went back behind %d: %s", previous_offset, request)
+                interval_ms = consumer.config.pull_interval_ms
+                if interval_ms > 0:
+                    self._service.execute_pull_request_later(request, interval_ms)
+                else:
+                    self._service.execute_pull_request_immediately(request)
+            except Exception:
+                logger.exception("a queue could not be pulled again: %s", request)
+                self._failed(request, None)
+
+        if lent is not None:
+            return Delivery(lent, go_on)
+        go_on()
+        return None
+
+    def _count(self, request: PullRequest, took_ms: int, messages: int, pulls: int = 1) -> None:
+        stats = self._instance.consumer_stats
+        stats.pull_rt.add_value(request.stats_key, took_ms, pulls)
+        if messages:
+            stats.pull_tps.add_value(request.stats_key, messages, pulls)
+
+    def _correct_tags_offset(self, request: PullRequest) -> None:
+        """Let progress follow what was only looked at, if nothing is in work.
+
+        Not if the queue was dropped while the pull was held: somebody may have moved its progress
+        back. Whoever drops a queue holds ``settling`` for it (RocketMQ asks nothing here).
+        """
+        process_queue = request.process_queue
+        with process_queue.settling:
+            if process_queue.msg_count == 0 and not process_queue.dropped:
+                self._consumer.offset_store.update_offset(
+                    request.message_queue, request.next_offset, increase_only=True
+                )
+
+    def _offset_illegal(self, request: PullRequest, result: PullResult) -> None:
+        """Give up the queue; in 10 s its progress is put right, and a rebalance takes it again."""
+        logger.warning("the offset is outside of the queue: %s %s", request, result.get_status)
+        request.next_offset = result.next_begin_offset
+        request.process_queue.offset_illegal = True
+        request.process_queue.dropped = True
+        self._service.execute_task_later(
+            lambda: self._consumer.rules.repair_offset(request), OFFSET_ILLEGAL_DELAY_MS
+        )
+
+    def _failed(self, request: PullRequest, error: Exception | None) -> None:
+        topic = request.message_queue.topic
+        if error is not None and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            logger.warning("a pull failed: %s: %s", request, error)
+        busy = isinstance(error, BrokerError) and error.code is ResponseCode.FLOW_CONTROL
+        delay_ms = BROKER_FLOW_CONTROL_DELAY_MS if busy else self._exception_delay_ms
+        self._service.execute_pull_request_later(request, delay_ms)
+
+    @property
+    def _exception_delay_ms(self) -> int:
+        return self._instance.config.pull_time_delay_mills_when_exception

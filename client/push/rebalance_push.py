@@ -1,0 +1,169 @@
+"""How a push consumer takes queues and gives them up (RebalancePushImpl of 4.9)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from broker.api.members import ConsumeType, MessageModel
+from client.consumer.subscription import newer
+from client.offset_store.first_offset import compute_pull_from_where
+
+if TYPE_CHECKING:
+    from client.listener.process_queue import ProcessQueue
+    from client.runtime.pull_service import PullRequest
+    from storage.format.message import MessageQueue
+
+    from .push_consumer import PushConsumer
+
+logger = logging.getLogger("rmqctl.client.rebalance")
+
+CONSUME_LOCK_WAIT_MS: Final = 1_000
+
+
+class PushRules:
+    """The RebalanceRules of one push consumer, and the other ways in which it drops queues."""
+
+    consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
+
+    def __init__(self, consumer: PushConsumer) -> None:
+        self._consumer = consumer
+
+    def lock(self, queue: MessageQueue) -> bool:
+        """See RebalanceRules."""
+        return self._consumer.locks.lock(queue)
+
+    def unlock(self, queue: MessageQueue) -> None:
+        """See RebalanceRules."""
+        self._consumer.locks.unlock(queue)
+
+    def remove_dirty_offset(self, queue: MessageQueue) -> None:
+        """See RebalanceRules."""
+        self._consumer.offset_store.remove_offset(queue)
+
+    def compute_pull_from_where(self, queue: MessageQueue) -> int:
+        """See RebalanceRules."""
+        consumer = self._consumer
+        return compute_pull_from_where(
+            consumer.offset_store, consumer.instance.routes, consumer.config, queue
+        )
+
+    def drop(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """See RebalanceRules."""
+        self._consumer.consume_service.settle(process_queue, queue)
+        _drop(process_queue)
+
+    def remove_unnecessary_message_queue(
+        self, queue: MessageQueue, process_queue: ProcessQueue
+    ) -> bool:
+        """See RebalanceRules. Persists the progress and forgets it.
+
+        An orderly queue whose listener is running is not given away: that is tried for a second,
+        and again when the listener has ended (RocketMQ: with the next round, in up to 20 s); its
+        lock is refreshed meanwhile. So its last progress is what the listener ended with
+        (RocketMQ: what it was before).
+        """
+        consumer = self._consumer
+        if not consumer.orderly or consumer.message_model is not MessageModel.CLUSTERING:
+            self._settle_progress(queue)
+            return True
+        process_queue.try_unlock_times += 1  # first: whoever ends a moment later looks at it
+        if not process_queue.consume_lock.acquire(timeout=CONSUME_LOCK_WAIT_MS / 1000):
+            logger.warning(
+                "a queue is in work and can not be unlocked: %s times=%d",
+                queue,
+                process_queue.try_unlock_times,
+            )
+            return False
+        try:
+            self._settle_progress(queue)
+            self._unlock_delayed(queue, process_queue)
+        finally:
+            process_queue.consume_lock.release()
+        return True
+
+    def _settle_progress(self, queue: MessageQueue) -> None:
+        self._consumer.offset_store.persist(queue)
+        self._consumer.offset_store.remove_offset(queue)
+
+    def _unlock_delayed(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        locks, delay_ms = self._consumer.locks, self._consumer.config.unlock_delay_time_mills
+        if delay_ms and process_queue.has_temp_message():
+            later = partial(locks.unlock_unless_taken, queue)
+            self._consumer.instance.pull_service.execute_task_later(later, delay_ms)
+        else:
+            locks.unlock(queue)
+
+    def message_queue_changed(
+        self, topic: str, all_queues: Sequence[MessageQueue], divided: Sequence[MessageQueue]
+    ) -> None:
+        """See RebalanceRules. Brokers hear of it as a new version of the subscription."""
+        del all_queues, divided
+        consumer = self._consumer
+        subscriptions = consumer.rebalance.subscriptions
+        if topic in subscriptions:
+            subscriptions[topic] = newer(subscriptions[topic], consumer.clock.now_ms())
+        consumer.pull_loop.flow_control.divide_thresholds(len(consumer.rebalance.process_queues))
+        consumer.announce()
+
+    def dispatch_pull_requests(self, requests: Sequence[PullRequest]) -> None:
+        """See RebalanceRules."""
+        for request in requests:
+            self._consumer.instance.pull_service.execute_pull_request_immediately(request)
+
+    def repair_offset(self, request: PullRequest) -> None:
+        """Put a progress right that lay outside of its queue; the next rebalance takes the queue
+        again (the task of OFFSET_ILLEGAL in pullMessage)."""
+        consumer, queue = self._consumer, request.message_queue
+        with consumer.rebalance.lock:
+            process_queue = consumer.rebalance.process_queues.get(queue)
+            if process_queue is not request.process_queue or not process_queue.offset_illegal:
+                return  # given up or moved meanwhile, and its progress with it
+            process_queue.offset_illegal = False
+            consumer.offset_store.update_offset(queue, request.next_offset, increase_only=False)
+            if consumer.message_model is MessageModel.CLUSTERING:
+                # A commit never lowers progress, so the broker is asked to put it right by itself.
+                broker = consumer.instance.routes.broker(queue.broker_name)
+                broker.correct_consumer_offset(consumer.group, queue.topic, queue.queue_id)
+            if self.remove_unnecessary_message_queue(queue, process_queue):
+                consumer.rebalance.process_queues.pop(queue, None)
+        logger.warning("an offset was put right: %s", request)
+
+    def begin_anew(self, moved: Mapping[MessageQueue, int | None]) -> None:
+        """Go on from progress that somebody moved: drop, forget, and rebalance at once
+        (MQClientInstance.resetOffset).
+
+        The new progress is at the broker already, so it is read there when the queues are taken
+        again. RocketMQ suspends the consumer and waits for 10 s between dropping and going on, for
+        what is in work to end; here its results count nothing from the moment on. The rebalance
+        takes dropped queues out of the table, or gives them away with their locks.
+
+        Of a broadcast only this consumer knows its progress, so it is ``moved`` here.
+        """
+        consumer, rebalance = self._consumer, self._consumer.rebalance
+        with rebalance.lock:
+            for queue, offset in moved.items():
+                process_queue = rebalance.process_queues.get(queue)
+                if process_queue is None:
+                    continue
+                process_queue.offset_illegal = False
+                _drop(process_queue, clear=True)
+                if offset is not None and consumer.message_model is MessageModel.BROADCASTING:
+                    # Giving the queue up stores it.
+                    consumer.offset_store.update_offset(queue, offset, increase_only=False)
+                else:
+                    consumer.offset_store.remove_offset(queue)
+                logger.info("progress was moved, beginning anew: %s", queue)
+        consumer.instance.rebalance_immediately()
+
+
+def _drop(process_queue: ProcessQueue, *, clear: bool = False) -> None:
+    # A worker that turns results into progress holds ``settling`` from its look at ``dropped``, or
+    # at what an orderly listener has finished, until the progress is noted: nothing of the old
+    # way is noted after this.
+    with process_queue.settling:
+        process_queue.dropped = True
+        if clear:
+            process_queue.clear()

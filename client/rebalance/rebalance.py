@@ -1,0 +1,232 @@
+"""Which queues a consumer has, and how that changes (RebalanceImpl of 4.9).
+
+No member talks to another: each sorts the same queues and the same client ids and asks the same
+strategy. The lock of a Rebalance is held for a whole round, and by whoever takes queues out of the
+table at another time; brokers are asked under it, listeners never run under it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker.api.members import ConsumeType, MessageModel, SubscriptionData
+from broker.errors import BrokerError
+from client.errors import UNANSWERED, ClientError
+from client.listener.process_queue import ProcessQueue
+from client.runtime.pull_service import PullRequest
+from client.timing import SYSTEM_CLOCK
+from storage.deadlines import held_within
+from storage.format.message import RETRY_GROUP_TOPIC_PREFIX, MessageQueue
+
+if TYPE_CHECKING:
+    from client.runtime.routes import Routes
+    from client.timing import Clock
+
+    from .allocate import AllocateMessageQueueStrategy
+
+logger = logging.getLogger("rmqctl.client.rebalance")
+
+
+_ROUND_S: Final = 0.3
+
+
+class RebalanceRules(Protocol):
+    """What push and lite pull consumers do each in their way (RebalancePushImpl, ...LitePull...).
+
+    ``consume_type`` is passive for a consumer whose pull loop is mended where it stands still.
+    """
+
+    consume_type: ConsumeType
+
+    def lock(self, queue: MessageQueue) -> bool:
+        """Lock a queue at its broker, for orderly consumption."""
+        ...
+
+    def unlock(self, queue: MessageQueue) -> None:
+        """Let go of a queue that was locked, and not taken after all."""
+        ...
+
+    def remove_dirty_offset(self, queue: MessageQueue) -> None:
+        """Forget what is in memory of a queue's progress."""
+        ...
+
+    def compute_pull_from_where(self, queue: MessageQueue) -> int:
+        """Give the first offset to pull. May raise what brokers raise: then the next round asks."""
+        ...
+
+    def drop(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """Mark a queue as dropped, when what has finished so far is noted."""
+        ...
+
+    def remove_unnecessary_message_queue(
+        self, queue: MessageQueue, process_queue: ProcessQueue
+    ) -> bool:
+        """Give up a queue that is dropped already; False if it can not be given away yet."""
+        ...
+
+    def message_queue_changed(
+        self, topic: str, all_queues: Sequence[MessageQueue], divided: Sequence[MessageQueue]
+    ) -> None:
+        """Take note that the queues of a topic are others now."""
+        ...
+
+    def dispatch_pull_requests(self, requests: Sequence[PullRequest]) -> None:
+        """Begin to pull new queues."""
+        ...
+
+
+class Rebalance:
+    """The queues of one consumer. Safe for threads.
+
+    ``subscriptions`` (by topic) and ``process_queues`` may be looked at by anybody: single reads
+    and writes of a dict are whole, and iteration is over copies.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        client_id: str,
+        routes: Routes,
+        rules: RebalanceRules,
+        strategy: AllocateMessageQueueStrategy,
+        *,
+        message_model: MessageModel,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.group = group
+        self.client_id = client_id
+        self.message_model = message_model
+        self.strategy = strategy
+        self.subscriptions: dict[str, SubscriptionData] = {}
+        self.process_queues: dict[MessageQueue, ProcessQueue] = {}
+        self.lock = threading.RLock()
+        self._routes = routes
+        self._rules = rules
+        self._clock = clock
+
+    def queues(self) -> list[MessageQueue]:
+        """Give the queues in the table, sorted."""
+        return sorted(self.process_queues)
+
+    def do_rebalance(self, *, orderly: bool = False) -> None:
+        """Divide the queues of all topics anew; a topic that fails does not stop the others."""
+        with self.lock:
+            for topic in list(self.subscriptions):
+                try:
+                    self._rebalance_by_topic(topic, orderly)
+                except Exception:
+                    if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+                        logger.exception("a rebalance failed: group=%s topic=%s", self.group, topic)
+            self._truncate_message_queue_not_my_topic()
+
+    def drop_all(self) -> None:
+        """Give up all queues at once, without a word to anybody (destroy).
+
+        Waits for a round that runs, but not for one that does not end.
+        """
+        with held_within(self.lock, _ROUND_S):
+            for process_queue in list(self.process_queues.values()):
+                process_queue.dropped = True
+            self.process_queues.clear()
+
+    def _rebalance_by_topic(self, topic: str, orderly: bool) -> None:
+        queues = self._routes.subscribe_queues(topic)
+        if not queues:
+            if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+                logger.warning("the topic has no queues: group=%s topic=%s", self.group, topic)
+            return
+        divided = sorted(queues)
+        if self.message_model is MessageModel.CLUSTERING:
+            client_ids = self._consumer_ids(topic)
+            if not client_ids:
+                if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+                    # Whoever is leaving looks at this as well, after its farewell.
+                    logger.info("no members are known: group=%s topic=%s", self.group, topic)
+                return
+            divided = self.strategy.allocate(self.group, self.client_id, divided, client_ids)
+        if self._update_process_queues(topic, divided, orderly):
+            self._rules.message_queue_changed(topic, queues, divided)
+
+    def _consumer_ids(self, topic: str) -> list[str]:
+        """Ask one of the topic's brokers who is in the group, sorted; empty if it does not say."""
+        brokers = self._routes.brokers_of(topic)
+        if not brokers:
+            return []
+        broker = random.choice(brokers)
+        try:
+            return broker.consumer_ids(self.group)
+        except (*UNANSWERED, BrokerError) as error:
+            logger.warning("broker %s does not tell the members: %s", broker.name, error)
+            return []
+
+    def _update_process_queues(
+        self, topic: str, assigned: Sequence[MessageQueue], orderly: bool
+    ) -> bool:
+        """Fit the table to what is assigned; tells whether it has changed."""
+        changed = False
+        wanted = set(assigned)
+        for queue, process_queue in list(self.process_queues.items()):
+            if queue.topic != topic:
+                continue
+            if queue in wanted:
+                # One that was dropped and could not be given away yet, or is to begin anew, is ours
+                # again; RocketMQ leaves it alone until its pull loop has stood still for 120 s.
+                anew = process_queue.dropped and not process_queue.offset_illegal
+                if not anew:
+                    if (
+                        self._rules.consume_type is not ConsumeType.CONSUME_PASSIVELY
+                        or not process_queue.is_pull_expired()
+                    ):
+                        continue
+                    logger.error("BUG: the pull loop of %s stands still; it is made anew", queue)
+            changed |= self._give_up(queue, process_queue)
+        requests = []
+        try:
+            for queue in assigned:
+                if queue not in self.process_queues:
+                    request = self._take(queue, orderly)
+                    if request is not None:
+                        requests.append(request)
+        finally:  # those that are in the table are pulled, whatever happened to the next one
+            self._rules.dispatch_pull_requests(requests)
+        return changed or bool(requests)
+
+    def _give_up(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
+        """Drop a queue; tells whether it has left the table. If not, the next round tries again."""
+        self._rules.drop(queue, process_queue)
+        if not self._rules.remove_unnecessary_message_queue(queue, process_queue):
+            return False
+        self.process_queues.pop(queue, None)
+        logger.info("gave up a queue: group=%s queue=%s", self.group, queue)
+        return True
+
+    def _take(self, queue: MessageQueue, orderly: bool) -> PullRequest | None:
+        """Make a queue ours; None if that has to wait for the next round."""
+        # RocketMQ locks in BROADCASTING too, which leaves all members but one without queues.
+        needs_lock = orderly and self.message_model is MessageModel.CLUSTERING
+        if needs_lock and not self._rules.lock(queue):
+            logger.warning("a queue is still locked: group=%s queue=%s", self.group, queue)
+            return None
+        self._rules.remove_dirty_offset(queue)
+        process_queue = ProcessQueue(self._clock)
+        process_queue.locked = True
+        try:
+            next_offset = self._rules.compute_pull_from_where(queue)
+        except (*UNANSWERED, ClientError, BrokerError) as error:
+            logger.warning("no first offset: group=%s queue=%s: %s", self.group, queue, error)
+            if needs_lock:  # it may be another member's in the next round
+                self._rules.unlock(queue)
+            return None
+        self.process_queues[queue] = process_queue
+        logger.info("took a queue: group=%s queue=%s offset=%d", self.group, queue, next_offset)
+        return PullRequest(self.group, queue, process_queue, next_offset)
+
+    def _truncate_message_queue_not_my_topic(self) -> None:
+        """Give up queues of topics that are subscribed no more."""
+        for queue, process_queue in list(self.process_queues.items()):
+            if queue.topic not in self.subscriptions:
+                self._give_up(queue, process_queue)

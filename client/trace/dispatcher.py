@@ -1,0 +1,162 @@
+"""Collecting traces and sending them as messages (AsyncTraceDispatcher).
+
+Contexts wait in a queue of 1024; what does not fit is dropped and counted. Their records are
+gathered in a segment, which is sent when it is 500 ms old, looked at each 100 ms, or when it holds
+118,000 characters (or keys for a message's properties). Nothing runs while there is nothing to
+trace.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from client.producer.config import ProducerConfig
+from storage.format.message import TRACE_TOPIC, Message
+
+from .trace import TraceContext, encode_trace, trace_keys
+
+if TYPE_CHECKING:
+    from client.producer.producer import Producer
+    from client.runtime.instance import ClientInstance
+    from client.timing import Clock, Scheduler
+
+logger = logging.getLogger("rmqctl.client.trace")
+
+QUEUE_SIZE: Final = 1024
+POLLING_MS: Final = 100
+WAIT_TIME_THRESHOLD_MS: Final = 500
+MAX_MSG_SIZE: Final = 128_000
+FLUSH_CHARACTERS: Final = MAX_MSG_SIZE - 10_000
+FLUSH_KEY_CHARACTERS: Final = 30_000
+"""A message's properties hold 32,767 bytes; RocketMQ loses segments with more keys than that."""
+SEND_TIMEOUT_MS: Final = 5_000
+GROUP_NAME_PREFIX: Final = "_INNER_TRACE_PRODUCER"
+
+_counter = itertools.count(1)
+
+
+class TraceDispatcher:
+    """Sends what is appended to it, by a producer of its own. Safe for threads."""
+
+    def __init__(
+        self, producer: Producer, trace_topic: str, clock: Clock, scheduler: Scheduler
+    ) -> None:
+        self.trace_topic: Final = trace_topic
+        self._producer = producer
+        self._clock = clock
+        self._scheduler = scheduler
+        self._lock = threading.Lock()  # guards what follows; nothing is sent under it
+        self._contexts: deque[TraceContext] = deque()
+        self._texts: list[str] = []
+        self._keys: set[str] = set()
+        self._characters = self._key_characters = 0
+        self._first_timestamp = 0
+        self._scheduled = self._hurried = False
+        self._discarded = 0
+
+    @classmethod
+    def of(
+        cls, instance: ClientInstance, group: str, kind: str, trace_topic: str = TRACE_TOPIC
+    ) -> TraceDispatcher:
+        """Make the dispatcher of a group; ``kind`` is PRODUCE or CONSUME."""
+        from client.producer.producer import Producer
+
+        config = ProducerConfig(send_msg_timeout_ms=SEND_TIMEOUT_MS, max_message_size=MAX_MSG_SIZE)
+        name = f"{GROUP_NAME_PREFIX}-{group}-{kind}-{next(_counter)}"
+        producer = Producer.within(instance, name, config)
+        return cls(producer, trace_topic, instance.clock, instance.scheduler)
+
+    @property
+    def discarded(self) -> int:
+        """How many contexts did not fit."""
+        return self._discarded
+
+    def append(self, context: TraceContext) -> bool:
+        """Take a context; False if it was dropped. Does not block."""
+        with self._lock:
+            if len(self._contexts) >= QUEUE_SIZE:
+                self._discarded += 1
+                logger.info("the trace buffer is full: discarded=%d", self._discarded)
+                return False
+            self._contexts.append(context)
+            if not self._first_timestamp:
+                self._first_timestamp = self._clock.now_ms()
+            schedule = not self._scheduled
+            self._scheduled = True
+            hurry = len(self._contexts) >= QUEUE_SIZE // 2 and not self._hurried
+            self._hurried = self._hurried or hurry
+        if schedule:
+            self._scheduler.call_later(POLLING_MS, self._poll)
+        if hurry:
+            self._scheduler.call_later(0, self._gather)
+        return True
+
+    def flush(self) -> None:
+        """Hand over to the producer whatever is here."""
+        self._gather()
+        self._send(self._take())
+
+    def shutdown(self) -> None:
+        """Send what is here, and wait until it is sent."""
+        self.flush()
+        self._producer.shutdown()
+
+    def _poll(self) -> None:
+        self._gather()
+        with self._lock:
+            age = self._clock.now_ms() - self._first_timestamp
+            due = self._first_timestamp > 0 and age >= WAIT_TIME_THRESHOLD_MS
+        if due:
+            self._send(self._take())
+        with self._lock:
+            self._scheduled = again = self._first_timestamp > 0
+        if again:
+            self._scheduler.call_later(POLLING_MS, self._poll)
+
+    def _gather(self) -> None:
+        """Turn contexts into records; full segments are sent."""
+        while True:
+            with self._lock:
+                self._hurried = False
+                if not self._contexts:
+                    return
+                context = self._contexts.popleft()
+                text = encode_trace(context)
+                self._texts.append(text)
+                new_keys = trace_keys(context) - self._keys
+                self._keys |= new_keys
+                self._key_characters += sum(len(key) + 1 for key in new_keys)
+                self._characters += len(text)
+                full = (
+                    self._characters >= FLUSH_CHARACTERS
+                    or self._key_characters >= FLUSH_KEY_CHARACTERS
+                )
+            if full:
+                self._send(self._take())
+
+    def _take(self) -> Message | None:
+        with self._lock:
+            if not self._texts:
+                return None
+            keys = sorted(self._keys)
+            message = Message(self.trace_topic, "".join(self._texts).encode(), keys=keys)
+            self._texts, self._keys = [], set()
+            self._characters = self._key_characters = 0
+            self._first_timestamp = self._clock.now_ms() if self._contexts else 0
+            return message
+
+    def _send(self, message: Message | None) -> None:
+        if message is None:
+            return
+        try:
+            self._producer.send_async(message, on_exception=_not_sent)
+        except Exception:
+            logger.exception("a trace could not be sent")
+
+
+def _not_sent(error: Exception) -> None:
+    logger.error("a trace could not be sent: %s", error)

@@ -1,0 +1,106 @@
+"""What the change journal of a store tells, read once."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from storage.configs.journal import AT_TIMESTAMP, CHANGE_ID, Journal
+from storage.configs.progress import ProgressFile
+from storage.errors import CorruptFileError, StoreVersionError
+
+from .journal_entry import MOVES, done_moves, undone_by
+
+ProgressPlace = tuple[str, str, int]
+"""Group, topic, queue id."""
+
+
+class Change(NamedTuple):
+    """One entry of the journal."""
+
+    change_id: int
+    at_timestamp: int
+    entry: Mapping[str, Any]
+    applied: bool | None
+    """Whether it was done; None if that can not be told, because offsets.json says nothing."""
+
+    def text(self, name: str) -> str | None:
+        """A field of the entry that holds text, None if it has none."""
+        value = self.entry.get(name)
+        return None if value is None else str(value)
+
+    @property
+    def who(self) -> str | None:
+        """``user@host``, as far as it was noted."""
+        known = [text for text in (self.text("user"), self.text("host")) if text is not None]
+        return "@".join(known) or None
+
+
+class Move(NamedTuple):
+    """What a change did to the progress of a group in one queue; None is no progress."""
+
+    change: Change
+    group: str
+    topic: str
+    queue_id: int
+    old: int | None
+    new: int | None
+
+    @property
+    def place(self) -> ProgressPlace:
+        """Whose progress it is, and where."""
+        return self.group, self.topic, self.queue_id
+
+
+class Changes:
+    """The journal of one store as it was when it was first asked for. Reads nothing before."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def all(self) -> list[Change]:
+        """All changes, oldest first."""
+        entries = list(Journal(self.root).entries())
+        done, certain = self._done(entries)
+        found = []
+        for entry in entries:
+            change_id = int(entry[CHANGE_ID])
+            applied: bool | None = MOVES not in entry or change_id in done
+            if not applied and not certain:
+                applied = None
+            found.append(Change(change_id, int(entry[AT_TIMESTAMP]), entry, applied))
+        return found
+
+    @cached_property
+    def undone_by(self) -> dict[int, int]:
+        """Which change took which one back."""
+        done = {change.change_id for change in self.all if change.applied}
+        return undone_by((change.entry for change in self.all), done)
+
+    @cached_property
+    def last_moves(self) -> dict[ProgressPlace, Move]:
+        """The last change of each queue's progress that was done."""
+        return {move.place: move for move in self.moves()}
+
+    def moves(self) -> Iterator[Move]:
+        """What was done to progress, oldest first; nothing of what was not done."""
+        for change in self.all:
+            if change.applied:
+                yield from moves_of(change)
+
+    def _done(self, entries: list[dict[str, Any]]) -> tuple[set[int], bool]:
+        """The changes of progress that were done, and whether those are all."""
+        if not any(MOVES in entry for entry in entries):
+            return set(), True
+        try:
+            in_force = ProgressFile(self.root).read().change_id
+        except (CorruptFileError, StoreVersionError):
+            return done_moves(entries, None), False
+        return done_moves(entries, in_force), True
+
+
+def moves_of(change: Change) -> Iterator[Move]:
+    """The queues whose progress a change is about; nothing for changes of other things."""
+    for move in change.entry.get(MOVES, ()):
+        yield Move(change, move["group"], move["topic"], move["queue_id"], move["old"], move["new"])

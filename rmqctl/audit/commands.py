@@ -1,0 +1,50 @@
+"""``rmqctl audit``: who has changed what."""
+
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.opening import open_for_reading
+
+from .rows import ChangeDetails, ChangeRow
+
+
+@prints(ChangeRow)
+def list_changes(
+    ctx: typer.Context,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only from then on, such as -7d")
+    ] = None,
+) -> None:
+    """List all changes of progress and settings, oldest first, a line for each queue.
+
+    The last week:             rmqctl audit list --since -7d
+    What one person did:       rmqctl audit list --where 'user = ann'
+    """
+    cli = context_of(ctx)
+    start = None if since is None else cli.time("--since", since)
+    if start is not None:
+        cli.warn_of_future("--since", start, "no change is as new as that")
+    with open_for_reading(cli) as broker:
+        from .changes import Changes
+        from .history import audit_rows
+
+        cli.rows(ChangeRow, audit_rows(Changes(broker.view.root), start))
+
+
+@prints(ChangeDetails)
+def show(
+    ctx: typer.Context,
+    change_id: Annotated[int, typer.Argument(metavar="CHANGE-ID", help="Its number in the list")],
+) -> None:
+    """Show all that was noted of one change.
+
+    As JSON:                   rmqctl audit show 17 -o json
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from .changes import Changes
+        from .history import details
+
+        cli.one(details(Changes(broker.view.root), change_id))

@@ -1,0 +1,95 @@
+"""``rmqctl broker``: what a broker does by itself, here in the foreground, or by others."""
+
+import threading
+from typing import TYPE_CHECKING
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.opening import open_for_reading, open_for_writing
+from rmqctl.errors import UsageProblem
+
+from .rows import BrokerStatus
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+
+_LOOK_S = 1.0
+
+
+@prints(BrokerStatus)
+def status(ctx: typer.Context) -> None:
+    """Show who runs the timed services, who is connected, and what waits for its time.
+
+    As JSON:                   rmqctl broker status -o json
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from .status import broker_status
+
+        status = broker_status(broker)
+        cli.one(status)
+        lost = {
+            level["level"]: level["waiting"]
+            for level in status.delay_levels
+            if level["delay_ms"] is None and level["waiting"]
+        }
+        doubt = broker.view.progress_doubt()
+        if doubt is not None:
+            cli.warn(doubt)
+        if lost:
+            from rmqctl.retry.due_list import stranded_sentence
+
+            cli.warn(stranded_sentence(lost))
+
+
+def start(ctx: typer.Context) -> None:
+    """Run the broker's timed services in the foreground until Ctrl-C or SIGTERM.
+
+    They deliver delayed messages and retries, ask producers about half messages of transactions,
+    write progress and delete files that are too old. Long-lived consumers and producers of a store
+    that rmqctl made do so by the way; this is for when none of them runs. One process of a store
+    does it at a time, the others wait and take over at once.
+
+    In a store that rmqctl did not make, this command delivers, but deletes nothing.
+    """
+    cli = context_of(ctx)
+    if cli.flag("dry_run"):
+        raise UsageProblem(
+            "broker start delivers and deletes while it runs; it has no dry run; "
+            "'rmqctl broker status' only looks"
+        )
+    from rmqctl.cli.logs import show_logs
+
+    show_logs(cli)
+    with open_for_writing(cli) as broker:
+        broker.start_services(deliver=True)
+        _serve(cli, broker)
+
+
+def _serve(cli: Cli, broker: "EmbeddedBroker") -> None:
+    """Say who does the work, until a signal comes."""
+    from storage.coordination.leadership import BROKER_SERVICES
+
+    from .status import service
+
+    never = threading.Event()
+    told: str | None = None
+    # Whoever is elected is so at once.
+    never.wait(0.05)
+    while True:
+        if broker.elected:
+            words = (
+                "this process runs delay delivery, transaction checks, cleaning and persisting "
+                f"for {broker.view.root}; Ctrl-C ends it"
+            )
+        else:
+            pid = service(broker, BROKER_SERVICES)["pid"]
+            other = "another process" if pid is None else f"process {pid}"
+            words = (
+                f"{other} runs the services of {broker.view.root}; this one takes over when it ends"
+            )
+        if words != told:
+            cli.say(words)
+            told = words
+        never.wait(_LOOK_S)

@@ -1,0 +1,111 @@
+"""``rmqctl broker config get|set``: the settings of a store and of its broker."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.audit.journal_entry import change_note
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.opening import open_for_reading
+from rmqctl.errors import UsageProblem
+
+from .rows import BrokerSettingRow
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+_ACTIONS = ("get", "set")
+
+
+@prints(BrokerSettingRow)
+def config(
+    ctx: typer.Context,
+    action: Annotated[str, typer.Argument(metavar="get|set", help="What to do")] = "get",
+    setting_words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SETTING...|SETTING VALUE]", help="Default: all settings"),
+    ] = None,
+    unset: Annotated[
+        bool, typer.Option("--unset", help="With set: take the default again")
+    ] = False,
+    broker_conf: Annotated[
+        bool,
+        typer.Option("--broker-conf", help="Print what a Java broker's broker.conf must say"),
+    ] = False,
+) -> None:
+    """Show the settings of a store and of its broker, or change one.
+
+    They hold for every process of rmqctl that opens the store from then on; the names are
+    RocketMQ's or ours. A Java broker reads its own broker.conf instead. Lengths of files can not
+    change.
+
+    All of them:               rmqctl broker config get
+    One:                       rmqctl broker config get fileReservedTime
+    Keep files for a day:      rmqctl broker config set fileReservedTime 24
+    For a Java broker:         rmqctl broker config get --broker-conf
+    """
+    cli = context_of(ctx)
+    if action not in _ACTIONS:
+        raise UsageProblem(f"{action!r} is neither get nor set")
+    names = setting_words or []
+    if action == "get":
+        _get(cli, names, unset=unset, broker_conf=broker_conf)
+    elif broker_conf or len(names) != (1 if unset else 2):
+        raise UsageProblem("set takes a SETTING and a VALUE, or a SETTING and --unset")
+    else:
+        _set(cli, names[0], None if unset else names[1])
+
+
+def _get(cli: Cli, names: list[str], *, unset: bool, broker_conf: bool) -> None:
+    from .settings import BrokerSettings
+
+    if unset:
+        raise UsageProblem("--unset belongs to set")
+    with open_for_reading(cli) as broker:
+        settings = BrokerSettings(broker.view.root, broker.view.config)
+        if broker_conf:
+            cli.out.write("".join(f"{line}\n" for line in settings.java_lines()))
+        else:
+            cli.rows(BrokerSettingRow, settings.rows([settings.name_of(name) for name in names]))
+
+
+def _tell_stranded(cli: Cli, view: "StoreView", levels: str) -> None:
+    """Warn of messages that wait in levels which the new setting has not."""
+    from rmqctl.retry.due_list import stranded, stranded_sentence
+    from storage.format.delay import parse_delay_levels
+
+    counts = stranded(view, len(parse_delay_levels(levels)))
+    if counts:
+        cli.warn(stranded_sentence(counts))
+
+
+def _set(cli: Cli, word: str, value: str | None) -> None:
+    from rmqctl.cli.guarded_change import change_settings
+    from storage.coordination.lock_owners import find_holders
+
+    from .settings import BrokerSettings
+    from .unreachable_messages import setting_sentences
+
+    with open_for_reading(cli) as broker:
+        root = broker.view.root
+        settings = BrokerSettings(root, broker.view.config)
+        writers = find_holders(root).writers
+        name = settings.name_of(word)
+        plan = settings.plan(name, value)
+        if name == "message_delay_level" and plan:
+            _tell_stranded(cli, broker.view, plan[0].value or "")
+        elif plan:
+            for sentence in setting_sentences(
+                broker, name, *settings.change_of(name, value), cli.now_ms
+            ):
+                cli.warn(sentence)
+    if writers:
+        cli.say(f"process {', '.join(map(str, writers))} keeps the old value until it ends")
+    change_settings(
+        cli,
+        root,
+        BrokerSettingRow,
+        plan,
+        lambda: settings.change(name, value, change_note(cli, what=name), cli.now_ms),
+        question=f"Change {name}?",
+    )

@@ -1,0 +1,222 @@
+"""The settings of one store that rmqctl keeps, beside what a Java broker's broker.conf says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, fields
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.config import BrokerConfig
+from broker.java_store import config_of
+from rmqctl.errors import CliError, Refused, UsageProblem
+from rmqctl.exit_codes import CHANGED
+from rmqctl.help.meanings import meanings
+from storage.config import FIXED_FIELDS, FlushDiskType, StoreConfig, parse_hours
+from storage.configs.journal import Journal
+from storage.configs.store_settings import (
+    SETTINGS_FILE,
+    StoreSettings,
+    read_store_settings,
+    write_store_settings,
+)
+from storage.coordination.config_lock import config_gate
+from storage.format.delay import parse_delay_levels
+from storage.format.host import pack_host
+from storage.format.names import OURS
+
+from .rows import BrokerSettingRow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MODULES: Final = {"StoreConfig": "storage.config", "BrokerConfig": "broker.config"}
+_OTHER_JAVA_NAMES: Final = {
+    "file_reserved_time_hours": "fileReservedTime",
+    "transaction_timeout_ms": "transactionTimeOut",
+    "max_transfer_count_in_memory": "maxTransferCountOnMessageInMemory",
+    "max_transfer_bytes_in_memory": "maxTransferBytesOnMessageInMemory",
+    "schedule_async_deliver_max_resend_num_to_blocked": "scheduleAsyncDeliverMaxResendNum2Blocked",
+}
+_NOT_JAVAS: Final = frozenset(
+    {
+        *("max_inflated_body_size", "disk_space_clean_forcibly_ratio", "min_free_bytes"),
+        *("store_host", "born_host", "keep_failure_reasons", "zero_when_young"),
+        *("max_suspend_timeout_ms", "offset_moved_event_enable", "refuse_equal_client_ids"),
+    }
+)
+_RECORD: Final = f"{OURS}/{SETTINGS_FILE}"
+_TRUE: Final = frozenset({"true", "yes", "on", "1"})
+_FALSE: Final = frozenset({"false", "no", "off", "0"})
+
+
+class BrokerSettings:
+    """All settings of a store, as they are when this is made."""
+
+    def __init__(self, root: Path, store: StoreConfig) -> None:
+        """``store`` are those that the store is open with; raises what reading them raises."""
+        self._root = root
+        self._record = read_store_settings(root)
+        broker = config_of(root)
+        self._values = {**_values(store), **_values(broker)}
+        self._defaults = {**_values(StoreConfig()), **_values(BrokerConfig())}
+        self._fields: dict[str, Field[Any]] = {
+            field.name: field for kind in (StoreConfig, BrokerConfig) for field in fields(kind)
+        }
+        self._meanings = {
+            found.name: " ".join(found.text.split())
+            for owner, module in _MODULES.items()
+            for found in meanings(module, owner)
+        }
+
+    def name_of(self, text: str) -> str:
+        """The setting that somebody named: as here, or as RocketMQ does. UsageProblem if none."""
+        wanted = text.replace("-", "_")
+        known = {name: name for name in self._values}
+        known |= {java: name for name in self._values if (java := java_name(name)) is not None}
+        if wanted in known:
+            return known[wanted]
+        near = get_close_matches(wanted, known, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageProblem(f"a broker has no setting {text!r}{hint}")
+
+    def rows(self, names: list[str]) -> Iterator[BrokerSettingRow]:
+        """Some settings, or all: those of the store first."""
+        for name in names or self._values:
+            yield self._row(name, self._values[name], None)
+
+    def java_lines(self) -> list[str]:
+        """What broker.conf must say so that a Java broker keeps the same settings."""
+        return [
+            f"{java}={text_of(value)}"
+            for name, value in self._values.items()
+            if value != self._defaults[name] and (java := java_name(name)) is not None
+        ]
+
+    def plan(self, name: str, text: str | None) -> list[BrokerSettingRow]:
+        """What setting it means; nothing if it is so already. None takes the default again.
+
+        Refused for what can not change in the life of a store, UsageProblem for a value that it
+        can not have.
+        """
+        if name in FIXED_FIELDS:
+            raise Refused(
+                f"{name} is fixed for the life of a store; make a new one with other sizes"
+            )
+        value = self._defaults[name] if text is None else self._parsed(name, text)
+        recorded = name in self._record.store or name in self._record.broker
+        if value == self._values[name] and (text is not None or not recorded):
+            return []
+        row = self._row(name, value, self._values[name])
+        return [row._replace(origin="built-in" if text is None else _RECORD)]
+
+    def change_of(self, name: str, text: str | None) -> tuple[Any, Any]:
+        """A setting's value now, and that of a text; None is the default."""
+        return self._values[name], self._defaults[name] if text is None else self._parsed(
+            name, text
+        )
+
+    def change(
+        self, name: str, text: str | None, note: Mapping[str, Any], now_ms: int
+    ) -> Iterator[BrokerSettingRow]:
+        """Do it and read it back. CliError (6) if somebody has changed settings meanwhile."""
+        (row,) = self.plan(name, text)
+        with config_gate(self._root):
+            if read_store_settings(self._root) != self._record:
+                raise CliError(
+                    "settings have been changed since the plan was made; nothing was written",
+                    CHANGED,
+                )
+            store, broker = dict(self._record.store), dict(self._record.broker)
+            part = store if name in {field.name for field in fields(StoreConfig)} else broker
+            if text is None:
+                part.pop(name, None)
+            else:
+                part[name] = self._parsed(name, text)
+            values = {"old": self._values[name], "new": part.get(name)}
+            Journal(self._root).append({**note, **values}, now_ms)
+            write_store_settings(self._root, StoreSettings(store, broker))
+        now = read_store_settings(self._root)
+        applied = {**now.store, **now.broker}.get(name) == part.get(name)
+        yield row._replace(applied=applied)
+
+    def _row(self, name: str, value: Any, old: Any) -> BrokerSettingRow:
+        java = java_name(name)
+        if name in FIXED_FIELDS:
+            origin = "the store's files"
+        elif name in self._record.store or name in self._record.broker:
+            origin = _RECORD
+        else:
+            origin = "built-in"
+        return BrokerSettingRow(
+            name,
+            text_of(old),
+            text_of(value),
+            origin,
+            None if java is None or value is None else f"{java}={text_of(value)}",
+            name in FIXED_FIELDS,
+            self._meanings.get(name, ""),
+            None,
+        )
+
+    def _parsed(self, name: str, text: str) -> Any:
+        """The value of a text, checked as far as the setting's class and its readers do."""
+        default = self._defaults[name]
+        try:
+            # What is None by default depends on the store; such a setting is a switch.
+            value = _as_kind_of(False if default is None else default, text)
+            if name == "message_delay_level":
+                parse_delay_levels(text)
+            elif name == "delete_when":
+                parse_hours(text)
+            elif name in {"store_host", "born_host"}:
+                pack_host(text)
+            elif isinstance(default, str) and not text.strip():
+                raise ValueError("it must not be empty")
+            if name in {field.name for field in fields(StoreConfig)}:
+                StoreConfig(**{name: value})
+        except (ValueError, IndexError) as error:
+            raise UsageProblem(f"{name}: {error}") from None
+        return value
+
+
+def java_name(name: str) -> str | None:
+    """What RocketMQ calls a setting of ours; None for what it does not have."""
+    if name in _NOT_JAVAS:
+        return None
+    head, *rest = name.removesuffix("_ms").split("_")
+    return _OTHER_JAVA_NAMES.get(name) or head + "".join(part.capitalize() for part in rest)
+
+
+def text_of(value: Any) -> str | None:
+    """A value as broker.conf has it; None for what depends on the store."""
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _values(config: Any) -> dict[str, Any]:
+    return {field.name: getattr(config, field.name) for field in fields(config)}
+
+
+def _as_kind_of(default: Any, text: str) -> Any:
+    if isinstance(default, bool):
+        if text.lower() not in _TRUE | _FALSE:
+            raise ValueError(f"{text!r} is neither true nor false")
+        return text.lower() in _TRUE
+    if isinstance(default, StrEnum):
+        if text not in set(FlushDiskType):
+            raise ValueError(f"{text!r} is not one of {', '.join(FlushDiskType)}")
+        return FlushDiskType(text)
+    if isinstance(default, int):
+        if not re.fullmatch(r"[0-9]{1,18}", text):
+            raise ValueError(f"{text!r} is not a number from 0 on")
+        return int(text)
+    if isinstance(default, float):
+        number = float(text)
+        if not 0 <= number <= 1:
+            raise ValueError(f"{text!r} is not a share from 0 to 1")
+        return number
+    return text

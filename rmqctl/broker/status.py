@@ -1,0 +1,120 @@
+"""Facts about what the processes on a store do as its broker."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.transaction.ops import HALF_QUEUE, EndedHalves, TransactionOffsets
+from storage.configs.delay_offsets import load_delay_offsets
+from storage.coordination.leadership import (
+    BROKER_SERVICES,
+    SERVICES_LOCK,
+    STORE_SERVICES,
+    TRANSACTION_CHECKS,
+)
+from storage.coordination.lock_owner import find_holder
+from storage.coordination.lock_owners import find_holders
+from storage.coordination.locks import LockFile
+from storage.format.delay import parse_delay_levels
+from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
+from storage.format.names import OURS
+from storage.layout import was_created_here
+
+from .rows import BrokerStatus
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+
+_SERVICES: Final = {
+    "delay_delivery": BROKER_SERVICES,
+    "transaction_checks": TRANSACTION_CHECKS,
+    "cleaning": STORE_SERVICES,
+}
+
+
+def broker_status(broker: "EmbeddedBroker") -> BrokerStatus:
+    """Everything at once, as it is now."""
+    root = broker.view.root
+    holders = find_holders(root)
+    return BrokerStatus(
+        broker.name,
+        broker.config.broker_cluster_name,
+        str(root),
+        was_created_here(root),
+        list(holders.writers),
+        holders.java_locked,
+        {name: service(broker, place) for name, place in _SERVICES.items()},
+        list(_clients(broker)),
+        list(_delay_levels(broker)),
+        _half_messages(broker),
+    )
+
+
+def service(broker: "EmbeddedBroker", place: int) -> dict[str, Any]:
+    """Whether a process does one kind of timed work, and which, as far as that can be told."""
+    path = broker.view.root / OURS / SERVICES_LOCK
+    try:
+        file = LockFile(path, create=False, writable=False)
+    except FileNotFoundError:
+        return {"running": False, "pid": None}
+    except OSError:
+        return {"running": None, "pid": None}
+    try:
+        running = file.holder(place) is not None
+    finally:
+        file.close()
+    return {"running": running, "pid": find_holder(path, place) if running else None}
+
+
+def _clients(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
+    for said in broker.members.notices.stations.living():
+        for client in said.content.get("clients", ()):
+            yield {
+                "client_id": client["id"],
+                "host": said.content["host"],
+                "pid": said.content["pid"],
+                "since_timestamp": client["since"],
+                "producer_groups": client["producers"],
+                "consumer_groups": sorted(client["consumers"]),
+            }
+
+
+def _delay_levels(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
+    view = broker.view
+    delivered = load_delay_offsets(view.root)
+    delays = parse_delay_levels(view.config.message_delay_level)
+    used = [queue_id + 1 for topic, queue_id in view.queues() if topic == SCHEDULE_TOPIC]
+    for level in range(1, max([len(delays), *used]) + 1):
+        # A level that the settings have not any more is shown too: nothing delivers what waits.
+        delay_ms = delays[level - 1] if level <= len(delays) else None
+        low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
+        if low == high:
+            continue
+        offset = min(max(delivered.get(level, 0), low), high)
+        # A delayed message's unit holds the time of its delivery in place of its tag's hash.
+        unit = view.unit(SCHEDULE_TOPIC, level - 1, offset) if offset < high else None
+        yield {
+            "level": level,
+            "delay_ms": delay_ms,
+            "offset": offset,
+            "max_offset": high,
+            "waiting": high - offset,
+            "due_timestamp": None if unit is None else unit[2],
+        }
+
+
+def _half_messages(broker: "EmbeddedBroker") -> dict[str, Any]:
+    """Half messages of which nobody has said yet what becomes of them."""
+    view = broker.view
+    half, op = TransactionOffsets(broker.progress, lambda: view).query()
+    end = view.max_offset_in_queue(TRANS_HALF_TOPIC, HALF_QUEUE)
+    ended = EndedHalves(lambda: view, op, half)
+    while half < end and ended.read_more():
+        pass
+    pending = [offset for offset in range(half, end) if not ended.take(offset)]
+    oldest = view.store_timestamp(TRANS_HALF_TOPIC, HALF_QUEUE, pending[0]) if pending else None
+    return {
+        "pending": len(pending),
+        "checked_offset": half,
+        "max_offset": end,
+        "oldest_timestamp": oldest,
+    }

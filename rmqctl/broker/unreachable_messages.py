@@ -1,0 +1,243 @@
+"""Which stored messages a change of settings puts out of reach: the sentences of the plans.
+
+Every sentence has counts of what lies there and of what groups have not read of it. A queue in
+which a group has no progress is unknown, and is said to be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rmqctl.parse.times import format_time
+from rmqctl.store.usage.next_deletions import unread_by, within
+from storage.configs.consumer_offsets import split_topic_at_group
+from storage.format.message import (
+    PROPERTY_PRODUCER_GROUP,
+    PROPERTY_TRANSACTION_CHECK_TIMES,
+    TRANS_CHECK_MAX_TIME_TOPIC,
+    retry_topic,
+)
+from storage.retention import LogFile, log_files, rules_of
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from storage.config import StoreConfig
+    from storage.readonly import StoreView
+
+RETENTION: Final = frozenset(
+    {
+        *("file_reserved_time_hours", "delete_when", "disk_max_used_space_ratio"),
+        *("clean_file_forcibly_enable", "disk_space_clean_forcibly_ratio"),
+    }
+)
+"""Settings that decide when files of the log are deleted."""
+_AHEAD_MS: Final = 24 * 3_600_000
+_NAMED: Final = 5
+
+
+class Unread(NamedTuple):
+    """What lies in some queues of a topic, and who has not read it."""
+
+    messages: int
+    groups: dict[str, int]
+    """Groups with progress in the topic that have not read all, with how many messages each."""
+    unknown: list[str]
+    """Groups that have progress in the topic, but none in one of these queues."""
+    has_groups: bool
+    """Whether any group has progress in the topic."""
+
+
+def unread_of(view: StoreView, topic: str, first_queue: int = 0) -> Unread:
+    """What groups have not read of the queues from a number on."""
+    bounds = {
+        queue_id: view.queue_bounds(topic, queue_id)
+        for name, queue_id in view.queues()
+        if name == topic and queue_id >= first_queue
+    }
+    messages = sum(high - low for low, high in bounds.values())
+    groups: dict[str, int] = {}
+    unknown = []
+    has_groups = False
+    for key, offsets in view.consumer_offsets().items():
+        parts = split_topic_at_group(key)
+        if parts is None or parts[0] != topic or not offsets:
+            continue
+        has_groups = True
+        left = 0
+        for queue_id, (low, high) in bounds.items():
+            if queue_id in offsets:
+                left += max(0, high - max(low, offsets[queue_id]))
+            elif high > low and parts[1] not in unknown:
+                unknown.append(parts[1])
+        if left:
+            groups[parts[1]] = left
+    return Unread(messages, dict(sorted(groups.items())), sorted(unknown), has_groups)
+
+
+def unread_note(view: StoreView, topic: str, queues: int) -> str:
+    """What fewer read queues leave behind."""
+    found = unread_of(view, topic, queues)
+    note = f"queues from {queues} on are not read any more"
+    if not found.messages:
+        return note
+    return f"{note}; {_count(found.messages, 'message')} {_lie(found.messages)} there{_by(found)}"
+
+
+def unreadable_note(view: StoreView, topic: str) -> str:
+    """What no group may consume once a topic's permission to read is gone; "" if it is empty."""
+    found = unread_of(view, topic)
+    if not found.messages:
+        return ""
+    return f"; {_count(found.messages, 'message')} {_lie(found.messages)} there{_by(found)}"
+
+
+def retries_note(view: StoreView, group: str) -> str:
+    """What a group has still to consume again, in its retry topic and in the delay levels; "" if
+    nothing."""
+    from analytics.lag.delayed import levels, waiting
+
+    topic = retry_topic(group)
+    committed = view.consumer_offsets().get(f"{topic}@{group}", {})
+    ready = 0
+    for name, queue_id in view.queues():
+        if name == topic:
+            low, high = view.queue_bounds(topic, queue_id)
+            ready += max(0, high - max(low, committed.get(queue_id, low)))
+    delayed = sum(one.topic == topic for level in levels(view) for one in waiting(view, level))
+    total = ready + delayed
+    if not total:
+        return ""
+    return (
+        f"{_count(total, 'retry', 'retries')} {'waits' if total == 1 else 'wait'}, {delayed:,} of "
+        f"{'it' if total == 1 else 'them'} for a delay: {'it comes' if total == 1 else 'they come'}"
+    )
+
+
+def unread_of_group(view: StoreView, group: str) -> str:
+    """What a group has not read in all topics; "" if nothing."""
+    counts = {}
+    for key in view.consumer_offsets():
+        parts = split_topic_at_group(key)
+        if parts is not None and parts[1] == group:
+            count = unread_of(view, parts[0]).groups.get(group, 0)
+            if count:
+                counts[parts[0]] = count
+    if not counts:
+        return ""
+    topics = _named([f"{topic} ({count:,})" for topic, count in sorted(counts.items())])
+    return f"; {_count(sum(counts.values()), 'message')} unread in {topics}"
+
+
+def retention_sentence(view: StoreView, config: StoreConfig, now_ms: int) -> str | None:
+    """What becomes due for deletion within a day under other settings that would stay under those
+    of now; None if nothing does."""
+    files = [
+        log_files(view.root, one, rules_of(view.root, one), view.log_max_offset(), now_ms)
+        for one in (view.config, config)
+    ]
+    before, after = (_due(some, now_ms + _AHEAD_MS) for some in files)
+    more = [file for file in after if file.first not in {old.first for old in before}]
+    if not more:
+        return None
+    size = config.mapped_file_size_commit_log
+    ends: dict[str, dict[int, int]] = {}
+    messages = 0
+    for topic, queue_id, begin, end in within(view, more[0].first, more[-1].first + size):
+        messages += end - begin
+        ends.setdefault(topic, {})[queue_id] = end
+    progress = {}
+    for key, offsets in view.consumer_offsets().items():
+        parts = split_topic_at_group(key)
+        if parts is not None:
+            progress[parts[1], parts[0]] = offsets
+    groups = {group for topic, of in ends.items() for group in unread_by(progress, topic, of)}
+    first = min(file.due_timestamp for file in more if file.due_timestamp is not None)
+    unread = (
+        f"not read to the end by {_named(sorted(groups))}, which would lose messages"
+        if groups
+        else "every group with progress has read them"
+    )
+    return (
+        f"within 24 hours {_count(len(more), 'file')} of the log with "
+        f"{_count(messages, 'message')} may be deleted that would stay otherwise, from "
+        f"{format_time(first)} on; {unread}"
+    )
+
+
+def setting_sentences(
+    broker: EmbeddedBroker, name: str, old: Any, value: Any, now_ms: int
+) -> list[str]:
+    """What a new value of a broker's or a store's setting puts out of reach."""
+    view = broker.view
+    if name in RETENTION:
+        sentence = retention_sentence(view, replace(view.config, **{name: value}), now_ms)
+        more = [] if sentence is None else [sentence]
+        if name == "delete_when" and not value.strip():
+            ratio = view.config.disk_max_used_space_ratio
+            more.append(
+                "files are deleted at no hour: only while the disk is fuller than "
+                f"diskMaxUsedSpaceRatio ({ratio} %)"
+            )
+        return more
+    if name == "broker_permission" and old & ~value & 4:
+        bounds = [view.queue_bounds(topic, queue_id) for topic, queue_id in view.queues()]
+        messages = sum(high - low for low, high in bounds)
+        lie = f"{_count(messages, 'message')} {_lie(messages)} there"
+        return [f"consuming will be refused in all topics; {lie}"]
+    if name == "transaction_check_max" and value < old:
+        return _given_up(broker, old, value)
+    return []
+
+
+def _given_up(broker: EmbeddedBroker, old: int, checks: int) -> list[str]:
+    """The half messages that the next check puts aside because it asks no more."""
+    from rmqctl.store.half_messages import open_halves
+
+    groups: Counter[str] = Counter()
+    for half in open_halves(broker):
+        times = half.get_property(PROPERTY_TRANSACTION_CHECK_TIMES) or "0"
+        if times.isascii() and times.isdigit() and checks <= int(times) < old:
+            groups[half.get_property(PROPERTY_PRODUCER_GROUP) or "no group"] += 1
+    count = groups.total()
+    if not count:
+        return []
+    whose = _named([f"{group} ({number:,})" for group, number in sorted(groups.items())])
+    messages = f"{_count(count, 'half message')} of open transactions"
+    were = "was" if count == 1 else "were"
+    return [
+        f"{messages} {were} asked about {_count(checks, 'time')} or more, of {whose}: the next "
+        f"check puts {'it' if count == 1 else 'them'} into {TRANS_CHECK_MAX_TIME_TOPIC}, neither "
+        "committed nor rolled back, and asks no more"
+    ]
+
+
+def _due(files: Iterable[LogFile], until_ms: int) -> list[LogFile]:
+    return [f for f in files if f.due_timestamp is not None and f.due_timestamp <= until_ms]
+
+
+def _by(found: Unread) -> str:
+    parts = []
+    if found.groups:
+        groups = [f"{group} ({count:,})" for group, count in found.groups.items()]
+        parts.append(f"unread by {_named(groups)}")
+    if found.unknown:
+        parts.append(f"unknown for {_named(found.unknown)}, without progress in some queue")
+    if parts:
+        return ": " + "; ".join(parts)
+    return "; every group with progress has read them" if found.has_groups else ""
+
+
+def _named(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
+
+
+def _count(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _lie(count: int) -> str:
+    return "lies" if count == 1 else "lie"

@@ -1,0 +1,248 @@
+"""The application: one call from arguments to exit code.
+
+Everything that ends a call early is an exception until it gets here, and only here an exception
+becomes a sentence on stderr and an exit code.
+"""
+
+import contextlib
+import gc
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import typer
+
+from rmqctl import exit_codes
+from rmqctl.errors import CliError
+from rmqctl.output.last_line import LAST_LINE
+
+from . import lazy, signals
+from .context import Cli
+from .logs import show_warnings
+
+# Typer may carry its own copy of click or use the installed one; either way this is its
+# UsageError.
+_USAGE_ERROR = typer.BadParameter.__mro__[1]
+
+
+COMPLETE: Final = "_RMQCTL_COMPLETE"
+"""Set by the completion scripts: the arguments are the words of a line that is not finished."""
+
+
+def run() -> NoReturn:
+    """Run the command line of this process; always ends by SystemExit."""
+    code = main(sys.argv[1:])
+    if COMPLETE in os.environ:  # somebody waits with a finger on the Tab key
+        os._exit(code)
+    # Everything is closed and flushed. Python would look through all objects once more for
+    # cycles, which takes a sixth of the time of a short command.
+    gc.freeze()
+    sys.exit(code)
+
+
+def main(args: Sequence[str]) -> int:
+    """Run one command line and give its exit code; stdout is flushed when this returns."""
+    _use_utf8()
+    signals.install()
+    if COMPLETE in os.environ:
+        from .completion import answer
+
+        return answer(list(args), sys.stdout)
+    if not _clock_is_plausible():
+        _tell(
+            "rmqctl: the clock of this machine shows a time before 1970 or after 2262, "
+            "which no store can hold; set the clock"
+        )
+        return exit_codes.FAILURE
+    cli = Cli()
+    show_warnings(cli)
+    try:
+        try:
+            code = _flushed(cli, _invoke(cli, [_as_utf8(arg) for arg in args]))
+        finally:
+            signals.end_time_limit()
+    except BaseException as error:  # noqa: BLE001 - the one place where all of them end
+        code = _end(cli, error)
+    return code
+
+
+def _clock_is_plausible() -> bool:
+    try:
+        return time.time_ns() >= 0
+    except OverflowError:  # Python's time ends in 2262
+        return False
+
+
+def _invoke(cli: Cli, args: list[str]) -> int:
+    root = lazy.root()
+    with root.make_context("rmqctl", args, obj=cli) as ctx:
+        result: object = root.invoke(ctx)
+    code = result if isinstance(result, int) else exit_codes.DONE
+    for view in cli.opened:
+        sentence = view.lost_end()
+        if sentence is not None:
+            cli.tell_of_damage(sentence)
+    if code == exit_codes.DONE and cli.incomplete:
+        return exit_codes.PARTLY if cli.failure_code is None else cli.failure_code
+    return code
+
+
+def _end(cli: Cli, error: BaseException) -> int:
+    """Say what went wrong, if anything is to be said; give the exit code."""
+    match error:
+        case SystemExit():
+            return _flushed(cli, error.code if isinstance(error.code, int) else exit_codes.FAILURE)
+        case typer.Exit():
+            return _flushed(cli, error.exit_code)
+        case BrokenPipeError():
+            signals.silence_stdout()
+            return exit_codes.BROKEN_PIPE
+        case KeyboardInterrupt():
+            code, sentence = exit_codes.INTERRUPTED, ""
+        case signals.Terminated():
+            code, sentence = exit_codes.TERMINATED, ""
+        case signals.TimeLimit():
+            code, sentence = exit_codes.TIMED_OUT, f"gave up after {cli.setting('timeout')}"
+        case _:
+            code, sentence = _judge(error)
+            if code == exit_codes.NOT_FOUND:
+                sentence += _meant(cli, sentence)
+    if cli.given.get("debug") and not isinstance(error, KeyboardInterrupt):
+        import traceback
+
+        _tell("".join(traceback.format_exception(error)).rstrip())
+    if sentence:
+        hint = f"; see '{_help_of(cli, error)}'" if code == exit_codes.USAGE else ""
+        _tell(f"rmqctl: {_one_line(sentence)}{hint}")
+        code = code if cli.failure_code is None else cli.failure_code
+    return _flushed(cli, code)
+
+
+def _tell(text: str) -> None:
+    """Print an error. Where standard error is closed, the exit code says it too."""
+    try:
+        LAST_LINE.print(text)
+    except OSError:
+        signals.silence(sys.stderr)
+
+
+def _meant(cli: Cli, sentence: str) -> str:
+    """Which topic or group was probably meant; nothing must go wrong while an error is told."""
+    from .suggest import thing_meant
+
+    with contextlib.suppress(Exception):
+        return thing_meant(cli, sentence)
+    return ""
+
+
+def _judge(error: BaseException) -> tuple[int, str]:
+    """The exit code and the sentence of an error."""
+    if isinstance(error, CliError):
+        return error.exit_code, str(error)
+    if isinstance(error, _USAGE_ERROR):
+        message = getattr(error, "format_message", error.__str__)()
+        return exit_codes.USAGE, message[:1].lower() + message[1:].rstrip(".")
+    for library_error, code in _library_codes():
+        if isinstance(error, library_error):
+            return code, str(error)
+    if isinstance(error, PermissionError):
+        return exit_codes.NOT_WRITABLE, _of_the_system(error)
+    if isinstance(error, OSError):
+        return exit_codes.FAILURE, _of_the_system(error)
+    if isinstance(error, MemoryError):
+        return exit_codes.FAILURE, "out of memory"
+    name = type(error).__name__
+    return exit_codes.FAILURE, f"internal error: {name}: {error} (--debug shows where)"
+
+
+def _library_codes() -> Sequence[tuple[type[Exception], int]]:
+    """Which errors of the libraries have an exit code of their own; the first that fits counts."""
+    from analytics import errors as analytics
+    from broker import errors as broker
+    from storage import errors
+    from storage.format.errors import BodyError
+
+    return (
+        (analytics.NoSuchStoreError, exit_codes.NOT_FOUND),
+        (analytics.ManifestError, exit_codes.USAGE),
+        (analytics.KeptError, exit_codes.NOT_FOUND),
+        (analytics.AnalyticsError, exit_codes.FAILURE),
+        (broker.InvalidNameError, exit_codes.USAGE),
+        (broker.MessageIllegalError, exit_codes.USAGE),
+        (broker.SubscriptionParseError, exit_codes.USAGE),
+        (broker.OffsetChangedError, exit_codes.CHANGED),
+        (broker.TopicNotExistError, exit_codes.NOT_FOUND),
+        (broker.SubscriptionGroupNotExistError, exit_codes.NOT_FOUND),
+        (broker.ServiceNotAvailableError, exit_codes.NOT_WRITABLE),
+        (broker.NoPermissionError, exit_codes.REFUSED),
+        (broker.ClientIdInUseError, exit_codes.REFUSED),
+        (errors.StoreNotFoundError, exit_codes.NOT_FOUND),
+        (errors.NotKnownError, exit_codes.NOT_FOUND),
+        (errors.StoreInUseError, exit_codes.NOT_WRITABLE),
+        (errors.StoreNotWritableError, exit_codes.NOT_WRITABLE),
+        (errors.GateTimeoutError, exit_codes.NOT_WRITABLE),
+        (errors.StoreChangedError, exit_codes.CHANGED),
+        (errors.CorruptFileError, exit_codes.DAMAGED),
+        (BodyError, exit_codes.DAMAGED),
+        (errors.StoreContradictionError, exit_codes.DAMAGED),
+        (errors.InvalidMessageError, exit_codes.USAGE),
+        (errors.RocketMQError, exit_codes.FAILURE),
+    )
+
+
+def _of_the_system(error: OSError) -> str:
+    reason = error.strerror or type(error).__name__
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _help_of(cli: Cli, error: BaseException) -> str:
+    ctx: Any = getattr(error, "ctx", None)
+    return f"{ctx.command_path if ctx else cli.command_path} --help"
+
+
+_LONGEST_WORD: Final = 500
+"""Characters of one word of an error. Paths and ids are shorter; a value of 70,000 is cut."""
+_LONGEST_SENTENCE: Final = 3000
+
+
+def _one_line(sentence: str) -> str:
+    line = " ".join(
+        word if len(word) <= _LONGEST_WORD else f"{word[:200]}...{word[-50:]}"
+        for word in sentence.split()
+    )
+    return line if len(line) <= _LONGEST_SENTENCE else f"{line[:1000]} ... {line[-1000:]}"
+
+
+def _flushed(cli: Cli, code: int) -> int:
+    """Flush what was printed, which may fail as well: a closed pipe is silent, a full disk not."""
+    try:
+        cli.out.flush()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        signals.silence_stdout()
+        return exit_codes.BROKEN_PIPE
+    except (CliError, OSError) as error:
+        signals.silence_stdout()
+        if code == exit_codes.DONE:
+            _tell(f"rmqctl: {error}")
+            return exit_codes.FAILURE if cli.failure_code is None else cli.failure_code
+    return code
+
+
+def _use_utf8() -> None:
+    """All text is UTF-8 whatever the locale; bytes that are not pass through unharmed."""
+    for stream, errors in (
+        (sys.stdin, "surrogateescape"),
+        (sys.stdout, "surrogateescape"),
+        (sys.stderr, "backslashreplace"),
+    ):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors=errors, newline="\n")
+
+
+def _as_utf8(argument: str) -> str:
+    """An argument as UTF-8, though the interpreter may have read it in another encoding."""
+    return os.fsencode(argument).decode("utf-8", "surrogateescape")

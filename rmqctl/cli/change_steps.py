@@ -1,0 +1,162 @@
+"""Look, show, ask, do, show again: the steps of every command that changes something."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from rmqctl.errors import CliError, PartlyDone, Refused
+from rmqctl.output.last_line import LAST_LINE
+from rmqctl.output.view import Format
+
+from .context import Cli
+
+APPLIED: Final = "applied"
+"""The field of a result row that says whether it was done."""
+
+
+def carry_out(
+    cli: Cli,
+    row_type: type,
+    plan: Sequence[Any],
+    apply: Callable[[], Iterable[Any]],
+    *,
+    question: str,
+    foot: Iterable[str] = (),
+    refusal: CliError | None = None,
+    result_type: type | None = None,
+    hopeless: str = "",
+    execute_by_default: bool = False,
+    confirm_name: str | None = None,
+    confirmed: str | None = None,
+) -> bool:
+    """Print the plan, ask, do it, print what was done; gives whether anything was.
+
+    It stays with the plan with ``--dry-run``, and without ``--execute`` unless
+    ``execute_by_default``. ``--yes`` skips the question. With ``confirm_name`` a yes is not enough:
+    that name must be ``confirmed`` (what the command's ``--confirm`` gave) or typed. An empty plan
+    is nothing to do.
+
+    ``foot`` are sentences about the plan, said below it; ``refusal`` is raised there. ``hopeless``
+    says why executing the plan would do nothing: it is said instead of how to do it.
+
+    ``apply`` gives the result rows, of ``result_type`` (default: the plan's); they are printed as
+    they come. A row whose field ``applied`` is False makes this PartlyDone (8). Programs (json,
+    csv ...) get the plan or the result, never both; a terminal is shown the plan in any case.
+    """
+    dry = not will_execute(cli, execute_by_default=execute_by_default)
+    if not dry:
+        cli.check_view(result_type or row_type)  # too late to find out once it is done
+    for_programs = cli.view.format.for_programs
+    if dry or not for_programs or not plan:
+        _print_plan(cli, row_type, result_type or row_type, plan)
+        cli.out.flush()
+    if dry and plan:
+        _say_store(cli)
+    for sentence in foot:
+        cli.say(sentence)
+    if refusal is not None:
+        raise refusal
+    if dry or not plan:
+        cli.say(hopeless or _why_not(cli, bool(plan)))
+        return False
+    if for_programs and _asks(cli):
+        _show_on_terminal(cli, row_type, plan)
+    if confirm_name is None:
+        cli.confirm(question)
+    else:
+        _confirm_name(cli, question, confirm_name, confirmed)
+    _say_store(cli)
+    total, refused = _print_result(cli, result_type or row_type, apply())
+    if refused:
+        raise PartlyDone(f"{refused} of {total} were not done; the rows say which")
+    return True
+
+
+def print_created(cli: Cli, row_type: type, rows: Sequence[Any]) -> None:
+    """Print what was created, or with ``--dry-run`` would be; for commands that do not ask."""
+    dry = cli.flag("dry_run")
+    if dry:
+        _say_store(cli)
+    _tell_hidden(cli, "plan" if dry else "result", cli.rows(row_type, rows), len(rows))
+    if dry:
+        cli.say("dry run: nothing was created")
+
+
+def will_execute(cli: Cli, *, execute_by_default: bool = False) -> bool:
+    """Whether this call is to do it, and not only to show what it would do."""
+    return not cli.flag("dry_run") and (execute_by_default or cli.flag("execute"))
+
+
+def _say_store(cli: Cli) -> None:
+    """Name the store that a plan is for, and where its name came from."""
+    cli.say(f"store {cli.store.path} ({cli.store.origin})")
+
+
+def _why_not(cli: Cli, planned: bool) -> str:
+    if not planned:
+        return "there is nothing to change"
+    if cli.flag("dry_run"):
+        return "dry run: nothing was changed"
+    return "nothing was changed; add --execute to do it"
+
+
+def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]) -> None:
+    """Print the plan; columns that only the result has are left out of it."""
+    from rmqctl.output.fields import fields_of
+    from rmqctl.output.render import render_rows
+
+    own = {field.name for field in fields_of(row_type)}
+    later = {field.name for field in fields_of(result_type)} - own
+
+    def known(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(n for n in names if n.lstrip("+-").replace("-", "_").lower() not in later)
+
+    view = cli.view
+    view = view._replace(columns=known(view.columns), sort=known(view.sort))
+    _tell_hidden(cli, "plan", render_rows(row_type, plan, view, cli.out), len(plan))
+
+
+def _tell_hidden(cli: Cli, what: str, shown: int, total: int) -> None:
+    """Options choose which rows are shown, not what is done: say so where it makes a difference."""
+    if shown < total:
+        cli.warn(f"{total - shown} of {total} rows of the {what} are not shown, but belong to it")
+
+
+def _asks(cli: Cli) -> bool:
+    return not cli.given.get("yes") and not cli.flag("no_input") and sys.stderr.isatty()
+
+
+def _show_on_terminal(cli: Cli, row_type: type, plan: Sequence[Any]) -> None:
+    from rmqctl.output.render import render_rows
+
+    view = cli.view._replace(format=Format.TABLE, terminal=True, color=cli.colored(sys.stderr))
+    render_rows(row_type, plan, view, sys.stderr)
+
+
+def _confirm_name(cli: Cli, question: str, name: str, given: str | None) -> None:
+    if given is None:
+        if cli.flag("no_input") or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise Refused(f"this needs the name: add --confirm {name}, or --dry-run to look first")
+        LAST_LINE.ask(f"{cli.target_of(question)} Type {name} to go on: ")
+        given = sys.stdin.readline().strip()
+    if given != name:
+        raise Refused(f"{given!r} is not {name!r}; nothing was changed")
+
+
+def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, int]:
+    """Print rows as they come; gives how many there were and how many of them were not done."""
+    stream = cli.row_stream(row_type)
+    total = refused = 0
+    try:
+        for row in rows:
+            total += 1
+            refused += getattr(row, APPLIED, None) is False
+            stream.write([row])
+    except BaseException:
+        if total:
+            stream.finish()  # what was done so far
+        raise
+    stream.finish()
+    if cli.view.format.for_programs:  # all others had the plan, which says it
+        _tell_hidden(cli, "result", stream.count, total)
+    return total, refused

@@ -1,0 +1,303 @@
+"""What a value on the command line may be: names out of the store, or a fixed choice.
+
+Called while the user waits with a finger on the Tab key: read only, at most 500 items and a few
+small files, and silent about whatever can not be read.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from rmqctl.output.view import Format
+
+from .context import Cli
+
+MOST_ITEMS: Final = 500
+_LARGEST_FILE: Final = 4 << 20
+_TOPIC_NAME: Final = re.compile(r'"topicName"\s*:\s*"([^"\\]+)"')
+_OFFSET_KEY: Final = re.compile(r'"([^"@\\]+)@([^"\\]+)"\s*:\s*\{')
+_GROUP_NAME: Final = re.compile(r'"groupName"\s*:\s*"([^"\\]+)"')
+
+Completer = Callable[[Cli], Iterable[tuple[str, str]]]
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            return ""
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _folders(path: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in path.iterdir())
+    except OSError:
+        return []
+
+
+def topics(cli: Cli) -> Iterator[tuple[str, str]]:
+    """Topics of the topics file and of the queue folders; retries and system topics last."""
+    store = cli.store.path
+    names = set(_TOPIC_NAME.findall(_topics_file(store)))
+    names.update(_folders(store / "consumequeue"))
+    for name in sorted(names, key=lambda name: (name.startswith(("%", "RMQ_SYS_")), name)):
+        yield name, ""
+
+
+def groups(cli: Cli) -> Iterator[tuple[str, str]]:
+    """Groups of the offsets file, of the subscription groups and of the retry topics."""
+    config = cli.store.path / "config"
+    offsets = _OFFSET_KEY.findall(_read(config / "consumerOffset.json"))
+    names = {group for _, group in offsets}
+    names.update(_GROUP_NAME.findall(_read(config / "subscriptionGroup.json")))
+    for folder in _folders(cli.store.path / "consumequeue"):
+        if folder.startswith("%RETRY%"):
+            names.add(folder.removeprefix("%RETRY%"))
+    for name in sorted(names):
+        yield name, ""
+
+
+def changes(cli: Cli) -> Iterator[tuple[str, str]]:
+    """Changes of the journal's last file, newest first."""
+    from storage.configs.checksummed_json import unseal
+    from storage.configs.journal import Journal
+
+    for path in Journal(cli.store.path).files()[-1:]:
+        for line in reversed(_read(path).splitlines()):
+            entry = unseal(line.encode())
+            if entry is not None:
+                about = {str(move["group"]) for move in entry.get("moves", ())}
+                about |= {str(entry[name]) for name in ("group", "topic") if name in entry}
+                yield str(entry["change_id"]), " ".join([str(entry["command"]), *sorted(about)])
+
+
+def contexts(cli: Cli) -> Iterator[tuple[str, str]]:
+    """Contexts of the settings files."""
+    for layer in cli.settings.layers():
+        for name in layer.contexts:
+            yield name, layer.origin
+
+
+def queues(cli: Cli) -> Iterator[tuple[str, str]]:
+    """Queues of the topic that stands before on the line."""
+    topic = cli.given.get("completed_topic")
+    if not isinstance(topic, str) or "/" in topic:
+        return
+    store = cli.store.path
+    numbers = {int(name) for name in _folders(store / "consumequeue" / topic) if name.isdecimal()}
+    name = re.escape(topic)
+    found = re.search(rf'\{{[^{{}}]*"topicName"\s*:\s*"{name}"[^{{}}]*\}}', _topics_file(store))
+    for count in re.findall(r'"(?:read|write)QueueNums"\s*:\s*(\d+)', found[0] if found else ""):
+        numbers.update(range(min(int(count), MOST_ITEMS)))
+    for number in sorted(numbers):
+        yield str(number), ""
+
+
+def _topics_file(store: Path) -> str:
+    return _read(store / "config" / "topics.json")
+
+
+def settings(_cli: Cli) -> Iterator[tuple[str, str]]:
+    """The settings that a file may hold."""
+    from .settings import KEYS
+
+    for name, (_, meaning) in KEYS.items():
+        yield name, meaning
+
+
+def _old_names(_cli: Cli) -> Iterator[tuple[str, str]]:
+    from rmqctl.help.mqadmin.translate import COMMANDS
+
+    for name, old in COMMANDS.items():
+        yield name, "not here" if isinstance(old.new, str) else ""
+
+
+def old_options(name: str) -> Iterator[tuple[str, str]]:
+    """The options of a command of mqadmin's. UsageProblem if it has no such command."""
+    from rmqctl.help.mqadmin.translate import COMMANDS, known_name
+
+    for letter, (long, _, required) in COMMANDS[known_name(name)].specs.items():
+        text = long + (" (required)" if required else "")
+        yield f"-{letter}", text
+        yield f"--{long}", text
+
+
+def _terms(_cli: Cli) -> Iterator[tuple[str, str]]:
+    from rmqctl.help.terms import all_terms
+
+    for term in all_terms():
+        if " " not in term.term and term.kind != "field":
+            yield term.term, term.kind
+
+
+def _sheets(_cli: Cli) -> Iterator[tuple[str, str]]:
+    from rmqctl.help.cheats import SHEETS
+
+    for name, sheet in SHEETS.items():
+        yield name, sheet.about
+
+
+def _commands(cli: Cli) -> Iterator[tuple[str, str]]:
+    """The commands, or the verbs of the one that stands before."""
+    from .tree import TREE, Noun
+
+    words = cli.given.get("completed_words", ())
+    if not words:
+        for name, entry in TREE.items():
+            yield name, entry.help
+        return
+    noun = TREE.get(words[0])
+    if isinstance(noun, Noun) and len(words) == 1:
+        for name, verb in noun.verbs.items():
+            yield name, verb.help
+
+
+def _setting_values(cli: Cli) -> Iterable[tuple[str, str]]:
+    """The values of the setting that stands before, where there are only some."""
+    from .settings import KEYS
+
+    name = cli.given["completed_words"][0]
+    if name in KEYS and KEYS[name][0] is bool:
+        return [("true", ""), ("false", "")]
+    return COMPLETERS[name](cli) if name in {"output", "color", "progress", "context"} else ()
+
+
+def _delay_levels(_cli: Cli) -> Iterator[tuple[str, str]]:
+    from rmqctl.parse.durations import format_duration
+    from storage.format.delay import parse_delay_levels
+
+    for level, delay in enumerate(parse_delay_levels(), 1):
+        yield str(level), format_duration(delay)
+
+
+def broker_settings(_cli: Cli) -> Iterator[tuple[str, str]]:
+    """The settings of a store that can be changed, and those of its broker."""
+    from dataclasses import fields
+
+    from broker.config import BrokerConfig
+    from storage.config import FIXED_FIELDS, StoreConfig
+
+    for kind in (StoreConfig, BrokerConfig):
+        for field in fields(kind):
+            if field.name not in FIXED_FIELDS:
+                yield field.name, str(field.default)
+
+
+def _choice(*values: tuple[str, str]) -> Completer:
+    return lambda cli: values
+
+
+_TIMES: Final = _choice(
+    ("-15m", "a quarter of an hour ago"), ("-1h", "an hour ago"), ("-1d", "a day ago"), ("now", "")
+)
+
+_FORMS: Final = _choice(
+    ("jsonl", "all fields of a message, a line each"),
+    ("csv", "the same, as cells"),
+    ("parquet", "for analytics"),
+    ("raw", "the log's records, byte by byte"),
+)
+
+COMPLETERS: Final[Mapping[str, Completer]] = {
+    "topic": topics,
+    "topics": topics,
+    "trace_topic": topics,
+    "group": groups,
+    "groups": groups,
+    "to_group": groups,
+    "first": groups,
+    "second": groups,
+    "queue": queues,
+    "name": _old_names,
+    "term": _terms,
+    "sheet": _sheets,
+    "man command": _commands,
+    "config set value": _setting_values,
+    "delay_level": _delay_levels,
+    "change_id": changes,
+    "context": contexts,
+    "context_name": contexts,
+    "setting": settings,
+    "action": _choice(("get", "show settings"), ("set", "change one")),
+    "setting_words": broker_settings,
+    "output": lambda cli: [(form.value, "") for form in Format],
+    "color": _choice(("auto", ""), ("always", ""), ("never", "")),
+    "progress": _choice(("auto", ""), ("plain", ""), ("none", "")),
+    "shell": _choice(("bash", ""), ("zsh", ""), ("fish", ""), ("powershell", "")),
+    "input": _choice(
+        ("text", "a body a line"),
+        ("jsonl", "what -o jsonl prints"),
+        ("csv", "columns named like the JSON keys"),
+        ("hex", "a body a line, in hex"),
+    ),
+    "body": _choice(("text", ""), ("json", ""), ("hex", ""), ("base64", ""), ("none", "")),
+    "offset": _choice(
+        ("start", "the first message stored"),
+        ("end", "after the last message"),
+        ("stored", "the group's progress"),
+        ("-10", "the last ten"),
+        ("@-1h", "an hour ago"),
+    ),
+    "at": _choice(
+        ("stored", "the group's progress"),
+        ("start", "the first message stored"),
+        ("end", "after the last message"),
+        ("@-1h", "an hour ago"),
+    ),
+    "source": _choice(
+        ("file", "what holds"),
+        ("bak", "what Java's file held before"),
+        ("journal", "where the last change put it"),
+    ),
+    **dict.fromkeys(
+        ("from", "to", "since", "timestamp", "to_datetime", "consume_timestamp"), _TIMES
+    ),
+    "boundary": _choice(
+        ("lower", "the first message at or after a time"),
+        ("upper", "the last one at or before it"),
+        ("nearest49", "the nearest one, as RocketMQ 4.9"),
+    ),
+    "dlq groups by": _choice(
+        ("reason", "why they failed"),
+        ("tag", ""),
+        ("key", ""),
+        ("host", "the producer's"),
+        ("hour", "when they died"),
+        ("age", ""),
+        ("shape", "the reason without numbers, or the body's form"),
+    ),
+    "message stats by": _choice(
+        ("topic", ""),
+        ("queue", ""),
+        ("tag", ""),
+        ("key", ""),
+        ("host", "the producer's"),
+        ("attempts", "how often it was given back"),
+        ("minute", ""),
+        ("hour", ""),
+        ("day", ""),
+    ),
+    "store du by": _choice(("topic", ""), ("group", "what its retries take"), ("day", "")),
+    "message export form": _FORMS,
+    "message import form": _FORMS,
+    "resume": _choice(("last", "the newest run of the group")),
+    "target": _choice(("origin", "where it came from"), ("retry", "the group's retry topic")),
+    "perm": _choice(("6", "read and write"), ("4", "read"), ("2", "write")),
+    "preview": _choice(("full", ""), ("short", "")),
+    "from_where": _choice(("last", ""), ("first", ""), ("timestamp", "")),
+    "only": _choice(("log", ""), ("queue", ""), ("index", ""), ("offset", ""), ("config", "")),
+    "fail_on": _choice(("error", ""), ("warning", "")),
+    "store rebuild what": _choice(("queue", "consume queues"), ("index", "the key index")),
+    "store dump form": _choice(
+        ("fields", "decoded"), ("hex", "bytes with the names of their fields")
+    ),
+    "store tail start": _choice(
+        ("start", "the first record stored"), ("end", "what comes from now on"), ("-15m", "")
+    ),
+}
+"""By the name of the parameter, perhaps with its command's before it. A parameter of fixed choices
+needs none; what is neither is completed as a file name by the shell.
+"""

@@ -1,0 +1,210 @@
+"""Answers a shell's question: what may stand where the cursor is.
+
+The scripts in ``completions/`` run ``rmqctl`` with ``_RMQCTL_COMPLETE=1`` and the words of the
+line up to the cursor as arguments; the answer is a line ``value<TAB>help`` for each possibility.
+No line means that the shell should offer file names.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TextIO
+
+from typer.core import TyperOption
+
+from . import lazy
+from .completers import COMPLETERS, MOST_ITEMS, old_options
+from .context import Cli
+from .global_options import NAMES, is_everywhere
+
+_TOPICS = {"topic", "topics"}
+_FIELDS = {"columns", "sort", "where"}
+_LISTS = {"columns", "sort", "queue", "only"}
+"""Options whose values are divided by commas; the last one is completed."""
+
+
+def answer(words: Sequence[str], out: TextIO) -> int:
+    """Print the possibilities for the last of ``words``; never fails and never warns."""
+    with contextlib.suppress(Exception):
+        for value, text in possibilities(words):
+            if value.isprintable():  # a name with a line's end in it would be two
+                out.write(f"{value}\t{' '.join(text.split())}\n")
+        out.flush()
+    return 0
+
+
+def possibilities(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What the last word may become, with a line of help each; at most 500."""
+    *before, incomplete = words or [""]
+    cli = Cli()
+    cli.given["quiet"] = True
+    place = _walk(before, cli)
+    prefix = ""
+    if place.option is None and incomplete.startswith("--") and "=" in incomplete:
+        name, _, incomplete = incomplete.partition("=")
+        place.option = _option(place.command, name)
+        prefix = name + "="
+    elif place.option is None and not place.only_arguments:
+        option, value = _option_of(place.command, incomplete)
+        if option is not None and value is not None:
+            place.option = option
+            prefix, incomplete = incomplete.removesuffix(value), value
+    if place.option is not None and place.option.name in _LISTS:
+        before_it = incomplete.rpartition(",")
+        start = "-" if place.option.name == "sort" and before_it[2].startswith("-") else ""
+        prefix += before_it[0] + before_it[1] + start
+        incomplete = before_it[2].removeprefix(start)
+    found = (
+        (prefix + value, text)
+        for value, text in place.candidates(cli, incomplete)
+        if value.startswith(incomplete)
+    )
+    for item, _ in zip(found, range(MOST_ITEMS), strict=False):
+        yield item
+
+
+class _Place:
+    """Where in the command line the cursor is."""
+
+    def __init__(self, command: Any) -> None:
+        self.command = command
+        self.name = ""
+        """The command's words, without the program's."""
+        self.option: TyperOption | None = None
+        """The option whose value comes next."""
+        self.arguments: list[str] = []
+        """The positional arguments of the command that stand before."""
+        self.only_arguments = False
+        """Whether ``--`` stands before."""
+        self.lost = False
+        """Whether a word stands before that names no command."""
+
+    def candidates(self, cli: Cli, incomplete: str) -> Iterable[tuple[str, str]]:
+        """All that may stand here; the caller filters by what was typed."""
+        if self.lost:
+            return []
+        if self.option is not None and self.option.name in _FIELDS:
+            return _fields(self.command)
+        if self.option is not None:
+            return _values(self.option, cli, self.name)
+        if incomplete.startswith("-") and not self.only_arguments:
+            return self._options(short=not incomplete.startswith("--"))
+        if isinstance(self.command, lazy.LazyGroup):
+            return [(name, entry.help) for name, entry in self.command.table.items()]
+        arguments = [p for p in self.command.params if not isinstance(p, TyperOption)]
+        if not arguments:
+            return []
+        before = len(self.arguments)
+        place = min(before, len(arguments) - 1)
+        if before > place and arguments[place].nargs != -1:
+            return []
+        cli.given["completed_words"] = self.arguments
+        return _values(arguments[place], cli, self.name)
+
+    def _options(self, *, short: bool) -> Iterator[tuple[str, str]]:
+        """The options of the command; behind a name of mqadmin's its own go first."""
+        taken = set()
+        if self.name == "mqadmin" and self.arguments:
+            for name, text in old_options(self.arguments[0]):
+                taken.add(name)
+                if name.startswith("--") or short:
+                    yield name, text
+        for name, text in _options(self.command, short=short):
+            if name not in taken:
+                yield name, text
+
+
+def _walk(words: Sequence[str], cli: Cli) -> _Place:
+    """Follow the words to the command that they name and count its arguments."""
+    place = _Place(lazy.root())
+    for word in words:
+        if place.option is not None:
+            _keep(place.option, word, cli)
+            place.option = None
+        elif word == "--":
+            place.only_arguments = True
+        elif word.startswith("-") and len(word) > 1 and not place.only_arguments:
+            option, value = _option_of(place.command, word)
+            if option is not None and value is not None:
+                _keep(option, value, cli)
+            else:
+                place.option = option
+        elif isinstance(place.command, lazy.LazyGroup):
+            if word == "help":  # `help topic list` is `topic list --help`
+                continue
+            entry = place.command.table.get(word)
+            if entry is None:
+                place.lost = True
+                break
+            place.command = lazy.build(word, entry)
+            place.name = f"{place.name} {word}".strip()
+        else:
+            _keep_argument(place, word, cli)
+            place.arguments.append(word)
+    return place
+
+
+def _keep(option: TyperOption, value: str, cli: Cli) -> None:
+    """Remember the options that the completers need: which store, which settings."""
+    if option.name in {"store", "context", "config"}:
+        cli.remember(option.name, [value] if option.multiple else value)
+    if option.name == "topic":
+        cli.given["completed_topic"] = value
+
+
+def _keep_argument(place: _Place, word: str, cli: Cli) -> None:
+    """Remember a topic, whose queues may be asked for later on the line."""
+    arguments = [p for p in place.command.params if not isinstance(p, TyperOption)]
+    if arguments and arguments[min(len(place.arguments), len(arguments) - 1)].name in _TOPICS:
+        cli.given.setdefault("completed_topic", word)
+
+
+def _option_of(command: Any, word: str) -> tuple[TyperOption | None, str | None]:
+    """The option of a word that takes a value, and the value if the word has it: ``-qSstore``."""
+    name, equals, value = word.partition("=")
+    option = _option(command, name)
+    if option is not None or word.startswith("--"):
+        takes_value = option is not None and not option.is_flag
+        return (option if takes_value else None), (value if equals else None)
+    for place, letter in enumerate(word[1:] if word.startswith("-") else "", 2):
+        option = _option(command, f"-{letter}")
+        if option is None:
+            break
+        if not option.is_flag:
+            return option, word[place:] or None
+    return None, None
+
+
+def _option(command: Any, name: str) -> TyperOption | None:
+    for parameter in command.params:
+        if isinstance(parameter, TyperOption) and name in parameter.opts + parameter.secondary_opts:
+            return parameter
+    return None
+
+
+def _options(command: Any, *, short: bool) -> Iterator[tuple[str, str]]:
+    """The options of a command; the long forms unless a single dash was typed."""
+    for parameter in command.params:
+        if not isinstance(parameter, TyperOption) or parameter.hidden:
+            continue
+        for name in parameter.opts + parameter.secondary_opts:
+            if name.startswith("--") or short:
+                yield name, parameter.help or ""
+    yield "--help", "Show the help and exit"
+
+
+def _fields(command: Any) -> Iterable[tuple[str, str]]:
+    """The fields of what a command prints."""
+    row_types = getattr(command, "row_types", ())
+    if not row_types:
+        return []
+    from rmqctl.output.fields import fields_of
+
+    return [(field.name, field.help) for field in fields_of(row_types[0])]
+
+
+def _values(parameter: Any, cli: Cli, command: str) -> Iterable[tuple[str, str]]:
+    completer = COMPLETERS.get(f"{command} {parameter.name}") or COMPLETERS.get(parameter.name)
+    own = parameter.name in NAMES and not is_everywhere(parameter)  # has values of its own
+    if completer is not None and not own:
+        return completer(cli)
+    return [(str(choice), "") for choice in getattr(parameter.type, "choices", ())]

@@ -1,0 +1,460 @@
+"""The context of one call: what the options and settings say, and the ways to print.
+
+Commands get it with :func:`context_of` and ask it instead of reading options, the environment, the
+clock or ``sys.stdout`` themselves.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import tzinfo
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO, TypeVar
+
+from rmqctl.errors import Refused, UsageProblem
+from rmqctl.output.last_line import LAST_LINE
+from rmqctl.output.stdout import Stdout
+from rmqctl.output.view import Format, View
+from rmqctl.parse.lists import parse_names
+
+from . import signals
+from .settings import Settings, user_data_folder
+
+if TYPE_CHECKING:
+    from rmqctl.output.render import RowStream
+    from storage.readonly import StoreView
+
+    from .progress import Progress
+
+_SHAPING = frozenset({"output", "columns", "sort", "where", "limit", "tz", "color"})
+"""The options of a view that can be wrong."""
+
+_DECIDED = ("settings", "zone", "store", "view")
+"""What is decided by options, and so not before all of them are known."""
+
+_OPPOSITES = {"quiet": "verbose", "verbose": "quiet"}
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class StoreChoice(NamedTuple):
+    """The store that a command works on, and how it was found."""
+
+    path: Path
+    named: bool
+    """Whether somebody named it; a store that nobody named may be made on first use."""
+    origin: str
+
+
+class Cli:
+    """One call of the program."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self.environ = os.environ if environ is None else environ
+        self.given: dict[str, Any] = {}
+        self.command_path = "rmqctl"
+        self.failure_code: int | None = None
+        """The exit code of every failure, for a command that has to speak another language."""
+        self.incomplete = False
+        """What was shown or done lacks something, of which the user was warned: exit code 8."""
+        self.opened: list[StoreView] = []
+        """The stores that the command reads."""
+        self._started = time.time_ns() // 1_000_000
+        self._no_color = False
+
+    # What the options said
+
+    def remember(self, name: str, value: Any) -> None:
+        """Keep the value of a global option; called while the command line is parsed.
+
+        What was found out with fewer words is forgotten: the target, the zone and the view are
+        decided by all words that were typed, in whatever order they are read.
+        """
+        for decided in _DECIDED:
+            self.__dict__.pop(decided, None)
+        self._check_one_target(name, value)
+        if name == "no_color":
+            if self.given.get("color", "never") != "never":
+                raise UsageProblem(
+                    f"--no-color and --color {self.given['color']} exclude each other"
+                )
+            name, value = "color", "never"
+            self._no_color = True
+        elif name == "color" and self._no_color and value != "never":
+            raise UsageProblem(f"--no-color and --color {value} exclude each other")
+        if name == "version":
+            from rmqctl import __version__
+
+            self.out.write(f"rmqctl {__version__}\n")
+            raise SystemExit(0)
+        if name == "store":
+            before = self.given.get("store", [])
+            value = [*before, *(folder for folder in value if folder not in before)]
+        self.given[name] = value
+
+    def _check_one_target(self, name: str, value: Any) -> None:
+        """Refuse a second context or settings file; stores are compared when all are known."""
+        before = self.given.get(name)
+        if name in {"context", "config"} and before not in (None, value):
+            raise UsageProblem(f"--{name} {before} and --{name} {value} name two targets; give one")
+
+    def check_one_store(self) -> None:
+        """Refuse two different stores; called where all words of the command line are parsed."""
+        folders = self.given.get("store", ())
+        paths = {Path(folder).expanduser().resolve(): folder for folder in folders}
+        if len(paths) > 1:
+            named = " and ".join(f"--store {folder}" for folder in paths.values())
+            raise UsageProblem(f"{named} name different stores; give one")
+
+    def explain_fields(self, command: Any) -> None:
+        """Answer ``-o help`` for a command and end the call."""
+        row_types = getattr(command, "row_types", None)
+        if self.given.get("output") != "help" or row_types is None:
+            return
+        if not row_types:
+            raise UsageProblem("this command prints no rows, so -o help has no fields to list")
+        from rmqctl.output.render import render_help
+
+        render_help(row_types[0], self.view._replace(format=Format.TABLE), self.out)
+        raise SystemExit(0)
+
+    def begin(self, command_path: str, *, many_stores: bool = False) -> None:
+        """Called once the command line is parsed, before the command runs."""
+        self.command_path = command_path
+        if not many_stores:
+            self.check_one_store()
+        self.settings.mends = command_path.split()[1:2] in (["config"], ["context"])
+        limit = self.setting("timeout")
+        if limit is not None:
+            signals.limit_time(self.parsed("--timeout", _duration, str(limit)))
+
+    def check_view(self, *row_types: type) -> None:
+        """Raise UsageProblem for a view that rows of these types can not be shown in.
+
+        Called before a command runs: what it prints comes after what it does.
+        """
+        if self.settings.mends and not _SHAPING & self.given.keys():
+            return  # a wrong setting must not be in the way of whoever puts it right
+        self.progress_style()
+        view = self.view
+        if view.columns or view.sort or view.where is not None:
+            from rmqctl.output.render import check_view
+
+            check_view(row_types, view)
+
+    def check_not_given(self, names: Iterable[str], why: str) -> None:
+        """Raise UsageProblem for options of all commands that this one could not obey."""
+        for name in names:
+            if name in self.given:
+                raise UsageProblem(f"--{name.replace('_', '-')} {why}")
+
+    @cached_property
+    def settings(self) -> Settings:
+        """All settings with their origins."""
+        return Settings(self.given, self.environ, warn=self.warn)
+
+    def setting(self, name: str, built_in: Any = None) -> Any:
+        """The value of a setting, or the built-in one where nothing sets it."""
+        value = self.settings.get(name)
+        return built_in if value is None else value.value
+
+    def flag(self, name: str) -> bool:
+        """Whether a flag is set, by option or setting; a typed one silences its opposite."""
+        opposite = _OPPOSITES.get(name)
+        if opposite is not None and opposite in self.given and name not in self.given:
+            return False
+        return bool(self.setting(name, built_in=False))
+
+    def parsed(self, option: str, parse: Callable[[str], T], text: str) -> T:
+        """The value of an option's text; malformed text is exit code 2, naming the option."""
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise UsageProblem(f"{option}: {error}") from None
+
+    # The clock and the zone
+
+    @property
+    def now_ms(self) -> int:
+        """When the call began, in epoch milliseconds: what relative times count from."""
+        return self._started
+
+    @cached_property
+    def zone(self) -> tzinfo | None:
+        """The zone for reading and printing times; None is the machine's own."""
+        text = self.setting("tz")
+        if text is None:
+            return None
+        from rmqctl.parse.times import parse_zone
+
+        return self.parsed("--tz", parse_zone, str(text))
+
+    def time(self, option: str, text: str) -> int:
+        """Epoch milliseconds of an option's time."""
+        from rmqctl.parse.times import parse_time
+
+        return self.parsed(option, lambda value: parse_time(value, self.now_ms, self.zone), text)
+
+    def warn_of_future(self, option: str, timestamp: int, effect: str) -> None:
+        """Warn of an option's time that has not come yet; ``effect`` says what follows."""
+        if timestamp <= self.now_ms:
+            return
+        from rmqctl.parse.durations import format_duration
+        from rmqctl.parse.times import format_time
+
+        self.warn(
+            f"{option}: {format_time(timestamp, self.zone, iso=True)} lies in the future "
+            f"(in {format_duration(timestamp - self.now_ms)}): {effect}"
+        )
+
+    # The store
+
+    @cached_property
+    def store(self) -> StoreChoice:
+        """The store to work on: named, else ``./store`` if it is one, else the user's own."""
+        named = self.settings.get("store")
+        if named is not None:
+            value = named.value[-1] if isinstance(named.value, list) else named.value
+            return StoreChoice(Path(value).expanduser().absolute(), True, named.origin)
+        here = Path("store").absolute()
+        if looks_like_a_store(here):
+            return StoreChoice(here, True, "the folder ./store")
+        default = user_data_folder(self.environ) / "store"
+        return StoreChoice(default.absolute(), False, "the user's data folder")
+
+    # Printing
+
+    @cached_property
+    def out(self) -> Stdout:
+        """Standard output: data, never words."""
+        return Stdout(sys.stdout)
+
+    @cached_property
+    def view(self) -> View:
+        """How rows are to be shown."""
+        terminal = sys.stdout.isatty()
+        text = str(self.setting("output", "table" if terminal else "plain"))
+        try:
+            form = Format(text)
+        except ValueError:
+            known = ", ".join(Format)
+            raise UsageProblem(f"--output: {text!r} is not a format (one of {known})") from None
+        limit = self.given.get("limit")
+        return View(
+            format=form,
+            columns=parse_names(self.given.get("columns", "")),
+            sort=parse_names(self.given.get("sort", "")),
+            where=self.given.get("where"),
+            limit=None if limit is None else self.parsed("--limit", _count, limit),
+            headers=not self.flag("no_headers"),
+            zone=self.zone,
+            raw=self.flag("raw"),
+            terminal=terminal,
+            color=self.colored(sys.stdout),
+            now_ms=self.now_ms,
+        )
+
+    def rows(self, row_type: type, rows: Iterable[Any]) -> int:
+        """Print the rows of a list; gives how many."""
+        from rmqctl.output.render import render_rows
+
+        return render_rows(row_type, rows, self.view, self.out)
+
+    def wants(self, row_type: type, field: str) -> bool:
+        """Whether a field of the rows will be looked at; if not, it need not be found out."""
+        from rmqctl.output.render import is_wanted
+
+        return is_wanted(row_type, self.view, field)
+
+    def one(self, row: Any) -> None:
+        """Print a single thing."""
+        from rmqctl.output.render import render_one
+
+        render_one(type(row), row, self.view, self.out)
+
+    def row_stream(self, row_type: type) -> "RowStream":
+        """Print rows as they come."""
+        from rmqctl.output.render import RowStream
+
+        return RowStream(row_type, self.view, self.out)
+
+    def say(self, sentence: str) -> None:
+        """Tell the user something on stderr; silent with ``--quiet``."""
+        if not self.flag("quiet"):
+            LAST_LINE.print(sentence)
+
+    def detail(self, sentence: str) -> None:
+        """Tell the user something on stderr, with ``--verbose`` only."""
+        if self.flag("verbose") or self.flag("debug"):
+            LAST_LINE.print(sentence)
+
+    def warn(self, sentence: str) -> None:
+        """Warn on stderr, unless told to be quiet."""
+        if not self.given.get("quiet"):
+            LAST_LINE.print(f"rmqctl: warning: {sentence}")
+
+    def tell_of_damage(self, sentence: str) -> None:
+        """Warn of what a store lacks: for a reader that is missing in its answer, commands that
+        look after a store judge it themselves. The answer to a question for one message lacks
+        nothing."""
+        words = self.command_path.split()
+        one = words[1:] == ["message", "get"]  # whose answer is whole
+        if one or (words[1:2] == ["store"] and words[2:3] not in (["carve"], ["tail"])):
+            self.warn(sentence)
+        else:
+            self.left_out(sentence)
+
+    def left_out(self, sentence: str) -> None:
+        """Warn that something is missing in what is shown: the exit code says so, too."""
+        self.incomplete = True
+        self.warn(sentence)
+
+    def progress(
+        self, label: str, unit: str, total: int | None = None, *, lends_stdout: bool = False
+    ) -> "Progress":
+        """A progress display in the style that was asked for.
+
+        ``lends_stdout``: programs print to it meanwhile; no bar stands in their way on a terminal.
+        """
+        from .progress import Progress
+
+        style = self.progress_style()
+        if style == "auto":
+            beside = lends_stdout and sys.stdout.isatty()
+            has_bar = sys.stderr.isatty() and not beside and not self.flag("quiet")
+            style = "bar" if has_bar else "none"
+        return Progress(label, unit, style, total)
+
+    def progress_style(self) -> str:
+        """What --progress or a setting says: auto, plain or none. Raises UsageProblem."""
+        style = str(self.setting("progress", "auto"))
+        if style not in {"auto", "plain", "none"}:
+            raise UsageProblem(f"--progress: {style!r} is not one of auto, plain, none")
+        return style
+
+    def colored(self, stream: TextIO) -> bool:
+        """Whether to write colour to a stream."""
+        choice = str(self.setting("color", "auto"))
+        if choice not in {"auto", "always", "never"}:
+            raise UsageProblem(f"--color: {choice!r} is not one of auto, always, never")
+        if choice != "auto":
+            return choice == "always"
+        return stream.isatty() and self.environ.get("TERM") != "dumb"
+
+    # Changing
+
+    def note(self) -> dict[str, str]:
+        """Who changes something, from where and why: for the change journal."""
+        from getpass import getuser
+        from socket import gethostname
+
+        try:
+            user = getuser()
+        except (KeyError, OSError):  # a user id without a name
+            user = str(os.getuid())
+        note = {"user": user, "host": gethostname()}
+        reason = self.setting("reason")
+        if reason:
+            # The journal is UTF-8; a shell's words need not be.
+            text = str(reason).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            note["reason"] = text
+        return note
+
+    def target_of(self, question: str) -> str:
+        """A question with the absolute path of the store that it is about, unless it names it."""
+        path = str(self.store.path)
+        return question if path in question else f"{question} Store {path}."
+
+    def confirm(self, question: str) -> None:
+        """Go on only if the user agrees; without a terminal and ``--yes`` it is refused (7)."""
+        if self.given.get("yes"):
+            return
+        if self.flag("no_input") or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            _refuse(
+                "there is no terminal to ask on; add --yes to do it, or --dry-run to look first"
+            )
+        LAST_LINE.ask(f"{self.target_of(question)} [y/N] ")
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            _refuse("not confirmed; nothing was changed")
+
+
+def _refuse(sentence: str) -> NoReturn:
+    raise Refused(sentence)
+
+
+def _duration(text: str) -> int:
+    from rmqctl.parse.durations import parse_duration
+
+    return parse_duration(text)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r} is not a number from 0 on")
+    return int(text)
+
+
+def looks_like_a_store(path: Path) -> bool:
+    """Whether the folder holds a store, of whatever kind."""
+    if not path.is_dir():
+        return False
+    from storage.detect import check_is_store
+    from storage.errors import StoreError, StoreNotFoundError
+
+    try:
+        check_is_store(path)
+    except StoreNotFoundError:
+        return False
+    except StoreError:
+        pass
+    return True
+
+
+def context_of(ctx: Any) -> Cli:
+    """The context of the running command."""
+    cli = ctx.obj
+    assert isinstance(cli, Cli)
+    return cli
+
+
+def fails_with(code: int) -> Callable[[F], F]:
+    """Mark a command function that ends with one exit code whatever goes wrong."""
+
+    def mark(function: F) -> F:
+        function.failure_code = code  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def prints_instead(command: Any, row_type: type) -> None:
+    """Have this call of a command print other rows, which ``-o help`` explains then."""
+    command.row_types = (row_type,)
+
+
+def prints(*row_types: type) -> Callable[[F], F]:
+    """Mark a command function with the type of its rows, which ``-o help`` lists.
+
+    The others are printed instead if an option asks for them, or beside them.
+    """
+
+    def mark(function: F) -> F:
+        function.row_types = row_types  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def leaves_arguments(function: F) -> F:
+    """Mark a command function whose arguments are not looked at behind the first of them."""
+    function.leaves_arguments = True  # type: ignore[attr-defined]
+    return function
+
+
+def takes_many_stores(function: F) -> F:
+    """Mark a command function that reads all stores that ``--store`` names."""
+    function.many_stores = True  # type: ignore[attr-defined]
+    return function

@@ -1,0 +1,53 @@
+"""Changes of settings, kept away from a store that a Java broker has."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .change_steps import carry_out
+from .context import Cli
+from .java_writers import refuse_beside_java
+
+T = TypeVar("T")
+
+
+def _beside_no_java(
+    cli: Cli, root: Path, change: Callable[[], Iterable[T]]
+) -> Callable[[], Iterable[T]]:
+    """``change``, refused if a Java broker holds the store or writes to it (StoreInUseError, 5).
+
+    Looks now, and once more when the change begins. A dry run may look beside a Java broker.
+    """
+    if cli.flag("dry_run"):
+        return change
+    check = refuse_beside_java(root)
+
+    def checked() -> Iterable[T]:
+        check()
+        return change()
+
+    return checked
+
+
+def change_settings(
+    cli: Cli,
+    root: Path,
+    row_type: type,
+    plan: Sequence[Any],
+    change: Callable[[], Iterable[Any]],
+    *,
+    question: str,
+    confirm_name: str | None = None,
+    confirmed: str | None = None,
+) -> None:
+    """Plan, ask and change, as ``carry_out`` does, beside no Java broker, without --execute."""
+    carry_out(
+        cli,
+        row_type,
+        plan,
+        _beside_no_java(cli, root, change),
+        question=question,
+        execute_by_default=True,
+        confirm_name=confirm_name,
+        confirmed=confirmed,
+    )

@@ -1,0 +1,126 @@
+"""Opening the store of a call, for reading or for writing."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rmqctl.errors import NotFound
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from broker.tables.groups import GroupManager
+    from broker.tables.topics import TopicManager
+    from storage.readonly import StoreView
+
+    from .context import Cli
+
+
+def open_for_reading(cli: "Cli") -> "EmbeddedBroker":
+    """The broker over the call's store, read only: no lock, nothing written.
+
+    NotFound (3) where there is no store.
+    """
+    from broker.embedded.broker import EmbeddedBroker
+
+    _check_exists(cli)
+    broker = EmbeddedBroker.open(cli.store.path, read_only=True)
+    cli.opened.append(broker.view)
+    return broker
+
+
+def open_for_progress(cli: "Cli") -> "EmbeddedBroker":
+    """As open_for_reading, for commands that tell of groups: warns where their progress may not be
+    what they did last. Raises CorruptFileError where it can not be read."""
+    broker = open_for_reading(cli)
+    try:
+        doubt = broker.view.progress_doubt()
+    except BaseException:
+        broker.close()
+        raise
+    if doubt is not None:
+        cli.warn(doubt)
+    return broker
+
+
+def open_for_writing(
+    cli: "Cli", changes: Mapping[str, Any] | None = None, *, create: bool = False
+) -> "EmbeddedBroker":
+    """The broker over the call's store, with its settings but for ``changes`` of StoreConfig's.
+
+    With ``create`` the user's default store is made if nobody named another one; a store that was
+    named must exist, else NotFound (3).
+    """
+    from broker.embedded.broker import EmbeddedBroker
+
+    if create and not cli.store.named and not cli.store.path.exists():
+        from broker.new_store import create_store
+
+        create_store(cli.store.path)
+        cli.say(f"made the store {cli.store.path}")
+    _check_exists(cli)
+    store_config = None
+    if changes:
+        from storage.detect import detect_config
+
+        store_config = detect_config(cli.store.path).with_(**changes)
+    return EmbeddedBroker.open(cli.store.path, store_config=store_config)
+
+
+class Tables(NamedTuple):
+    """The settings of a store's topics and groups, and the store for reading."""
+
+    view: "StoreView"
+    topics: "TopicManager"
+    groups: "GroupManager"
+
+
+@contextmanager
+def tables_for_change(cli: "Cli") -> Iterator[Tables]:
+    """Topics and groups of the call's store, to be changed without opening the store for writing.
+
+    Whoever changes settings neither recovers the log nor waits for the writers of messages.
+    """
+    from broker.java_store import config_of
+    from broker.tables.groups import GroupManager
+    from broker.tables.topics import TopicManager
+    from storage.coordination.config_lock import config_gate
+    from storage.readonly import StoreView
+
+    _check_exists(cli)
+    with StoreView.open(cli.store.path) as view:
+
+        def gate() -> AbstractContextManager[None]:
+            return config_gate(view.root)
+
+        def now() -> int:
+            return time.time_ns() // 1_000_000
+
+        config = config_of(view.root)
+        yield Tables(
+            view,
+            TopicManager(view.root, config, gate=gate, queues=view.queues, now=now),
+            GroupManager(view.root, config, gate=gate, now=now),
+        )
+
+
+def view_of(cli: "Cli") -> "StoreView":
+    """The files of the call's store alone, for commands that ask no broker; read only.
+
+    NotFound (3) where there is no store.
+    """
+    from storage.readonly import StoreView
+
+    _check_exists(cli)
+    view = StoreView.open(cli.store.path)
+    cli.opened.append(view)
+    return view
+
+
+def _check_exists(cli: "Cli") -> None:
+    """The store's own sentence about a missing folder assumes that somebody named it."""
+    if not cli.store.named and not cli.store.path.exists():
+        raise NotFound(
+            f"there is no store here and none in {cli.store.path}; make one with "
+            "'rmqctl store init DIR', or name one with --store DIR"
+        )

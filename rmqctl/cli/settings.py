@@ -1,0 +1,322 @@
+"""Settings and where each value comes from.
+
+Option > what a typed ``--context`` says > what a typed ``--config`` says > variable > context >
+project file > user file > system file > built-in. A context is a named table of settings
+(``[contexts.NAME]``) in any of the files. Paths in a file are relative to that file. Files:
+``rmqctl.toml`` or ``.rmqctl.yaml`` in the working folder or above, ``rmqctl/config.toml`` (or
+``.yaml``) in the XDG config folders; ``--config`` names one instead of the project's and the
+user's.
+
+What was typed stands before the environment, whichever option it was typed with: a variable that a
+shell has exported long ago must not redirect a command whose user has named the target.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from rmqctl.errors import UsageProblem
+
+KEYS: Final[Mapping[str, tuple[type, str]]] = {
+    "store": (str, "the store's folder"),
+    "context": (str, "the named set of options in use"),
+    "output": (str, "output format"),
+    "tz": (str, "time zone for reading and printing times"),
+    "raw": (bool, "print raw milliseconds, bytes and ids"),
+    "color": (str, "auto, always or never"),
+    "progress": (str, "auto, plain or none"),
+    "quiet": (bool, "say less on stderr"),
+    "verbose": (bool, "say more on stderr"),
+    "no_input": (bool, "never ask"),
+    "no_headers": (bool, "leave out the header line"),
+    "timeout": (str, "longest time a command may take"),
+    "reason": (str, "written to the journal with each change"),
+}
+"""Every setting a file may hold, its type and what it means."""
+
+_UNFILED: Final[Mapping[str, type]] = {"config": str, "debug": bool, "dry_run": bool}
+"""What a variable may say and no file: RMQCTL_CONFIG, RMQCTL_DEBUG and RMQCTL_DRY_RUN."""
+_LARGEST: Final = 64 << 20
+"""Bytes of a settings file."""
+_PATHS: Final = frozenset({"store"})
+_PROJECT_FILES: Final = ("rmqctl.toml", ".rmqctl.yaml", ".rmqctl.yml")
+_HOME_FILES: Final = ("config.toml", "config.yaml", "config.yml")
+
+
+class Value(NamedTuple):
+    """A setting's value and its origin, as ``config show --origin`` prints it."""
+
+    value: Any
+    origin: str
+
+
+class Place(NamedTuple):
+    """A settings file that is read, or would be if it were there."""
+
+    layer: str
+    """``option``, ``project``, ``user`` or ``system``."""
+    path: Path
+    exists: bool
+
+
+class Layer(NamedTuple):
+    """The settings of one file."""
+
+    origin: str
+    values: dict[str, Any]
+    contexts: dict[str, dict[str, Any]]
+
+
+class Settings:
+    """Looks settings up, layer by layer; files are read when the first one is needed."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        environ: Mapping[str, str] = os.environ,
+        working_folder: Path | None = None,
+        warn: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        self._options = options
+        self._environ = environ
+        self._working_folder = working_folder or Path.cwd()
+        self._warn = warn
+        self._layers: list[Layer] | None = None
+        self._warned = False
+        self.mends = False
+        """Whether this call is there to put settings right: an unknown context only warns then."""
+
+    def get(self, name: str) -> Value | None:
+        """The setting's value and origin; None where nothing sets it (the built-in holds)."""
+        typed = self._typed(name)
+        if typed is not None:
+            return typed
+        if name == "context":
+            return self._context()
+        layers = self._by_strength()
+        for layer in layers[0]:
+            if name in layer.values:
+                return Value(layer.values[name], layer.origin)
+        found = self._variable(name)
+        if found is not None:
+            return found
+        for layer in layers[1]:
+            if name in layer.values:
+                return Value(layer.values[name], layer.origin)
+        return None
+
+    def _by_strength(self) -> tuple[list[Layer], list[Layer]]:
+        """The layers that were typed, which beat the environment, and those that it beats."""
+        contexts, files = self.context_layers(), self.layers()
+        if self._typed("config") is not None:
+            if self._context_is_typed(files[0]):
+                return [*contexts, *files[:1]], files[1:]
+            return files[:1], [*contexts, *files[1:]]
+        if self._typed("context") is not None:
+            return contexts, files
+        return [], [*contexts, *files]
+
+    def _context_is_typed(self, typed_file: Layer) -> bool:
+        """Whether the option names the context in use, or the file that an option names."""
+        return self._typed("context") is not None or "context" in typed_file.values
+
+    def _typed(self, name: str) -> Value | None:
+        """The value of the option."""
+        value = self._options.get(name)
+        return None if value is None else Value(value, f"option --{name.replace('_', '-')}")
+
+    def _variable(self, name: str) -> Value | None:
+        """The value of the variable; also of those that all programs know."""
+        variable = f"RMQCTL_{name.upper()}"
+        text = self._environ.get(variable) if name in KEYS or name in _UNFILED else None
+        if text:
+            kind = KEYS[name][0] if name in KEYS else _UNFILED[name]
+            return Value(_as_kind(kind, text, variable), f"variable {variable}")
+        if name == "color":
+            for variable, choice in (("NO_COLOR", "never"), ("FORCE_COLOR", "always")):
+                if self._environ.get(variable):
+                    return Value(choice, f"variable {variable}")
+        return None
+
+    def _given(self, name: str) -> Value | None:
+        """The value of the option or the variable."""
+        typed = self._typed(name)
+        return self._variable(name) if typed is None else typed
+
+    def _context(self) -> Value | None:
+        """The name of the context in use, and who says it."""
+        typed = self._typed("context")
+        if typed is not None:
+            return typed
+        layers = self.layers()
+        if self._typed("config") is not None and "context" in layers[0].values:
+            return Value(layers[0].values["context"], layers[0].origin)
+        found = self._variable("context")
+        if found is not None:
+            return found
+        for layer in layers:
+            if "context" in layer.values:
+                return Value(layer.values["context"], layer.origin)
+        return None
+
+    def context_name(self) -> str | None:
+        """The context in use: option, typed file, variable or ``context`` of another file."""
+        found = self._context()
+        return None if found is None else str(found.value)
+
+    def context_layers(self) -> list[Layer]:
+        """What the context in use says, file by file. UsageProblem if no file has it."""
+        name = self.context_name()
+        if name is None:
+            return []
+        found = [
+            Layer(f"context {name} in {layer.origin}", layer.contexts[name], {})
+            for layer in self.layers()
+            if name in layer.contexts
+        ]
+        if not found:
+            known = sorted({context for layer in self.layers() for context in layer.contexts})
+            hint = f"known: {', '.join(known)}" if known else "no settings file has any"
+            sentence = f"no context {name!r} ({hint})"
+            elsewhere = self._typed("config") is not None and not self._context_is_typed(
+                self.layers()[0]
+            )
+            if not elsewhere and (not self.mends or self._given("context") is not None):
+                raise UsageProblem(sentence)
+            if not self._warned:
+                self._warned = True
+                self._warn(sentence)
+        return found
+
+    def layers(self) -> list[Layer]:
+        """The settings files that exist, the strongest first."""
+        if self._layers is None:
+            self._layers = [self._read(place.path) for place in self.places() if place.exists]
+        return self._layers
+
+    def places(self) -> list[Place]:
+        """The settings files of this call, the strongest first, missing ones too."""
+        named = self._given("config")
+        if named is not None:
+            path = Path(str(named.value)).expanduser().absolute()
+            if not path.is_file():
+                raise UsageProblem(f"no settings file {path} ({named.origin})")
+            return [Place("option", path, True), *self._system_places()]
+        folder = self._working_folder
+        above = (_first_file(place, _PROJECT_FILES) for place in (folder, *folder.parents))
+        project = next((path for path in above if path), None)
+        return [
+            Place("project", project or folder / _PROJECT_FILES[0], project is not None),
+            _home_place("user", user_config_folder(self._environ)),
+            *self._system_places(),
+        ]
+
+    def _system_places(self) -> list[Place]:
+        folders = (self._environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")
+        return [_home_place("system", Path(folder) / "rmqctl") for folder in folders if folder]
+
+    def _read(self, path: Path) -> Layer:
+        values = _load(path)
+        tables = values.pop("contexts", None) or {}
+        if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
+            raise UsageProblem(f"{path}: contexts must hold tables, such as [contexts.NAME]")
+        contexts = {str(name): self._checked(table, path) for name, table in tables.items()}
+        return Layer(str(path), self._checked(values, path), contexts)
+
+    def _checked(self, values: dict[str, Any], path: Path) -> dict[str, Any]:
+        """The known settings of a file, with paths made absolute; unknown ones are warned of."""
+        checked: dict[str, Any] = {}
+        for key, value in values.items():
+            name = str(key).replace("-", "_")
+            if name not in KEYS:
+                self._warn(f"unknown setting {key!r} in {path}{did_you_mean(name)}")
+                continue
+            kind = KEYS[name][0]
+            if kind is bool and not isinstance(value, bool):
+                raise UsageProblem(f"{path}: {name} must be true or false, not {value!r}")
+            if kind is str and isinstance(value, (dict, list)):
+                raise UsageProblem(f"{path}: {name} must be a text, not {value!r}")
+            if name in _PATHS:
+                value = str(path.parent / Path(str(value)).expanduser())
+            checked[name] = value if kind is bool else str(value)
+        return checked
+
+
+def did_you_mean(name: str) -> str:
+    """The end of a sentence about an unknown setting: the nearest known one, if one is near."""
+    from rmqctl.parse.near_names import did_you_mean as sentence
+
+    return sentence(name, (*KEYS, "contexts"))
+
+
+def user_config_folder(environ: Mapping[str, str]) -> Path:
+    """Where the user's settings file lies: ``$XDG_CONFIG_HOME/rmqctl``."""
+    home = environ.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path("~/.config").expanduser()) / "rmqctl"
+
+
+def user_data_folder(environ: Mapping[str, str]) -> Path:
+    """Where the default store lies: ``$XDG_DATA_HOME/rmqctl``."""
+    home = environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path("~/.local/share").expanduser()) / "rmqctl"
+
+
+def _home_place(layer: str, folder: Path) -> Place:
+    path = _first_file(folder, _HOME_FILES)
+    return Place(layer, path or folder / _HOME_FILES[0], path is not None)
+
+
+def _first_file(folder: Path, names: tuple[str, ...]) -> Path | None:
+    for name in names:
+        path = folder / name
+        try:
+            if path.is_file():
+                return path
+        except OSError:
+            return None
+    return None
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST} bytes")
+        return parse_settings(data.decode(), path.suffix)
+    except OSError as error:
+        raise UsageProblem(f"settings file {path} can not be read: {error.strerror}") from error
+    except ValueError as error:
+        sentence = " ".join(str(error).split())
+        raise UsageProblem(f"settings file {path} is malformed: {sentence}") from error
+
+
+def parse_settings(text: str, suffix: str) -> dict[str, Any]:
+    """The settings in a text, TOML or YAML by the file's ending; ValueError for a malformed one."""
+    if suffix == ".toml":
+        import tomllib
+
+        try:
+            return tomllib.loads(text)
+        except RecursionError:
+            raise ValueError("it is nested too deep") from None
+    from rmqctl.parse.yaml_texts import parse_yaml
+
+    values = parse_yaml(text)
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ValueError("it must be a table of settings")
+    return values
+
+
+def _as_kind(kind: type, text: str, origin: str) -> Any:
+    if kind is not bool:
+        return text
+    lowered = text.strip().lower()
+    if lowered in {"1", "true", "yes", "on"}:
+        return True
+    if lowered in {"0", "false", "no", "off"}:
+        return False
+    raise UsageProblem(f"{origin} must be true or false, not {text!r}")

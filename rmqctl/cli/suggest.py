@@ -1,0 +1,72 @@
+"""What was probably meant by a name that is not there."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+from .tree import TREE, Leaf, Noun
+
+if TYPE_CHECKING:
+    from .context import Cli
+
+_MISSING: Final = re.compile(r"(topic|group) (\S+) (?:does not exist|has no )")
+OTHERS: Final = {
+    "send": "produce",
+    "publish": "produce",
+    "pub": "produce",
+    "read": "consume",
+    "subscribe": "consume",
+    "sub": "consume",
+    "tail": "consume",
+    "grep": "message search",
+    "ls": "topic list",
+    "topics": "topic list",
+    "groups": "group list",
+    "reset": "offset reset",
+    "seek": "offset reset",
+    "fsck": "store fsck",
+    "check": "store fsck",
+}
+"""What other tools call it."""
+
+
+def command_meant(name: str, table: Mapping[str, Leaf | Noun]) -> str:
+    """The end of a sentence about a command that the table does not have, or nothing."""
+    if table is not TREE:
+        near = get_close_matches(name, table, 1, 0.6)
+        return f", did you mean {near[0]!r}?" if near else ""
+    meant = [*_with_verb(name), *([OTHERS[name]] if name in OTHERS else [])]
+    if meant:
+        return f", did you mean {' or '.join(map(repr, dict.fromkeys(meant)))}?"
+    from rmqctl.help.mqadmin.translate import COMMANDS
+
+    old = {known.lower(): known for known in COMMANDS}
+    if name.lower() in old:
+        return f", mqadmin's is 'rmqctl mqadmin {old[name.lower()]}'"
+    near = get_close_matches(name, table, 1, 0.6)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+def _with_verb(name: str) -> Iterator[str]:
+    """Commands of which only the verb was typed; not the verbs that every noun has."""
+    found = [
+        f"{noun} {name}"
+        for noun, entry in TREE.items()
+        if isinstance(entry, Noun) and name in entry.verbs
+    ]
+    if len(found) <= 3:
+        yield from found
+
+
+def thing_meant(cli: "Cli", sentence: str) -> str:
+    """The end of a sentence that misses a topic or a group: the nearest that the store has."""
+    found = _MISSING.match(sentence)
+    if found is None:
+        return ""
+    from .completers import groups, topics
+
+    known: Iterable[tuple[str, str]] = (topics if found[1] == "topic" else groups)(cli)
+    names = [name for name, _ in known if name != found[2]]
+    near = get_close_matches(found[2], names, 1, 0.7)
+    return f"; did you mean {near[0]!r}?" if near else ""

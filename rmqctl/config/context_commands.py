@@ -1,0 +1,180 @@
+"""``rmqctl context``: named sets of settings, to go from one store to another."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.errors import NotFound, Refused, UsageProblem
+
+from .rows import ContextRow, SetSettingRow
+
+_Project = Annotated[
+    bool, typer.Option("--project", help="The file of the working folder or above")
+]
+_User = Annotated[bool, typer.Option("--user", help="The user's file (default)")]
+_System = Annotated[bool, typer.Option("--system", help="The system's file")]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The context")]
+
+
+@prints(ContextRow)
+def list_contexts(ctx: typer.Context) -> None:
+    """List the contexts of all settings files."""
+    cli = context_of(ctx)
+    cli.rows(ContextRow, _rows(cli, _in_use(cli)))
+
+
+@prints(ContextRow)
+def show(
+    ctx: typer.Context,
+    context_name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Default: the one in use")
+    ] = None,
+) -> None:
+    """Show all settings of a context; exit code 3 without one."""
+    cli = context_of(ctx)
+    used = _in_use(cli)
+    wanted = context_name if context_name is not None else used
+    if wanted is None:
+        raise NotFound("no context is in use; see 'rmqctl context list'")
+    cli.one(_known(cli, wanted, used))
+
+
+@prints(SetSettingRow)
+def use(
+    ctx: typer.Context,
+    context_name: Annotated[str | None, typer.Argument(metavar="NAME", help="The context")] = None,
+    none: Annotated[bool, typer.Option("--none", help="Use no context from now on")] = False,
+    project: _Project = False,
+    user: _User = False,
+    system: _System = False,
+) -> None:
+    """Use a context from now on: what it sets holds wherever no option or variable says else.
+
+    From now on:               rmqctl context use prod
+    For one command:           rmqctl topic list --context prod
+    None any more:             rmqctl context use --none
+    """
+    from . import settings_files as files
+    from .settings_text import changed
+
+    cli = context_of(ctx)
+    if (context_name is None) != none:
+        raise UsageProblem("missing argument 'NAME'" if context_name is None else "NAME and --none")
+    if context_name is not None:
+        _known(cli, context_name, None)
+    layer = files.chosen_layer(project=project, user=user, system=system)
+    path = files.chosen_file(cli, layer)
+    text = files.read_text(path)
+    old = files.said(path, text, None).get("context")
+    if not cli.flag("dry_run"):
+        files.replace_text(path, changed(text, path.suffix, None, "context", context_name))
+    cli.one(SetSettingRow("context", files.shown(old), context_name, str(path), None))
+    holds = cli.settings.get("context")
+    if holds is not None and holds.origin != str(path) and holds.value != context_name:
+        cli.warn(f"{holds.origin} may win over {path}: it says {holds.value}")
+
+
+@prints(ContextRow)
+def add(
+    ctx: typer.Context,
+    context_name: _Name,
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[SETTING=VALUE...]", help="What it sets")
+    ] = None,
+    project: _Project = False,
+    user: _User = False,
+    system: _System = False,
+) -> None:
+    """Add a context to a settings file.
+
+    A store by name:           rmqctl context add prod -S /data/prod/store
+    With more settings:        rmqctl context add prod -S /data/prod/store tz=UTC no_input=true
+    """
+    from . import settings_files as files
+    from .settings_text import changed, with_context
+
+    cli = context_of(ctx)
+    if not context_name.strip() or not context_name.isprintable():
+        raise UsageProblem(f"{context_name!r} is no name for a context")
+    if any(row.context == context_name for row in _rows(cli, None)):
+        raise Refused(
+            f"context {context_name} exists; change it with "
+            f"'rmqctl config set --context {context_name}'"
+        )
+    layer = files.chosen_layer(project=project, user=user, system=system)
+    path = files.chosen_file(cli, layer)
+    given = {}
+    for text in (*(f"store={store}" for store in cli.given.get("store", ())), *(settings or ())):
+        setting, equals, value = text.partition("=")
+        setting = files.known_setting(setting)
+        if not equals or setting == "context":
+            raise UsageProblem(f"{text!r} is not SETTING=VALUE")
+        given[setting] = files.setting_value(setting, value, path.parent)
+    content = with_context(files.read_text(path), path.suffix, context_name)
+    for setting, value in given.items():
+        content = changed(content, path.suffix, context_name, setting, value)
+    if not cli.flag("dry_run"):
+        files.replace_text(path, content)
+    store = given.get("store")
+    cli.one(
+        ContextRow(context_name, False, None if store is None else str(store), [str(path)], given)
+    )
+
+
+@prints(ContextRow)
+def remove(ctx: typer.Context, context_name: _Name) -> None:
+    """Remove a context from every settings file that has it and may be written.
+
+    A file that uses it uses none afterwards.
+    """
+    from . import settings_files as files
+    from .settings_text import changed, without_context
+
+    cli = context_of(ctx)
+    row = _known(cli, context_name, _in_use(cli))
+    new = {}
+    for layer in cli.settings.layers():
+        path = Path(layer.origin)
+        text = old = files.read_text(path)
+        if context_name in layer.contexts:
+            text = without_context(text, path.suffix, context_name)
+        if layer.values.get("context") == context_name:
+            text = changed(text, path.suffix, None, "context", None)
+            cli.say(f"{path} uses no context any more")
+        if text != old:
+            new[path] = text
+    if not cli.flag("dry_run"):
+        for path, text in new.items():
+            files.replace_text(path, text)
+    cli.one(row)
+
+
+def _in_use(cli: Cli) -> str | None:
+    return cli.settings.context_name()
+
+
+def _rows(cli: Cli, used: str | None) -> Iterator[ContextRow]:
+    """All contexts by name; where several files have one, the strongest file's settings win."""
+    layers = cli.settings.layers()
+    for name in sorted({name for layer in layers for name in layer.contexts}):
+        having = [layer for layer in layers if name in layer.contexts]
+        settings = {}
+        for layer in reversed(having):
+            settings.update(layer.contexts[name])
+        yield ContextRow(
+            name, name == used, settings.get("store"), [layer.origin for layer in having], settings
+        )
+
+
+def _known(cli: Cli, name: str, used: str | None) -> ContextRow:
+    for row in _rows(cli, used):
+        if row.context == name:
+            return row
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [row.context for row in _rows(cli, None)], 1)
+    hint = f"; did you mean {near[0]!r}?" if near else " (see 'rmqctl context list')"
+    raise NotFound(f"there is no context {name!r}{hint}")

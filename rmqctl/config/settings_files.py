@@ -1,0 +1,132 @@
+"""Which settings file a change goes to, and replacing it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rmqctl.cli.given_file import read_given
+from rmqctl.cli.settings import KEYS, did_you_mean, parse_settings
+from rmqctl.errors import CliError, UsageProblem
+from rmqctl.exit_codes import NOT_WRITABLE
+from rmqctl.output.view import Format
+from rmqctl.parse.durations import parse_duration
+from rmqctl.parse.times import parse_zone
+from storage.files.creating import make_folders, replacing
+
+from .settings_text import CONTEXTS
+
+if TYPE_CHECKING:
+    from rmqctl.cli.context import Cli
+
+_CHOICES: Final = {
+    "output": tuple(form for form in Format if form is not Format.HELP),
+    "color": ("auto", "always", "never"),
+    "progress": ("auto", "plain", "none"),
+}
+_TRUE: Final = frozenset({"true", "yes", "on", "1"})
+_FALSE: Final = frozenset({"false", "no", "off", "0"})
+
+
+def known_setting(name: str) -> str:
+    """The setting that somebody named, with ``-`` or ``_``. UsageProblem if there is none."""
+    known = name.replace("-", "_")
+    if known not in KEYS:
+        raise UsageProblem(f"there is no setting {name!r}{did_you_mean(known)}")
+    return known
+
+
+def setting_value(name: str, text: str, folder: Path) -> str | bool:
+    """The value of a setting from its text. UsageProblem says what would be right.
+
+    A relative path counts from the working folder; ``folder`` is that of the file.
+    """
+    if KEYS[name][0] is bool:
+        if text.lower() not in _TRUE | _FALSE:
+            raise UsageProblem(f"{name} must be true or false, not {text!r}")
+        return text.lower() in _TRUE
+    if name in _CHOICES and text not in _CHOICES[name]:
+        raise UsageProblem(f"{name}: {text!r} is not one of {', '.join(_CHOICES[name])}")
+    try:
+        if name == "timeout":
+            parse_duration(text)
+        elif name == "tz":
+            parse_zone(text)
+    except ValueError as error:
+        raise UsageProblem(f"{name}: {error}") from None
+    if name == "store" and not text.startswith("~") and folder.absolute() != Path.cwd():
+        return str(Path(text).absolute())
+    return text
+
+
+def chosen_file(cli: Cli, layer: str | None, context: str | None = None) -> Path:
+    """The file that a change goes to.
+
+    That of ``--config``, else of the layer that was named, else the one that has the context,
+    else the user's own.
+    """
+    places = cli.settings.places()
+    if layer is None and places[0].layer == "option":
+        return places[0].path
+    if layer is None and context is not None:
+        for found in cli.settings.layers():
+            if context in found.contexts:
+                return Path(found.origin)
+    layer = layer or "user"
+    for place in places:
+        if place.layer == layer:
+            return place.path
+    raise UsageProblem(f"--{layer}: --config {places[0].path} takes the place of that file")
+
+
+def read_text(path: Path) -> str:
+    """What a settings file says, "" if there is none. UsageProblem for a malformed one."""
+    try:
+        text = read_given(path).decode()
+        parse_settings(text, path.suffix)
+    except FileNotFoundError:
+        return ""
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise UsageProblem(f"settings file {path} is malformed: {reason}") from error
+    return text
+
+
+def said(path: Path, text: str, context: str | None) -> dict[str, Any]:
+    """The settings in a file's text, or those of one of its contexts, spelled with ``_``."""
+    values = parse_settings(text, path.suffix)
+    if context is not None:
+        values = (values.get(CONTEXTS) or {}).get(context) or {}
+    return {str(name).replace("-", "_"): value for name, value in values.items()}
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replace a settings file in one step; on the device when this returns.
+
+    A link stays a link, permissions stay. CliError (5) if it can not be written.
+    """
+    target = path.resolve()
+    try:
+        make_folders(target.parent, follow_folder=True)
+        with replacing(target, follow_folder=True) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise CliError(
+            f"settings file {path} can not be written: {error.strerror}", NOT_WRITABLE
+        ) from error
+
+
+def shown(value: Any) -> str | None:
+    """A setting's value as text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else str(value)
+
+
+def chosen_layer(*, project: bool, user: bool, system: bool) -> str | None:
+    """The layer that options name; None if none. UsageProblem for several."""
+    flags = {"project": project, "user": user, "system": system}
+    named = [layer for layer, given in flags.items() if given]
+    if len(named) > 1:
+        raise UsageProblem(f"--{named[0]} and --{named[1]} exclude each other")
+    return named[0] if named else None

@@ -1,0 +1,484 @@
+"""``rmqctl consume``: read a topic, alone or as a member of a group."""
+
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.errors import CliError, PartlyDone, UsageProblem
+from rmqctl.message.filter_options import MessageFilter, filters_messages, message_filter
+from rmqctl.message.rows import MessageRow
+from rmqctl.output.view import Format
+
+from .printing import BODY_FORMS
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.parse.positions import Position
+
+    from .listener import Handler
+    from .member_options import MemberOptions
+    from .printing import Printer
+    from .selection import Group, Span
+
+_FEW = 2000
+"""Bodies that are read faster one by one than NumPy is imported."""
+_READER = "TOOLS_CONSUMER"
+"""The group of RocketMQ's own tools: it exists everywhere and has no progress."""
+
+
+@filters_messages
+@prints(MessageRow)
+def consume(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read")],
+    group: Annotated[
+        str | None,
+        typer.Option("--group", "-g", metavar="GROUP", help="Be a member: go on where it stopped"),
+    ] = None,
+    commit: Annotated[
+        bool | None,
+        typer.Option("--commit/--no-commit", help="Remember the group's progress (default)"),
+    ] = None,
+    offset: Annotated[
+        str | None,
+        typer.Option(metavar="POS", help="start end stored 5 5:9 :end +5 -5 @-1h @T1:T2"),
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Only the last N stored")
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "--count", "-c", metavar="N", min=0, help="Stop after N messages, as --limit does"
+        ),
+    ] = None,
+    stop_at_end: Annotated[
+        bool, typer.Option("--exit", "-e", help="Stop at the end as it is now")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-F", help="Wait for more, also after --last or a position")
+    ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", "-f", metavar="FORMAT", help=r"Print like this: '%o %k %s\n'"),
+    ] = None,
+    body: Annotated[
+        str | None,
+        typer.Option(metavar="FORM", help="text json hex base64 none; else: has this text"),
+    ] = None,
+    with_meta: Annotated[
+        bool, typer.Option("--with-meta", help="Print all fields, not bodies alone")
+    ] = False,
+    delimiter: Annotated[
+        str | None,
+        typer.Option("--delimiter", "-D", metavar="D", help=r"Stands after each body (\n)"),
+    ] = None,
+    from_where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Where a new group begins, in queues not young: last, first, timestamp",
+        ),
+    ] = None,
+    consume_timestamp: Annotated[
+        str | None, typer.Option(metavar="T", help="The time for --from-where timestamp")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Consume N messages at once")
+    ] = None,
+    orderly: Annotated[
+        bool, typer.Option("--orderly", help="Lock queues: one member, one message at a time")
+    ] = False,
+    broadcast: Annotated[
+        bool, typer.Option("--broadcast", help="Every member gets every message")
+    ] = False,
+    command: Annotated[
+        str | None,
+        typer.Option("--exec", metavar="CMD", help="Run CMD for each message; exit 0: consumed"),
+    ] = None,
+    max_reconsume_times: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Attempts after the first, then dead letters"),
+    ] = None,
+    delay_level: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=-1, max=18, help="A failed one comes again after level N; -1: never"
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of RocketMQ's consumer"),
+    ] = None,
+) -> None:
+    r"""Print a topic's messages in the order in which they were stored, and wait for more.
+
+    Without a group everything that is stored is printed and nothing is remembered. It stops only
+    with -e, -c, --last, --to or a position that has an end.
+
+    All that is there, then stop:     rmqctl consume greetings -e
+    The last ten, then follow:        rmqctl consume greetings --last 10 -F
+    Since an hour, as JSON lines:     rmqctl consume greetings --from -1h -e -o jsonl
+    Offset, key and body:             rmqctl consume greetings -e -f '%q:%o %k %s\n'
+    Only some of them:                rmqctl consume orders -e --tag new --json-path 'sum > 100'
+
+    With a group this is one of its members: they divide the topic's queues, in any number of
+    processes. What was printed is acknowledged, and what filters leave out before it; the group
+    goes on behind it. Order holds within a queue. -e stops when the queues that this member has are
+    at their present ends. A new group begins a young queue, whose first message is still there and
+    not far from the end of the log, at 0 whatever --from-where says (RocketMQ's rule); --from and
+    --offset place it anywhere.
+
+    Go on where the group stopped:    rmqctl consume greetings -g readers -e
+    A new group, from an hour ago:    rmqctl consume greetings -g audit --from -1h
+    Have a program do the work:       rmqctl consume orders -g billing --exec './bill --stdin'
+
+    With --exec each message is a run of CMD (no shell; body on stdin, RMQ_TOPIC, RMQ_QUEUE_ID,
+    RMQ_QUEUE_OFFSET, RMQ_MSG_ID, RMQ_TAGS, RMQ_KEYS and RMQ_RECONSUME_TIMES in its environment).
+    One that fails comes again after 10 s, 30 s, 1 min ...; after --max-reconsume-times (16) it is
+    a dead letter of the group, which says why. Exit code 8: some failed; 1: all failed.
+    """
+    from .checks import check_committing, check_shown
+    from .member_options import MemberOptions
+
+    cli = context_of(ctx)
+    options = MemberOptions(
+        threads,
+        orderly,
+        broadcast,
+        command,
+        max_reconsume_times,
+        delay_level,
+        tuple(_setting(cli, one) for one in settings or ()),
+    )
+    options.check(group, commit)
+    prints_form = body is None or body in BODY_FORMS
+    chosen = message_filter(cli, body_text=None if prints_form else body)
+    position = _position(cli, offset, chosen)
+    if last is not None and position is not None and position.begin is not None:
+        raise UsageProblem("--last and --offset exclude each other: both say where to begin")
+    if from_where is not None and _places(position):
+        raise UsageProblem("--from-where and --offset exclude each other: both say where to begin")
+    ends = chosen.to_timestamp is not None or (position is not None and position.end is not None)
+    if follow and ends:
+        raise UsageProblem("--follow and --offset with an end exclude each other: it never ends")
+    with_meta = _shapes_rows(cli, form, command) or with_meta
+    if group is not None and commit is not False:
+        check_committing(cli, None if prints_form else body)
+    ends_by_itself = stop_at_end or ends or last is not None
+    if cli.view.sort and (follow or not ends_by_itself):
+        raise UsageProblem("--sort prints when all is read, so an end is needed: --exit, say")
+    most = min((n for n in (count, cli.view.limit) if n is not None), default=None)
+    picks = cli.view.picks
+    reading = _Reading(
+        topic,
+        position,
+        last,
+        None if picks else most,
+        follow or not (ends_by_itself or most is not None),
+        stop_at_end or ends,
+    )
+    reader = _group(cli, group, commit, from_where, consume_timestamp)
+    if broadcast and position is not None and position.begin is not None:
+        raise UsageProblem(
+            "--broadcast and --offset exclude each other: it places a group; use --from-where"
+        )
+    body_form = body if prints_form else None
+    if command is not None and body_form is not None:
+        raise UsageProblem(f"--exec and --body {body_form} exclude each other: the program prints")
+    with_meta = with_meta or (form is None and _rows_asked(cli))
+    check_shown(body_form, delimiter, template=form is not None, rows=with_meta)
+    printer = _printer(
+        cli, form, body_form or "text", delimiter, with_meta, most if picks else None
+    )
+    if reader is None or commit is False:
+        from rmqctl.cli.opening import open_for_reading
+
+        with open_for_reading(cli) as broker:
+            _run(cli, broker, reading, reader, chosen, printer)
+        return
+    if command is None:
+        from .listener import PrintHandler
+
+        _join(cli, reading, reader, chosen, options, PrintHandler(printer, chosen.predicate))
+        printer.finish()
+        printer.flush()
+    else:
+        from .execution import CommandRunner
+
+        runner = CommandRunner(command, chosen.predicate)
+        try:
+            _join(cli, reading, reader, chosen, options, runner)
+        finally:
+            runner.terminate()
+
+
+def _places(position: "Position | None") -> bool:
+    """Whether it has a begin that is not where the group stopped."""
+    from rmqctl.parse.positions import Bound
+
+    begin = None if position is None else position.begin
+    return begin is not None and begin.bound is not Bound.STORED
+
+
+def _shapes_rows(cli: Cli, form: str | None, command: str | None) -> bool:
+    """Whether options shape rows, which are printed then; bodies have no fields."""
+    view = cli.view
+    shaping = {"--columns": view.columns, "--where": view.where, "--sort": view.sort}
+    given = [name for name, value in shaping.items() if value]
+    if given and (form is not None or command is not None):
+        other = "--format" if command is None else "--exec"
+        raise UsageProblem(f"{given[0]} shapes rows, and {other} prints none")
+    return bool(given)
+
+
+class _Reading(NamedTuple):
+    """What is read, and how far."""
+
+    topic: str
+    position: "Position | None"
+    last: int | None
+    most: int | None
+    """Stop after so many messages."""
+    follow: bool
+    ends: bool
+    """Whether queues are read up to an end."""
+
+
+def _position(cli: Cli, offset: str | None, chosen: MessageFilter) -> "Position | None":
+    from rmqctl.parse.positions import parse_position
+
+    from .selection import combined
+
+    position = None
+    if offset is not None:
+        position = cli.parsed(
+            "--offset", lambda text: parse_position(text, cli.now_ms, cli.zone), offset
+        )
+    return combined(position, chosen.from_timestamp, chosen.to_timestamp)
+
+
+def _group(
+    cli: Cli,
+    name: str | None,
+    commit: bool | None,
+    from_where: str | None,
+    consume_timestamp: str | None,
+) -> "Group | None":
+    from broker.validation import check_group
+
+    from .selection import FROM_WHERE, Group
+
+    if name is None:
+        if commit or from_where or consume_timestamp:
+            raise UsageProblem("--commit, --from-where and --consume-timestamp need --group")
+        return None
+    check_group(name)
+    if from_where is not None and from_where not in FROM_WHERE:
+        known = ", ".join(FROM_WHERE)
+        raise UsageProblem(f"--from-where: {from_where!r} is not one of {known}")
+    if (from_where == "timestamp") != (consume_timestamp is not None):
+        raise UsageProblem("--from-where timestamp and --consume-timestamp go together")
+    time = 0
+    if consume_timestamp is not None:
+        time = cli.time("--consume-timestamp", consume_timestamp)
+    return Group(name, FROM_WHERE[from_where or "last"], time, from_where is not None)
+
+
+def _setting(cli: Cli, assignment: str) -> str:
+    """One of ``--set``, a time in the only form that clients take; any form is read."""
+    name, equals, value = assignment.partition("=")
+    if name.strip() != "consumeTimestamp" or not equals:
+        return assignment
+    from time import localtime, strftime
+
+    moment = cli.time("--set consumeTimestamp", value)
+    return f"{name}={strftime('%Y%m%d%H%M%S', localtime(moment // 1000))}"
+
+
+def _rows_asked(cli: Cli) -> bool:
+    """Whether another format than bodies alone is wanted."""
+    return cli.setting("output") is not None and cli.view.format is not Format.PLAIN
+
+
+def _printer(
+    cli: Cli,
+    form: str | None,
+    body_form: str,
+    delimiter: str | None,
+    with_meta: bool,
+    most_rows: int | None,
+) -> "Printer":
+    """Bodies alone unless a template, fields or another format were asked for."""
+    from rmqctl.output.values import bytes_for_terminal
+    from rmqctl.parse.lists import parse_delimiter
+
+    from . import printing
+
+    shield = bytes_for_terminal if cli.view.terminal else None
+    if form is not None:
+        from rmqctl.parse.templates import OutputTemplate
+
+        template = cli.parsed("--format", lambda text: OutputTemplate(text, cli.zone, shield), form)
+        return printing.TemplatePrinter(cli.out, template)
+    if with_meta:
+        from rmqctl.output.render import RowStream
+
+        view = cli.view._replace(limit=most_rows)
+        return printing.RowPrinter(RowStream(MessageRow, view, cli.out), body_form)
+    ends = cli.parsed("--delimiter", parse_delimiter, r"\n" if delimiter is None else delimiter)
+    return printing.BodyPrinter(cli.out, ends, body_form, shield)
+
+
+def _join(
+    cli: Cli,
+    reading: _Reading,
+    group: "Group",
+    chosen: MessageFilter,
+    options: "MemberOptions",
+    handler: "Handler",
+) -> None:
+    """Consume as a member of the group."""
+    from rmqctl.cli.logs import show_logs
+    from rmqctl.cli.opening import open_for_writing
+    from rmqctl.cli.services import services_by_the_way
+
+    from . import join, selection
+    from .listener import Listening
+    from .member import MemberRun
+    from .quota import Quota
+
+    topic, position = reading.topic, reading.position
+    limited = reading.ends or reading.most is not None
+    config, client_config = join.configs(group, options, limited=limited, ends=reading.ends)
+    show_logs(cli)
+    with open_for_writing(cli, join.STORE_CHANGES) as broker:
+        queues = selection.queues_of(broker, topic, chosen.queues)
+        if not options.orderly:  # which waits at a message that fails, unless told otherwise
+            config = join.with_limit_of_group(broker, group, config)
+        consumer = join.make_consumer(
+            broker, topic, group, config, client_config, chosen.tags, chosen.queues
+        )
+        join.check_group(cli, broker, consumer, topic, chosen.tags)
+        if not options.broadcast:
+            begins = position is not None or group.asked
+            join.check_progress(cli, broker, topic, group.name, told_where=begins)
+            if position is not None:
+                for sentence in selection.words_about(broker, topic, position, ()):
+                    cli.warn(sentence)
+            begin = position.begin if position else None
+            join.place(broker, topic, group, queues, begin, cli.warn)
+        ends = None
+        if reading.ends:
+            end = position.end if position else None
+            ends = join.ends_of(broker, topic, group, queues, end)
+        consumer.quota = Quota(reading.most, ends, chosen.predicate)
+        listening = Listening(
+            consumer,
+            handler,
+            consumer.quota,
+            exact=config.consume_thread_min == 1 or options.orderly,
+            delay_level=options.delay_level or 0,
+            tell=cli.warn,
+        )
+        if options.orderly:
+            consumer.register_message_listener_orderly(listening.consume_orderly)
+        else:
+            consumer.register_message_listener(listening.consume)
+        with (
+            cli.progress(
+                "consume", "messages", lends_stdout=options.command is not None
+            ) as progress,
+            services_by_the_way(cli, broker),
+        ):
+            # Without an end no write may ever tell, and none of a program's tells us.
+            watches = options.command is not None or not reading.ends
+            run = MemberRun(consumer, listening, watches_reader=watches)
+            run.run(progress)
+        dropped = join.why_dropped(broker, consumer) if listening.failed else None
+    if dropped is not None:
+        raise PartlyDone(
+            f"{listening.failed} messages of {topic} failed and are dropped: {dropped}"
+        )
+    if listening.failed and options.orderly:
+        cli.say(f"{listening.failed} attempts failed; an orderly queue waits for its message")
+    elif listening.failed:
+        words = f"{listening.failed} of {listening.quota.consumed} messages failed"
+        sentence = f"{words}; they come again, or are dead letters"
+        if listening.failed < listening.quota.consumed:
+            raise PartlyDone(sentence)
+        raise CliError(sentence)
+    cli.detail(f"consumed {listening.quota.consumed} messages of {topic}")
+    if listening.unreadable:
+        fate = "are passed over" if options.broadcast else "come again, or are dead letters"
+        raise PartlyDone(
+            f"{listening.unreadable} messages of {topic} have bodies that cannot be unpacked; "
+            f"they {fate}"
+        )
+
+
+def _run(
+    cli: Cli,
+    broker: "EmbeddedBroker",
+    reading: _Reading,
+    group: "Group | None",
+    chosen: MessageFilter,
+    printer: "Printer",
+) -> None:
+    from . import selection
+    from .cursor import ColumnFetcher, Fetcher, ObjectFetcher
+    from .run import ConsumeRun
+
+    topic = reading.topic
+    queues = selection.queues_of(broker, topic, chosen.queues)
+    spans = _spans(broker, reading, queues, group)
+    for sentence in selection.words_about(broker, topic, reading.position, spans):
+        cli.warn(sentence)
+    there = selection.backlog(broker, topic, spans)
+    few = min(there, there if reading.most is None else reading.most) <= _FEW
+    fetch: Fetcher
+    fetch = objects = ObjectFetcher(broker, topic, group.name if group else _READER, chosen.tags)
+    if not (few or printer.needs_messages or chosen.predicate is not None):
+        fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size, objects)
+    run = ConsumeRun(
+        broker,
+        topic,
+        spans,
+        fetch,
+        printer,
+        predicate=chosen.predicate,
+        count=reading.most,
+        follow=reading.follow,
+        all_queues=chosen.queues is None,
+        tell=cli.warn,
+    )
+    with cli.progress("consume", "messages", selection.total(spans)) as progress:
+        run.run(progress)
+    if run.unreadable:
+        cli.left_out(f"{run.unreadable} messages could not be read; 'rmqctl store fsck' says why")
+    cli.detail(f"read {run.count} messages of {topic}")
+    if run.packed:
+        raise PartlyDone(
+            f"left out {run.packed} messages of {topic} whose bodies cannot be unpacked; "
+            "'rmqctl store fsck' names them"
+        )
+
+
+def _spans(
+    broker: "EmbeddedBroker", reading: _Reading, queues: list[int], group: "Group | None"
+) -> "list[Span]":
+    from . import selection
+
+    if reading.last is not None:
+        return selection.last_spans(
+            broker, reading.topic, queues, reading.last, stop_at_end=not reading.follow
+        )
+    return selection.spans(
+        broker,
+        reading.topic,
+        queues,
+        reading.position,
+        group,
+        stop_at_end=not reading.follow,
+    )

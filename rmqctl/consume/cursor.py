@@ -1,0 +1,191 @@
+"""One queue being read: what was fetched, and how far it was passed."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from broker.api.pull import PullRequest
+from storage.format.errors import BodyError
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from storage.format.message import MessageExt
+
+COLUMN: Final = 4096
+"""Most messages of one fetch by columns."""
+COLUMN_BYTES: Final = 2 << 20
+OBJECTS: Final = 512
+"""Most messages of one fetch as objects."""
+
+
+class Fetched(NamedTuple):
+    """Messages of one queue in its order; item i of each belongs to the same message."""
+
+    queue_offsets: Sequence[int]
+    commitlog_offsets: Sequence[int]
+    items: Sequence[Any]
+    next_offset: int
+    more: bool
+    """Whether the queue had further messages when this was read."""
+    unreadable: int = 0
+
+
+class Fetcher(Protocol):
+    """Reads some messages of a queue."""
+
+    def __call__(self, queue_id: int, offset: int, count: int) -> Fetched:
+        """Up to ``count`` messages from ``offset`` on; never blocks for new ones."""
+        ...
+
+
+class ColumnFetcher:
+    """Fetches bodies alone, without an object for each message."""
+
+    def __init__(
+        self, broker: "Broker", topic: str, inflated_limit: int, objects: "ObjectFetcher"
+    ) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._limit = inflated_limit
+        self._objects = objects
+
+    def __call__(self, queue_id: int, offset: int, count: int) -> Fetched:
+        """See :class:`Fetcher`."""
+        batch = self._broker.pull_column(
+            self._topic, queue_id, offset, min(count, COLUMN), COLUMN_BYTES
+        )
+        following = batch.next_begin_offset
+        more = following < batch.max_offset
+        if not len(batch):
+            return Fetched((), (), (), max(following, offset), more and following > offset)
+        try:
+            bodies = batch.bodies(self._limit)
+        except BodyError:
+            # As messages: then what stands before the bad one is printed, in all queues.
+            return self._objects(queue_id, offset, count)
+        return Fetched(
+            batch.queue_offsets,
+            batch.commitlog_offsets,
+            bodies,
+            following,
+            more,
+            following - offset - len(batch) if offset >= batch.min_offset else 0,
+        )
+
+
+class ObjectFetcher:
+    """Fetches messages with all their fields, those of a subscription only."""
+
+    def __init__(self, broker: "Broker", topic: str, group: str, expression: str | None) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._group = group
+        self._expression = expression or "*"
+
+    def __call__(self, queue_id: int, offset: int, count: int) -> Fetched:
+        """See :class:`Fetcher`."""
+        messages: list[MessageExt] = []
+        at, more = offset, True
+        unreadable = 0
+        while more and len(messages) < min(count, OBJECTS):
+            wanted = min(count, OBJECTS) - len(messages)
+            result = self._broker.pull(
+                PullRequest(self._group, self._topic, queue_id, at, wanted, self._expression)
+            )
+            if result.next_begin_offset <= at:
+                more = False
+                break
+            if self._expression == "*" and at >= result.min_offset:
+                unreadable += result.next_begin_offset - at - len(result.messages)
+            messages += result.messages
+            at = result.next_begin_offset
+            more = at < result.max_offset
+        return Fetched(
+            [message.queue_offset for message in messages],
+            [message.commitlog_offset for message in messages],
+            messages,
+            at,
+            more,
+            unreadable,
+        )
+
+
+class Cursor:
+    """Walks one queue; keeps what was fetched and not yet taken."""
+
+    def __init__(self, queue_id: int, start: int, end: int | None, fetch: Fetcher) -> None:
+        self.queue_id = queue_id
+        self.end = end
+        """Offset before which it stops; None goes on for ever."""
+        self.passed = start
+        """Everything before this queue offset was taken."""
+        self.unreadable = 0
+        """Messages that were left out because their records contradict their units."""
+        self._fetch = fetch
+        self._next = start
+        self._more = True
+        self._buffer = Fetched((), (), (), start, more=True)
+        self._at = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many fetched messages wait to be taken."""
+        return len(self._buffer.items) - self._at
+
+    @property
+    def done(self) -> bool:
+        """Whether the end is reached and everything was taken."""
+        return self.end is not None and self.passed >= self.end and not self.waiting
+
+    @property
+    def bound(self) -> int | None:
+        """Commit log offset up to which nothing else can come from this queue; None: no limit."""
+        return self._buffer.commitlog_offsets[-1] if self.waiting and self._more else None
+
+    def fill(self, count: int) -> None:
+        """Fetch if nothing waits; blocks for the disk only."""
+        while not self.waiting:
+            room = count if self.end is None else min(count, self.end - self._next)
+            if room <= 0:
+                self.passed = max(self.passed, self.end or 0)
+                self._more = False
+                return
+            fetched = self._fetch(self.queue_id, self._next, room)
+            self.unreadable += fetched.unreadable
+            kept = len(fetched.items)
+            if self.end is not None:
+                kept = bisect_right(fetched.queue_offsets, self.end - 1)
+            self._next = fetched.next_offset
+            if self.end is not None:
+                self._next = min(self._next, self.end)
+            self._more = fetched.more and self._next != self.end
+            self._buffer = fetched._replace(
+                queue_offsets=fetched.queue_offsets[:kept],
+                commitlog_offsets=fetched.commitlog_offsets[:kept],
+                items=fetched.items[:kept],
+            )
+            self._at = 0
+            if not kept:
+                self.passed = self._next
+            if not self._more:
+                return
+
+    def upto(self, commitlog_offset: int | None) -> int:
+        """How many of those that wait lie at or before a place in the log; None: all."""
+        if commitlog_offset is None:
+            return self.waiting
+        offsets = self._buffer.commitlog_offsets
+        return bisect_right(offsets, commitlog_offset, self._at) - self._at
+
+    def peek(self, count: int) -> tuple[Sequence[int], Sequence[Any]]:
+        """Log offsets and items of the next ``count``, which stay where they are."""
+        part = slice(self._at, self._at + count)
+        return self._buffer.commitlog_offsets[part], self._buffer.items[part]
+
+    def take(self, count: int) -> None:
+        """Pass ``count`` of those that wait."""
+        if count:
+            self._at += count
+            self.passed = (
+                self._buffer.queue_offsets[self._at - 1] + 1 if self.waiting else self._next
+            )

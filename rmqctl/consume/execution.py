@@ -1,0 +1,120 @@
+"""Having a program consume messages: ``consume --exec``."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rmqctl.errors import UsageProblem
+from rmqctl.output.last_line import LAST_LINE
+
+from .listener import OutputFailedError
+from .reader import check_reader
+
+if TYPE_CHECKING:
+    from rmqctl.message.filter_options import Predicate
+    from storage.format.message import MessageExt
+
+
+class CommandFailedError(Exception):
+    """The program did not consume the message; it becomes the message's failure reason."""
+
+
+class CommandRunner:
+    """Runs a program for each message: the body on its standard input, the rest in ``RMQ_*``.
+
+    Exit code 0 means consumed. Its output is ours: when nobody reads that any more, no program is
+    begun, and one that fails has not failed by itself. Safe for threads.
+    """
+
+    def __init__(self, command: str, predicate: "Predicate | None") -> None:
+        """Split ``command`` into words; no shell. UsageProblem if there is no such program.
+
+        Messages for which ``predicate`` is false count as consumed.
+        """
+        self._predicate = predicate
+        try:
+            self._words = shlex.split(command)
+        except ValueError as error:
+            raise UsageProblem(f"--exec: {error}") from None
+        if not self._words:
+            raise UsageProblem("--exec: it is empty")
+        if shutil.which(self._words[0]) is None:
+            raise UsageProblem(f"--exec: there is no program {self._words[0]!r}")
+        self._lock = threading.Lock()  # guards the field below
+        self._running: set[subprocess.Popen[bytes]] = set()
+
+    def __call__(self, messages: "Sequence[MessageExt]") -> None:
+        """Consume messages one after the other.
+
+        CommandFailedError at the first that fails, OutputFailedError at the first that nobody reads
+        anything of.
+        """
+        for done, message in enumerate(messages):
+            if self._predicate is None or self._predicate(message):
+                try:
+                    self._run(message)
+                except BrokenPipeError as error:
+                    raise OutputFailedError(done) from error
+
+    def terminate(self) -> None:
+        """End the programs that still run: what they say does not count any more."""
+        with self._lock:
+            for process in self._running:
+                process.terminate()
+
+    def _run(self, message: "MessageExt") -> None:
+        check_reader()
+        body = message.body  # BodyError: the program is not begun
+        # A group of its own: Ctrl-C ends us, not the message that is in work.
+        with subprocess.Popen(
+            self._words,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **message_variables(message)},
+            start_new_session=True,
+        ) as process:
+            with self._lock:
+                self._running.add(process)
+            try:
+                _, words = process.communicate(body)
+            finally:
+                with self._lock:
+                    self._running.discard(process)
+        if words:
+            LAST_LINE.beside(lambda: _pass_on(words), ends_line=words.endswith(b"\n"))
+        if process.returncode:
+            check_reader()  # whose going may be all that was wrong
+            raise CommandFailedError(_reason(process.returncode, words))
+
+
+def message_variables(message: "MessageExt") -> dict[str, str]:
+    """What a program learns of a message from its environment."""
+    values = {
+        "RMQ_TOPIC": message.topic,
+        "RMQ_QUEUE_ID": str(message.queue_id),
+        "RMQ_QUEUE_OFFSET": str(message.queue_offset),
+        "RMQ_MSG_ID": message.msg_id,
+        "RMQ_TAGS": message.tags or "",
+        "RMQ_KEYS": " ".join(message.keys),
+        "RMQ_RECONSUME_TIMES": str(message.reconsume_times),
+    }
+    # No variable can hold a zero byte.
+    return {name: value.replace("\0", "") for name, value in values.items()}
+
+
+def _pass_on(words: bytes) -> None:
+    if sys.stderr is not None:  # which the caller of this process closed
+        sys.stderr.buffer.write(words)
+        sys.stderr.flush()
+
+
+def _reason(code: int, words: bytes) -> str:
+    how = f"exit code {code}" if code > 0 else f"killed by signal {-code}"
+    lines = words.decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"{how}: {last}" if last else how

@@ -1,0 +1,271 @@
+"""Making a member of a group: its settings, its queues, where it begins and ends."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from broker.api.members import MessageModel
+from broker.api.offsets import ConsumeFromWhere, OffsetCommit
+from broker.tables.groups import check_consuming_group
+from client.consumer.consumer_config import ConsumerConfig
+from client.consumer.consumer_settings import set_by_name
+from client.errors import ClientConfigError
+from client.rebalance.allocate import AllocateAveragely
+from client.runtime.client_config import ClientConfig
+from rmqctl.errors import Refused, UsageProblem
+from rmqctl.parse.positions import Bound
+from storage.format.message import MessageQueue, retry_topic
+
+from .bounded_progress import LimitedConsumer
+from .selection import offset_of
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from client.push.push_consumer import PushConsumer
+    from rmqctl.cli.context import Cli
+    from rmqctl.parse.positions import Point
+
+    from .member_options import MemberOptions
+    from .selection import Group
+
+PULL_BATCH: Final = 256
+STORE_CHANGES: Final = {
+    "max_transfer_count_in_memory": PULL_BATCH,
+    "max_transfer_bytes_in_memory": 1 << 20,
+}
+"""Reads as much at once as a printing member pulls."""
+_END_WAIT_MS: Final = 50
+_LISTENER_WAIT_MS: Final = 10_000
+
+_COMMANDS: Final = ConsumerConfig(
+    consume_thread_min=1, await_termination_millis_when_shutdown=_LISTENER_WAIT_MS
+)
+"""A member that runs programs: RocketMQ's settings, one thread."""
+_PRINTER: Final = replace(
+    _COMMANDS,
+    consume_message_batch_max_size=1024,
+    pull_batch_size=PULL_BATCH,
+    pull_threshold_for_queue=16 * PULL_BATCH,
+    pull_threshold_size_for_topic=64,
+    consume_concurrently_max_span=65_535,
+)
+"""A member that prints: as many messages at once as memory allows."""
+
+
+class TheseQueues:
+    """Takes the queues that the user names, whatever others take; divides other topics."""
+
+    name = "NAMED"
+
+    def __init__(self, topic: str, queue_ids: Sequence[int]) -> None:
+        self._topic = topic
+        self._queue_ids = frozenset(queue_ids)
+        self._others = AllocateAveragely()
+
+    def allocate(
+        self,
+        group: str,
+        client_id: str,
+        queues: Sequence[MessageQueue],
+        client_ids: Sequence[str],
+    ) -> list[MessageQueue]:
+        """See AllocateMessageQueueStrategy."""
+        if queues and queues[0].topic == self._topic:
+            return [queue for queue in queues if queue.queue_id in self._queue_ids]
+        return self._others.allocate(group, client_id, queues, client_ids)
+
+
+def configs(
+    group: "Group", options: "MemberOptions", *, limited: bool, ends: bool
+) -> tuple[ConsumerConfig, ClientConfig]:
+    """The settings of a member: ours, then ``--set``, then the options that have a name.
+
+    ``limited``: it stops after some messages, with ``ends`` at the ends of its queues.
+    """
+    config = _PRINTER if options.command is None else _COMMANDS
+    if ends:
+        # Whatever was left out at a queue's end is passed when a pull comes back with nothing.
+        config = replace(config, broker_suspend_max_time_ms=_END_WAIT_MS)
+    config = replace(config, consume_from_where=group.from_where)
+    if group.from_where is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
+        config = replace(config, consume_timestamp=group.consume_timestamp)
+    try:
+        config, client_config = set_by_name(options.settings, config)
+        if options.threads is not None:
+            most = max(options.threads, config.consume_thread_max)
+            config = replace(config, consume_thread_min=options.threads, consume_thread_max=most)
+        if options.max_reconsume_times is not None:
+            config = replace(config, max_reconsume_times=options.max_reconsume_times)
+    except ClientConfigError as error:
+        raise UsageProblem(str(error)) from None
+    # They are told of as any failure, and count for --count as any message.
+    config = replace(config, deliver_unreadable_bodies=True)
+    if options.broadcast:
+        config = replace(config, message_model=MessageModel.BROADCASTING)
+    if options.orderly and limited:
+        config = replace(config, consume_message_batch_max_size=1)
+    return config, client_config
+
+
+def with_limit_of_group(
+    broker: "EmbeddedBroker", group: "Group", config: ConsumerConfig
+) -> ConsumerConfig:
+    """Attempts as the group's settings say, unless the member has a limit of its own.
+
+    Java's client would send 16 then, and the group's own limit would never count.
+    """
+    settings = broker.groups().get(group.name)
+    if config.max_reconsume_times != -1 or settings is None:
+        return config
+    return replace(config, max_reconsume_times=settings.retry_max_times)
+
+
+def make_consumer(
+    broker: "EmbeddedBroker",
+    topic: str,
+    group: "Group",
+    config: ConsumerConfig,
+    client_config: ClientConfig,
+    tags: str | None,
+    queues: Sequence[int] | None,
+) -> LimitedConsumer:
+    """The member, without a listener and a quota; ``queues`` None shares all with the others."""
+    if queues is not None:
+        config = replace(config, allocate_message_queue_strategy=TheseQueues(topic, queues))
+    consumer = LimitedConsumer(
+        group.name, brokers=[broker], config=config, client_config=client_config
+    )
+    consumer.subscribe(topic, tags or "*")
+    return consumer
+
+
+def check_group(
+    cli: "Cli", broker: "EmbeddedBroker", consumer: "PushConsumer", topic: str, tags: str | None
+) -> None:
+    """Refuse a name that is too long for retries (InvalidNameError), and what the group's settings
+    forbid (7); warn where members do not fit together. Nothing is made before.
+    """
+    group, model = consumer.group, consumer.message_model
+    if broker.topic(retry_topic(group)) is None:  # else another broker has made it as it is
+        check_consuming_group(group)
+    settings = broker.groups().get(group)
+    if settings is not None and not settings.consume_enable:
+        raise Refused(f"group {group} may not consume: it is disabled")
+    broadcasting = model is MessageModel.BROADCASTING
+    if settings is not None and broadcasting and not settings.consume_broadcast_enable:
+        raise Refused(f"group {group} may not consume by broadcasting")
+    wanted = tags or "*"
+    for member in broker.consumer_connection(group):
+        data = member.consumer
+        if data is None:
+            continue
+        who = f"group {group} has a member (process {member.pid} on {member.host}) that"
+        if data.message_model is not model:
+            cli.warn(f"{who} consumes by {data.message_model}, this one by {model}")
+        others = {item.topic: item for item in data.subscriptions}
+        other = others.pop(topic, None)
+        if other is None:
+            names = ", ".join(sorted(others.keys() - {retry_topic(group)}))
+            cli.warn(f"{who} subscribes to {names}, not to {topic}: pulls of both will fail")
+        elif other.sub_string != wanted:
+            cli.warn(
+                f"{who} wants {other.sub_string!r} of {topic}, this one {wanted!r}: "
+                "the last word counts for both"
+            )
+
+
+def check_progress(
+    cli: "Cli", broker: "EmbeddedBroker", topic: str, group: str, *, told_where: bool
+) -> None:
+    """Warn of progress that may not be what groups did last; where it is lost, and nothing says
+    where the group begins, ask first (7 without a terminal and --yes)."""
+    doubt = broker.view.progress_doubt()
+    if doubt is None:
+        return
+    cli.warn(doubt)
+    known = any(broker.consumer_offsets(group).values())
+    if not known and not told_where:
+        cli.warn(f"group {group} would begin anew; --from-where or --offset says where")
+        cli.confirm(f"Begin group {group} anew in {topic}?")
+
+
+def place(
+    broker: "EmbeddedBroker",
+    topic: str,
+    group: "Group",
+    queues: Sequence[int],
+    begin: "Point | None",
+    warn: Callable[[str], None],
+) -> None:
+    """Set the group's progress where it has none, if ``begin`` says where to.
+
+    Refused (7) where it has some, that is `offset reset`'s. Progress before the first message that
+    is still there, or behind the end, is put right: a pull of it would be refused, and the queue
+    left alone for ten seconds. ``warn`` is told of progress behind the end.
+    """
+    commits = []
+    for queue_id in queues:
+        known = broker.query_consumer_offset(group.name, topic, queue_id)
+        least = broker.min_offset(topic, queue_id)
+        offset = known.offset
+        if begin is not None and begin.bound is not Bound.STORED:
+            if known.stored and offset is not None:
+                raise Refused(
+                    f"group {group.name} has progress on queue {queue_id} of {topic} "
+                    f"(offset {offset}); move it with 'rmqctl offset reset', or read "
+                    "without committing (--no-commit)"
+                )
+            offset = offset_of(broker, topic, queue_id, begin)
+        elif offset is None and group.from_where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET:
+            offset = least
+        elif offset is not None and known.stored and offset > broker.max_offset(topic, queue_id):
+            most = broker.max_offset(topic, queue_id)
+            warn(
+                f"group {group.name} had progress {offset} in queue {queue_id} of {topic}, beyond "
+                f"its end {most} (the topic may have been deleted and made anew): it goes on at "
+                f"the end; 'rmqctl offset reset -g {group.name} -t {topic} --to-earliest' reads "
+                "what is there"
+            )
+            broker.correct_consumer_offset(group.name, topic, queue_id)
+            continue
+        elif offset is None or offset >= least:
+            continue
+        commits.append(OffsetCommit(topic, queue_id, max(offset, least), known.generation))
+    broker.update_consumer_offsets(group.name, commits)
+
+
+def why_dropped(broker: "EmbeddedBroker", consumer: "PushConsumer") -> str | None:
+    """Why messages that fail are dropped, so that nobody ever gets them; None if they are not."""
+    if consumer.orderly:
+        return None  # their queue waits for them
+    if consumer.message_model is MessageModel.BROADCASTING:
+        return "a broadcast has no retries"
+    group = consumer.group
+    settings = broker.groups().get(group)
+    if settings is None or settings.retry_queue_nums > 0:
+        return None
+    return (
+        f"group {group} has no retry queues, "
+        f"'rmqctl group alter {group} --retry-queue-nums 1' gives it one"
+    )
+
+
+def ends_of(
+    broker: "EmbeddedBroker",
+    topic: str,
+    group: "Group",
+    queues: Sequence[int],
+    end: "Point | None",
+) -> dict[MessageQueue, int]:
+    """Where queues end as the store is now: those of the topic, and of the group's retries."""
+    ends = {}
+    for queue_id in queues:
+        most = broker.max_offset(topic, queue_id)
+        if end is not None:
+            most = min(most, offset_of(broker, topic, queue_id, end))
+        ends[MessageQueue(topic, broker.name, queue_id)] = most
+    retries = broker.topic(retry_topic(group.name))
+    for queue_id in range(retries.read_queue_nums if retries else 0):
+        name = retry_topic(group.name)
+        ends[MessageQueue(name, broker.name, queue_id)] = broker.max_offset(name, queue_id)
+    return ends

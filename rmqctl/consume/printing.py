@@ -1,0 +1,138 @@
+"""What ``consume`` prints of messages: bodies alone, a template, or rows."""
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from rmqctl.message.rows import json_body, message_row
+from rmqctl.output.stdout import Stdout
+
+if TYPE_CHECKING:
+    from rmqctl.output.render import RowStream
+    from rmqctl.parse.templates import OutputTemplate
+    from storage.format.message import MessageExt
+
+BODY_FORMS = ("text", "json", "hex", "base64", "none")
+
+
+class Printer(Protocol):
+    """Prints what a cursor fetched: bodies, or messages."""
+
+    needs_messages: bool
+    """Whether bodies alone will not do."""
+
+    @property
+    def full(self) -> bool:
+        """Whether it prints nothing more, whatever comes."""
+        ...
+
+    def write(self, items: Sequence[Any]) -> None:
+        """Print all of them, or raise BodyError and print none."""
+        ...
+
+    def flush(self) -> None:
+        """Have the reader see everything so far."""
+        ...
+
+    def finish(self) -> None:
+        """Print what stands behind the last one."""
+        ...
+
+
+class BodyPrinter:
+    """Bodies alone, each followed by the delimiter."""
+
+    needs_messages = False
+    full = False
+
+    def __init__(
+        self,
+        out: Stdout,
+        delimiter: bytes,
+        form: str,
+        shield: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        """Print to ``out``; ``shield`` is applied to each body, for a terminal."""
+        self._out = out
+        self._delimiter = delimiter
+        self._shape = _SHAPES[form] or shield
+        self._silent = form == "none"
+
+    def write(self, items: "Sequence[bytes | MessageExt]") -> None:
+        """Print bodies; of messages, theirs."""
+        if self._silent or not items:
+            return
+        if set(map(type, items)) == _BYTES:
+            bodies = cast("Sequence[bytes]", items)
+        else:
+            bodies = [item if isinstance(item, bytes) else item.body for item in items]
+        if self._shape is not None:
+            bodies = list(map(self._shape, bodies))
+        self._out.write_bytes(self._delimiter.join(bodies))
+        self._out.write_bytes(self._delimiter)
+
+    def flush(self) -> None:
+        """Flush stdout."""
+        self._out.flush()
+
+    def finish(self) -> None:
+        """Nothing stands behind bodies."""
+
+
+_BYTES = {bytes}
+_SHAPES: dict[str, Callable[[bytes], bytes] | None] = {
+    "text": None,
+    "none": None,
+    "json": lambda body: json_body(body).encode("utf-8", "surrogateescape"),
+    "hex": lambda body: body.hex().encode(),
+    "base64": base64.b64encode,
+}
+
+
+class TemplatePrinter:
+    """Each message as a ``-f`` template says."""
+
+    needs_messages = True
+    full = False
+
+    def __init__(self, out: Stdout, template: "OutputTemplate") -> None:
+        self._out = out
+        self._format = template.format
+
+    def write(self, items: "Sequence[MessageExt]") -> None:
+        """Print messages."""
+        self._out.write_bytes(b"".join([self._format(message) for message in items]))
+
+    def flush(self) -> None:
+        """Flush stdout."""
+        self._out.flush()
+
+    def finish(self) -> None:
+        """Nothing stands behind the last one."""
+
+
+class RowPrinter:
+    """Each message as a row of fields, in the format of ``-o``."""
+
+    needs_messages = True
+
+    def __init__(self, stream: "RowStream", form: str) -> None:
+        self._stream = stream
+        self._form = form
+
+    @property
+    def full(self) -> bool:
+        """Whether ``--limit`` is reached."""
+        return self._stream.full
+
+    def write(self, items: "Sequence[MessageExt]") -> None:
+        """Print messages."""
+        self._stream.write([message_row(message, self._form) for message in items])
+
+    def flush(self) -> None:
+        """Print a table's rows so far, and flush stdout."""
+        self._stream.flush()
+
+    def finish(self) -> None:
+        """End the array or the table."""
+        self._stream.finish()

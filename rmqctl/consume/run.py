@@ -1,0 +1,154 @@
+"""One run of ``consume`` without a group: fetch, put in order, print, wait for more."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rmqctl.cli.signals import Terminated, TimeLimit
+from storage.format.errors import BodyError
+
+from .cursor import COLUMN, Cursor, Fetcher
+from .merge import Round
+from .reader import check_reader
+from .selection import Span
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.cli.progress import Progress
+    from rmqctl.message.filter_options import Predicate
+
+    from .printing import Printer
+
+_LONGEST_WAIT_MS: Final = 1000
+"""How long it sleeps at most before it looks after new queues."""
+
+
+class ConsumeRun:
+    """Reads the queues of one topic; see :meth:`run`."""
+
+    def __init__(
+        self,
+        broker: "EmbeddedBroker",
+        topic: str,
+        spans: Sequence[Span],
+        fetch: Fetcher,
+        printer: "Printer",
+        *,
+        predicate: "Predicate | None",
+        count: int | None,
+        follow: bool,
+        all_queues: bool,
+        tell: Callable[[str], object],
+    ) -> None:
+        """``tell`` gets a sentence for each message that is left out."""
+        self._broker = broker
+        self._topic = topic
+        self._fetch = fetch
+        self._printer = printer
+        self._predicate = predicate
+        self._left = count
+        self._follow = follow
+        self._all_queues = all_queues
+        self._cursors = [Cursor(span.queue_id, span.start, span.end, fetch) for span in spans]
+        self._tell = tell
+        self.packed = 0
+        """Messages that were left out because their bodies cannot be unpacked."""
+        self.count = 0
+        """Messages that were printed."""
+
+    @property
+    def unreadable(self) -> int:
+        """Messages that were left out because their records contradict their units."""
+        return sum(cursor.unreadable for cursor in self._cursors)
+
+    def run(self, progress: "Progress") -> None:
+        """Read to the end, the count or for ever."""
+        try:
+            self._run(progress)
+        except (KeyboardInterrupt, TimeLimit, Terminated):
+            self._finish()
+            raise
+        self._finish()
+
+    def _finish(self) -> None:
+        """Print the end: an array that was begun has one, however it came to it."""
+        self._printer.finish()
+        self._printer.flush()
+
+    def _run(self, progress: "Progress") -> None:
+        broker = self._broker
+        while self._left != 0 and not self._printer.full:
+            known = broker.wait_for_messages(None, 0) if self._follow else 0
+            passed = self._step()
+            if passed:
+                progress.advance(passed)
+                continue
+            if not self._follow:
+                break
+            progress.clear()
+            check_reader()
+            broker.wait_for_messages(known, _LONGEST_WAIT_MS, self._topic)
+            self._look_around()
+
+    def _step(self) -> int:
+        """Print what can be printed now; gives how many messages were passed."""
+        room = COLUMN if self._left is None or self._predicate else min(COLUMN, self._left)
+        for cursor in self._cursors:
+            if not cursor.done:
+                cursor.fill(room)
+        ready = Round(self._cursors)
+        passed = self._print(ready.items)
+        ready.take(passed)
+        if passed:
+            self._printer.flush()
+        return passed
+
+    def _print(self, items: Sequence[Any]) -> int:
+        """Print the items that are wanted; gives how many were passed, wanted or not.
+
+        A message whose body cannot be unpacked is named and left out.
+        """
+        try:
+            return self._print_all(items)
+        except BodyError:
+            pass  # nothing of them was printed
+        for passed, item in enumerate(items):
+            try:
+                self._print_all((item,))
+            except BodyError as error:
+                self.packed += 1
+                self._tell(f"left out {error}")
+            if self._left == 0:
+                return passed + 1
+        return len(items)
+
+    def _print_all(self, items: Sequence[Any]) -> int:
+        """Print all that are wanted, or raise BodyError before the first is printed."""
+        predicate, left = self._predicate, self._left
+        if predicate is None:
+            wanted = list(items) if left is None else list(items[:left])
+            passed = len(wanted)
+        else:
+            wanted, passed = [], 0
+            for item in items:
+                passed += 1
+                if predicate(item):
+                    wanted.append(item)
+                    if len(wanted) == left:
+                        break
+        if wanted:
+            self._printer.write(wanted)
+            self.count += len(wanted)
+            if left is not None:
+                self._left = left - len(wanted)
+        return passed
+
+    def _look_around(self) -> None:
+        """Take note of queues that are new."""
+        config = self._broker.topic(self._topic)
+        known = {cursor.queue_id for cursor in self._cursors}
+        if self._all_queues and config is not None:
+            self._cursors += [
+                Cursor(queue_id, 0, None, self._fetch)
+                for queue_id in range(config.read_queue_nums)
+                if queue_id not in known
+            ]

@@ -1,0 +1,209 @@
+"""Which queues are read, and from where to where: the options' positions become offsets."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.api.offsets import ConsumeFromWhere
+from broker.errors import NoPermissionError
+from broker.offset.start_position import compute_pull_from_where
+from broker.tables.topics import check_readable
+from rmqctl.errors import NotFound, Refused, UsageProblem
+from rmqctl.parse.positions import END, Bound, Point, Position
+from storage.format.message import DLQ_GROUP_TOPIC_PREFIX
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+
+
+_TOLD: Final = 3
+"""Of so many queues it is told what they have not."""
+
+
+class Group(NamedTuple):
+    """The group that reads, and how it begins where it has no progress."""
+
+    name: str
+    from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_timestamp: int = 0
+    asked: bool = False
+    """Whether an option says where it begins, and not the default."""
+
+
+class Span(NamedTuple):
+    """What is read of one queue; ``end`` None goes on for ever."""
+
+    queue_id: int
+    start: int
+    end: int | None
+
+
+def queues_of(broker: "EmbeddedBroker", topic: str, wanted: Sequence[int] | None) -> list[int]:
+    """The queues to read. NotFound for an unknown topic or queue, NoPermissionError (of the
+    broker) for a topic that may not be read."""
+    config = broker.topic(topic)
+    if config is None:
+        raise NotFound(f"topic {topic} does not exist in {broker.view.root}")
+    try:
+        check_readable(config)
+    except NoPermissionError as error:
+        remedy = f"'rmqctl topic alter {topic} --perm 6' lets it be read"
+        if topic.startswith(DLQ_GROUP_TOPIC_PREFIX):
+            group = topic.removeprefix(DLQ_GROUP_TOPIC_PREFIX)
+            remedy = f"'rmqctl dlq browse {group}' shows the dead letters as they are; {remedy}"
+        else:
+            remedy += f", and 'rmqctl message export -t {topic}' reads the log without it"
+        raise Refused(f"{error}; {remedy}") from None
+    if wanted is None:
+        return list(range(config.read_queue_nums))
+    for queue_id in wanted:
+        if queue_id >= config.read_queue_nums:
+            count = config.read_queue_nums
+            raise NotFound(f"topic {topic} has no queue {queue_id}: it has {count}, from 0 on")
+    return list(wanted)
+
+
+def spans(
+    broker: "EmbeddedBroker",
+    topic: str,
+    queues: Sequence[int],
+    position: Position | None,
+    group: Group | None,
+    *,
+    stop_at_end: bool,
+) -> list[Span]:
+    """Resolve begin and end for each queue, as the store is now; a group's progress is a begin."""
+    begin = position.begin if position else None
+    end = position.end if position else None
+    if begin is not None and begin.bound is Bound.STORED:
+        if group is None:
+            raise UsageProblem("--offset stored needs --group")
+        begin = None
+    found = []
+    for queue_id in queues:
+        if group is not None and begin is None:
+            known = compute_pull_from_where(
+                broker, group.name, topic, queue_id, group.from_where, group.consume_timestamp
+            )
+            start = known.offset or 0
+        else:
+            start = offset_of(broker, topic, queue_id, begin or Point(Bound.START))
+        last = None
+        if end is not None or stop_at_end:
+            last = offset_of(broker, topic, queue_id, end or END)
+            last = min(last, broker.max_offset(topic, queue_id)) if end is not None else last
+            last = max(last, start)
+        found.append(Span(queue_id, start, last))
+    return found
+
+
+def offset_of(broker: "EmbeddedBroker", topic: str, queue_id: int, point: Point) -> int:
+    """The queue offset that a point means; outside of the queue it is the nearest in it."""
+    from storage.read.by_time import Boundary
+
+    least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
+    match point.bound:
+        case Bound.START:
+            return min(least + point.value, most)
+        case Bound.END:
+            return max(least, most - point.value)
+        case Bound.TIME:
+            return broker.search_offset(topic, queue_id, point.value, Boundary.LOWER)
+        case _:
+            return min(max(point.value, least), most)
+
+
+def words_about(
+    broker: "EmbeddedBroker", topic: str, position: Position | None, spans: Sequence[Span]
+) -> Iterator[str]:
+    """What of the range that was asked for is not there: offsets that are deleted or have not come
+    yet, queue by queue, and that nothing is left of it."""
+    if position is None:
+        return
+    missing = [
+        sentence
+        for span in spans
+        if (sentence := _missing(broker, topic, span.queue_id, position)) is not None
+    ]
+    yield from missing[:_TOLD]
+    if len(missing) > _TOLD:
+        yield f"{len(missing) - _TOLD} more queues of {topic} have not all of the range"
+    if position.end is not None and total(spans) == 0:
+        yield f"no message of {topic} lies in the range"
+
+
+def _missing(broker: "EmbeddedBroker", topic: str, queue_id: int, position: Position) -> str | None:
+    least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
+    begin, end = (
+        point.value if point is not None and point.bound is Bound.OFFSET else None
+        for point in position
+    )
+    where = f"queue {queue_id} of {topic}"
+    if begin is not None and begin < least:
+        last = least if end is None else min(end, least)
+        if last > begin:
+            gone = f"{begin} to {last - 1}" if last - 1 > begin else str(begin)
+            return f"{where} begins at {least}: offset {gone} is deleted"
+    if begin is not None and begin > most:
+        return f"{where} ends at {most}: offset {begin} has not come yet"
+    return None
+
+
+def last_spans(
+    broker: "EmbeddedBroker", topic: str, queues: Sequence[int], count: int, *, stop_at_end: bool
+) -> list[Span]:
+    """Where to begin so that the last ``count`` messages of all queues together are read."""
+    newest: list[tuple[int, int, int]] = []
+    ends: dict[int, int] = {}
+    for queue_id in queues:
+        least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
+        ends[queue_id] = most
+        for offset in range(max(least, most - count), most):
+            unit = broker.view.unit(topic, queue_id, offset)
+            if unit is not None:
+                newest.append((unit[0], queue_id, offset))
+    newest.sort()
+    starts = dict(ends)
+    for _, queue_id, offset in newest[len(newest) - min(count, len(newest)) :]:
+        starts[queue_id] = min(starts[queue_id], offset)
+    return [Span(q, starts[q], ends[q] if stop_at_end else None) for q in queues]
+
+
+def combined(
+    position: Position | None, from_timestamp: int | None, to_timestamp: int | None
+) -> Position | None:
+    """``--offset`` together with ``--from`` and ``--to``; each end may be named once."""
+    times = Position(
+        None if from_timestamp is None else Point(Bound.TIME, from_timestamp),
+        None if to_timestamp is None else Point(Bound.TIME, to_timestamp),
+    )
+    if position is None:
+        return times if times != (None, None) else None
+    if position.begin and times.begin:
+        raise UsageProblem("--from and --offset both say where to begin")
+    if position.end and times.end:
+        raise UsageProblem("--to and --offset both say where to end")
+    return Position(position.begin or times.begin, position.end or times.end)
+
+
+def backlog(broker: "EmbeddedBroker", topic: str, spans: Sequence[Span]) -> int:
+    """How many messages of the spans are there now."""
+    return sum(
+        max(0, broker.max_offset(topic, span.queue_id) - span.start)
+        if span.end is None
+        else span.end - span.start
+        for span in spans
+    )
+
+
+def total(spans: Sequence[Span]) -> int | None:
+    """How many messages the spans hold; None if they have no end."""
+    if any(span.end is None for span in spans):
+        return None
+    return sum((span.end or 0) - span.start for span in spans)
+
+
+FROM_WHERE: Mapping[str, ConsumeFromWhere] = {
+    "last": ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+    "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    "timestamp": ConsumeFromWhere.CONSUME_FROM_TIMESTAMP,
+}

@@ -1,0 +1,208 @@
+"""``rmqctl dlq redrive`` and ``ack``: dealing with dead letters."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.errors import UsageProblem
+from rmqctl.message.filter_options import filters_messages, message_filter
+
+from .rows import AckRow, RedriveReceipt, RedriveRow
+
+if TYPE_CHECKING:
+    from rmqctl.dlq.redrive.rewrite import Rewriting
+
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
+_Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ID...]", help="Ids, or queue offsets as 'dlq browse' shows them"),
+]
+
+
+@prints(RedriveReceipt, RedriveRow)
+@filters_messages
+def redrive(
+    ctx: typer.Context,
+    group: _Group,
+    ids: _Ids = None,
+    everything: Annotated[bool, typer.Option("--all", help="All unhandled ones")] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="WHERE",
+            help="origin (default): the topic they were read from; retry: this group alone, as a "
+            "retry; or a topic",
+        ),
+    ] = None,
+    edit: Annotated[
+        bool, typer.Option("--edit", help="Change the one message in $VISUAL or $EDITOR, as JSON")
+    ] = False,
+    set_property: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set-property", metavar="N=V", help="Set a property; N= removes it; repeatable"
+        ),
+    ] = None,
+    set_body: Annotated[
+        Path | None, typer.Option("--set-body", metavar="FILE", help="Send this body")
+    ] = None,
+    pipe: Annotated[
+        str | None,
+        typer.Option("--pipe", metavar="CMD", help="Send what CMD makes of the body; no shell"),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="N/s", help="At most so many a second")
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option("--max", metavar="N", min=1, help="At most so many")
+    ] = None,
+    stop_after_errors: Annotated[
+        int,
+        typer.Option(
+            "--stop-after-errors", metavar="N", min=1, help="Stop when so many could not be sent"
+        ),
+    ] = 1,
+    max_redrives: Annotated[
+        int | None,
+        typer.Option(
+            "--max-redrives",
+            metavar="N",
+            min=1,
+            help="Leave alone what was redriven so often (default: 3)",
+        ),
+    ] = None,
+    allow_empty: Annotated[
+        bool,
+        typer.Option(
+            "--allow-empty",
+            help="Send empty bodies, at which groups of Java consumers are stuck",
+        ),
+    ] = False,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="RUN", help="Go on with a run, or with the 'last' one"),
+    ] = None,
+    receipts: Annotated[
+        Path | None,
+        typer.Option("--receipts", metavar="FILE", help="Add the receipts to this file, as JSON"),
+    ] = None,
+) -> None:
+    """Send dead letters again. A dry run, unless --execute is given.
+
+    What is sent is marked as handled; each message that is stored has a receipt. Other groups that
+    read the origin's topic get it, too; --target retry reaches this group alone.
+
+    Look first, then do:       rmqctl dlq redrive readers --all
+                               rmqctl dlq redrive readers --all --execute
+    Slowly, only one kind:     rmqctl dlq redrive readers --tag invoice --rate 50/s --execute
+    Mend one by hand:          rmqctl dlq redrive readers 17 --edit --execute
+    After it broke off:        rmqctl dlq redrive readers --resume last --execute
+    """
+    cli = context_of(ctx)
+    from rmqctl.dlq.redrive.plan import TO_ORIGIN, Choice
+    from rmqctl.dlq.redrive.redrive import Limits, redrive as begin, resume as go_on
+
+    limits = Limits(
+        None if rate is None else cli.parsed("--rate", _rate, rate),
+        most,
+        stop_after_errors,
+        3 if max_redrives is None else max_redrives,
+        allow_empty,
+    )
+    choice = Choice(ids or [], everything, message_filter(cli))
+    if resume is not None:
+        if ids or choice.is_filtered:
+            others = "IDs" if ids else "filters"
+            raise UsageProblem(f"--resume and {others} exclude each other: the run had its own")
+        go_on(cli, group, resume, limits, receipts)
+        return
+    if target == "":
+        raise UsageProblem("--target: it is empty; name a topic, or leave it out for the origin")
+    choice.check()
+    rewriting = _rewriting(cli, set_property, set_body, pipe)
+    begin(
+        cli,
+        group,
+        choice,
+        TO_ORIGIN if target is None else target,
+        rewriting,
+        limits,
+        receipts,
+        edit=edit,
+    )
+
+
+@prints(AckRow)
+@filters_messages
+def ack(
+    ctx: typer.Context,
+    group: _Group,
+    ids: _Ids = None,
+    everything: Annotated[bool, typer.Option("--all", help="All unhandled ones")] = False,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="DUR", help="Those that died before then")
+    ] = None,
+    undo: Annotated[
+        bool,
+        typer.Option("--undo", help="Take marks back: of these, or of the last 'dlq ack'"),
+    ] = False,
+) -> None:
+    """Mark dead letters as handled. They stay where they are: RocketMQ's log only grows.
+
+    Marks are rmqctl's own; other programs do not know of them.
+
+    These two:                 rmqctl dlq ack readers 17 18
+    What is over a month old:  rmqctl dlq ack readers --older-than 30d --reason "too old"
+    Take that back:            rmqctl dlq ack readers --undo
+    """
+    cli = context_of(ctx)
+    from rmqctl.dlq.redrive.plan import Choice
+
+    from .ack import acknowledge, undo_last, unmark
+
+    wanted = message_filter(cli)
+    if older_than is not None:
+        age_ms = cli.parsed("--older-than", _duration, older_than)
+        wanted = wanted._replace(to_timestamp=cli.now_ms - age_ms)
+    choice = Choice(ids or [], everything, wanted)
+    if undo and not (ids or everything or choice.is_filtered):
+        undo_last(cli, group)
+        return
+    choice.check()
+    if undo:
+        unmark(cli, group, choice)
+    else:
+        acknowledge(cli, group, choice)
+
+
+def _duration(text: str) -> int:
+    from rmqctl.parse.durations import parse_duration
+
+    return parse_duration(text)
+
+
+def _rewriting(
+    cli: Cli, set_property: list[str] | None, set_body: Path | None, pipe: str | None
+) -> "Rewriting":
+    from rmqctl.dlq.redrive.rewrite import Rewriting, check_command, parse_properties
+
+    if pipe is not None:
+        check_command(pipe)
+    body = None
+    if set_body is not None:
+        try:
+            body = set_body.read_bytes()
+        except OSError as error:
+            raise UsageProblem(f"--set-body: {set_body}: {error.strerror}") from None
+        if not body:
+            raise UsageProblem(f"--set-body: {set_body} is empty, and clients send no empty bodies")
+    return Rewriting(parse_properties(set_property or ()), body, pipe)
+
+
+def _rate(text: str) -> float:
+    from rmqctl.parse.durations import parse_rate
+
+    return parse_rate(text)

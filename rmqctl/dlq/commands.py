@@ -1,0 +1,175 @@
+"""``rmqctl dlq``: dead letters, messages that a group gave up."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.opening import open_for_reading
+from rmqctl.errors import PartlyDone, UsageProblem
+from rmqctl.message.filter_options import filters_messages, message_filter
+from rmqctl.message.rows import MessageRow, message_row
+from rmqctl.output.view import Format
+from rmqctl.retry.rows import AttemptRow
+
+from .rows import DeadLetter, DeadLetterGroupRow, DeadLetterRow, DlqRow
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
+_Unhandled = Annotated[bool, typer.Option("--unhandled", help="Only unhandled ones (the default)")]
+_All = Annotated[bool, typer.Option("--all", help="Those that were handled, too")]
+
+
+@prints(DlqRow)
+def list_dlqs(ctx: typer.Context) -> None:
+    """List the groups that have dead letters, and how many are unhandled.
+
+    Who needs somebody now:    rmqctl dlq list --where 'unhandled > 0' --sort -unhandled
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from .dead_letters import dlq_rows
+
+        cli.rows(DlqRow, dlq_rows(broker))
+
+
+@prints(DeadLetterRow)
+@filters_messages
+def browse(
+    ctx: typer.Context, group: _Group, unhandled: _Unhandled = False, everything: _All = False
+) -> None:
+    """Show the dead letters of a group, oldest first. Nothing is consumed.
+
+    Those of the last hour:    rmqctl dlq browse readers --from -1h
+    With all their fields:     rmqctl dlq browse readers --all -o json
+    """
+    cli = context_of(ctx)
+    if unhandled and everything:
+        raise UsageProblem("--unhandled and --all exclude each other")
+    wanted = message_filter(cli)
+    with open_for_reading(cli) as broker:
+        from .dead_letters import DeadLetters, dead_letter_row
+
+        letters = DeadLetters(broker, group)
+        found = letters.messages(wanted, unhandled=not everything)
+        cli.rows(
+            DeadLetterRow, (dead_letter_row(letters, message, cli.now_ms) for message in found)
+        )
+        _warn_of_unreadable(cli, letters.unreadable, letters.bodies)
+        if not everything and (handled := letters.marked()):
+            cli.say(f"{handled} of {letters.depth()} are handled and not shown; --all shows them")
+
+
+@prints(DeadLetter, AttemptRow)
+def show(
+    ctx: typer.Context,
+    group: _Group,
+    message_id: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="An id, or the queue offset that 'dlq browse' shows"),
+    ],
+) -> None:
+    """Show one dead letter: body, properties, where it comes from, why it died, its whole life.
+
+    The newest of this id:     rmqctl dlq show readers 7F000001000ABC...
+    By its place:              rmqctl dlq show readers 17 -o json
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from .dead_letters import DeadLetters, with_id
+        from .description import body_error, described
+
+        letters = DeadLetters(broker, group)
+        message = with_id(letters, broker.view, message_id)
+        found = described(letters, message, cli.now_ms)
+        if cli.view.columns or cli.view.format not in (Format.TABLE, Format.WIDE):
+            cli.one(found)
+        else:
+            from rmqctl.retry.timeline import life_of
+
+            cli.one(found._replace(life=None))
+            cli.out.write("\n")
+            cli.rows(AttemptRow, life_of(broker.view, group, message))
+        error = body_error(message)
+        if error is not None:
+            raise PartlyDone(f"the body is not shown: {error}")
+
+
+@prints(DeadLetterGroupRow)
+@filters_messages
+def groups(
+    ctx: typer.Context,
+    group: _Group,
+    by: Annotated[
+        str, typer.Option("--by", metavar="WHAT", help="reason, tag, key, host, hour, age or shape")
+    ] = "reason",
+    unhandled: _Unhandled = False,
+    everything: _All = False,
+) -> None:
+    """Count dead letters by what they have in common, the most frequent first.
+
+    By shape: the reason without numbers, ids and quoted texts; without a reason, the body's form.
+
+    What is going wrong:       rmqctl dlq groups readers
+    Since when:                rmqctl dlq groups readers --by hour --sort value
+    """
+    cli = context_of(ctx)
+    if unhandled and everything:
+        raise UsageProblem("--unhandled and --all exclude each other")
+    wanted = message_filter(cli)
+    with open_for_reading(cli) as broker:
+        from .dead_letters import DeadLetters
+        from .grouping import grouped
+
+        letters = DeadLetters(broker, group)
+        found = letters.messages(wanted, unhandled=not everything)
+        cli.rows(DeadLetterGroupRow, grouped(found, by, cli.zone, cli.now_ms))
+        _warn_of_unreadable(cli, letters.unreadable, letters.bodies)
+
+
+@prints(MessageRow)
+@filters_messages
+def export(
+    ctx: typer.Context, group: _Group, unhandled: _Unhandled = False, everything: _All = False
+) -> None:
+    """Print dead letters as whole messages, with every property.
+
+    Into a file:               rmqctl dlq export readers --all -o jsonl > dead.jsonl
+    Into another topic:        rmqctl dlq export readers -o jsonl | rmqctl produce t --input jsonl
+    """
+    cli = context_of(ctx)
+    if unhandled and everything:
+        raise UsageProblem("--unhandled and --all exclude each other")
+    wanted = message_filter(cli)
+    with open_for_reading(cli) as broker:
+        from .dead_letters import DeadLetters
+
+        letters = DeadLetters(broker, group)
+        found = letters.messages(wanted, unhandled=not everything)
+        bad: list[str] = []
+        cli.rows(MessageRow, _rows(found, bad))
+        left = letters.unreadable + len(bad)
+        _warn_of_unreadable(cli, left, [*letters.bodies, *bad])
+        if left:
+            raise PartlyDone(f"{left} dead letters are left out of the export")
+
+
+def _rows(messages: "Iterable[MessageExt]", bad: list[str]) -> "Iterator[MessageRow]":
+    """Their rows; ``bad`` gets the names of those whose bodies cannot be unpacked, and why."""
+    from storage.format.errors import BodyError
+
+    for message in messages:
+        try:
+            yield message_row(message)
+        except BodyError as error:
+            bad.append(str(error))
+
+
+def _warn_of_unreadable(cli: Cli, count: int, bodies: Sequence[str]) -> None:
+    if count:
+        from rmqctl.message.exchange.left_out import tell_unreadable
+
+        tell_unreadable(cli.left_out, count, bodies)

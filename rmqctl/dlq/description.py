@@ -1,0 +1,58 @@
+"""One dead letter in full."""
+
+from typing import TYPE_CHECKING
+
+from broker.retry.redrive_properties import redrive_count
+from rmqctl.message.rows import body_texts
+from rmqctl.output.values import plain
+from rmqctl.retry.failures import origin_of, reason_parts
+from rmqctl.retry.timeline import life_of
+from storage.format.errors import BodyError
+
+from .dead_letters import DeadLetters
+from .rows import DeadLetter
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+
+def body_error(message: "MessageExt") -> str | None:
+    """Name the message and say why its body cannot be unpacked; None if it can be."""
+    try:
+        message.body  # noqa: B018 - it is kept
+    except BodyError as error:
+        return str(error)
+    return None
+
+
+def described(letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetter:
+    """Everything about it; its body is unknown if it cannot be unpacked."""
+    size: int | None = None
+    text = encoded = None
+    if body_error(message) is None:
+        size = len(message.body)
+        text, encoded = body_texts(message.body, "text")
+    return DeadLetter(
+        letters.group,
+        message.queue_id,
+        message.queue_offset,
+        message.msg_id,
+        message.offset_msg_id,
+        list(message.keys),
+        message.tags,
+        message.reconsume_times,
+        message.store_timestamp,
+        now_ms - message.store_timestamp,
+        letters.is_handled(message),
+        redrive_count(message.properties),
+        origin_of(letters.view, message)._asdict(),
+        reason_parts(message),
+        message.born_timestamp,
+        message.born_host,
+        message.store_size,
+        size,
+        text,
+        encoded,
+        message.properties,
+        [plain(event) for event in life_of(letters.view, letters.group, message)],
+    )

@@ -1,0 +1,211 @@
+"""``dlq redrive --edit``: a message as JSON in the user's editor, and back.
+
+    flag         the producer's number
+    properties   the producer's properties, TAGS and KEYS too, as they are stored
+    body         the body as a text; or body_json, if it is JSON that comes back to the same bytes;
+                 or body_base64, if it is no text
+
+A message that is not touched comes back byte for byte.
+"""
+
+import base64
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker.retry.redrive import Content
+from broker.retry.redrive_properties import own_properties
+from broker.validation import BODY_LENGTH_ZERO
+from rmqctl.errors import CliError, Refused, UsageProblem
+from rmqctl.exit_codes import USAGE
+from rmqctl.output.values import escape_controls
+from rmqctl.parse.json_texts import parse_given, parse_json
+from rmqctl.parse.near_names import did_you_mean
+
+from .rewrite import check_settable
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+_BODIES: Final = ("body", "body_json", "body_base64")
+_ELSEWHERE: Final = {
+    "value": "body",
+    "payload": "body",
+    "headers": "properties",
+    **dict.fromkeys(("key", "keys"), "properties.KEYS"),
+    **dict.fromkeys(("tag", "tags"), "properties.TAGS"),
+}
+"""Names that other tools and ``--input`` use, and where that stands here."""
+_CONTROLS: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_FLAGS: Final = range(-(1 << 31), 1 << 31)
+
+
+class JsonStyle(NamedTuple):
+    """How a body was written by whoever made it."""
+
+    separators: tuple[str, str]
+    ascii_only: bool
+
+    def write(self, value: Any) -> bytes:
+        """JSON in this style."""
+        text = json.dumps(value, separators=self.separators, ensure_ascii=self.ascii_only)
+        return text.encode("utf-8", "surrogatepass")
+
+
+_STYLES: Final = tuple(
+    JsonStyle(separators, ascii_only)
+    for separators in ((",", ":"), (", ", ": "))
+    for ascii_only in (False, True)
+)
+
+
+def edited(message: "MessageExt", environ: Mapping[str, str]) -> Content:
+    """What somebody makes of a message in an editor.
+
+    Refused (7) if it is left as it was or emptied, or if the editor fails; CliError (2) if what
+    comes back is no message: then it is kept in a file, which the sentence names.
+    """
+    document, style = document_of(message)
+    before = _as_text(document)
+    folder = Path(tempfile.mkdtemp(prefix="rmqctl-"))
+    path = folder / f"dead-letter-{message.queue_offset}.json"
+    path.write_text(before, "utf-8")
+    try:
+        _run_editor(path, environ)
+        after = _read_back(path)
+        if not after.strip():
+            raise Refused("the text is empty; nothing was sent")
+        if after == before:
+            raise Refused("nothing was changed in the editor; nothing was sent")
+        content = content_of(after, style)
+        if not content.body:
+            raise UsageProblem(f"{BODY_LENGTH_ZERO}, and RocketMQ's clients send no empty bodies")
+    except (UsageProblem, UnicodeDecodeError) as error:
+        raise CliError(f"--edit: {error}; the text is kept in {path}", USAGE) from None
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    return content
+
+
+def _read_back(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise Refused("the editor has removed the file; nothing was sent") from None
+    except OSError as error:
+        raise Refused(
+            f"what the editor left can not be read: {error.strerror}; nothing was sent"
+        ) from None
+
+
+def document_of(message: "MessageExt") -> tuple[dict[str, Any], JsonStyle | None]:
+    """The message as JSON, and the style of a ``body_json``. Raises BodyError."""
+    name, body, style = _body_of(message.body)
+    properties = own_properties(message.properties)
+    return {"flag": message.flag, "properties": properties, name: body}, style
+
+
+def content_of(text: str, style: JsonStyle | None) -> Content:
+    """The message that a text describes. UsageProblem says what is wrong with it."""
+    try:
+        document = parse_given(text)
+    except ValueError as error:
+        raise UsageProblem(f"this is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise UsageProblem("this is not a JSON object")
+    known = ("flag", "properties", *_BODIES)
+    unknown = document.keys() - set(known)
+    if unknown:
+        name = min(unknown)
+        raise UsageProblem(
+            f"{name!r} is not a part of a message{did_you_mean(name, known, _ELSEWHERE)}"
+        )
+    return Content(
+        _body_from(document, style), _properties_from(document), _flag_from(document.get("flag", 0))
+    )
+
+
+def _body_of(body: bytes) -> tuple[str, Any, JsonStyle | None]:
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        return "body_base64", base64.b64encode(body).decode(), None
+    if text[:1] in ("{", "["):
+        try:
+            value = parse_json(text)
+        except ValueError:
+            return "body", text, None
+        for style in _STYLES:
+            if style.write(value) == body:
+                return "body_json", value, style
+    return "body", text, None
+
+
+def _body_from(document: Mapping[str, Any], style: JsonStyle | None) -> bytes:
+    names = [name for name in _BODIES if name in document]
+    if len(names) != 1:
+        raise UsageProblem(f"one of {', '.join(_BODIES)} is needed")
+    value = document[names[0]]
+    if names[0] == "body_json":
+        return (style or _STYLES[0]).write(value)
+    if not isinstance(value, str):
+        raise UsageProblem(f"{names[0]} is not a text")
+    try:
+        if names[0] == "body":
+            return value.encode("utf-8")
+        return base64.b64decode(value, validate=True)
+    except ValueError as error:
+        raise UsageProblem(f"{names[0]}: {error}") from None
+
+
+def _properties_from(document: Mapping[str, Any]) -> dict[str, str]:
+    properties = document.get("properties", {})
+    if not isinstance(properties, dict):
+        raise UsageProblem("properties is not an object")
+    for name, value in properties.items():
+        if not isinstance(value, str):
+            raise UsageProblem(f"property {escape_controls(name)!r} is not a text")
+        if not name or {"\x01", "\x02"} & {*name, *value}:
+            raise UsageProblem(
+                f"property {escape_controls(name)!r} can not be stored: it has no name, or U+0001 "
+                "or U+0002 in it"
+            )
+        check_settable(name, "properties")
+    return properties
+
+
+def _flag_from(flag: Any) -> int:
+    if not isinstance(flag, int) or isinstance(flag, bool) or flag not in _FLAGS:
+        raise UsageProblem("flag is not a number of 32 bits")
+    return flag
+
+
+def _as_text(document: Mapping[str, Any]) -> str:
+    """JSON that an editor shows as it is: no control characters, not even those of C1."""
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
+
+
+def _run_editor(path: Path, environ: Mapping[str, str]) -> None:
+    command = environ.get("VISUAL") or environ.get("EDITOR") or ""
+    if not command:
+        if not sys.stdin.isatty():
+            raise Refused("--edit needs an editor: set EDITOR")
+        command = "vi"
+    try:
+        words = shlex.split(command)
+        # Its screen is where we talk to people; standard output is for data.
+        done = subprocess.run([*words, str(path)], stdout=2, check=False)
+    except (ValueError, OSError) as error:
+        raise Refused(f"the editor {command!r} can not be run: {error}") from None
+    if done.returncode:
+        raise Refused(f"the editor ended with exit code {done.returncode}; nothing was sent")

@@ -1,0 +1,174 @@
+"""Choosing the dead letters of a redrive, and saying what would become of each."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.retry.redrive_properties import redrive_count
+from broker.validation import BODY_LENGTH_ZERO, check_topic
+from rmqctl.dlq.dead_letters import DeadLetters, with_id
+from rmqctl.dlq.rows import RedriveRow
+from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.retry.failures import origin_of
+from storage.format.message import (
+    DLQ_GROUP_TOPIC_PREFIX,
+    RETRY_GROUP_TOPIC_PREFIX,
+    SCHEDULE_TOPIC,
+    TRANS_HALF_TOPIC,
+    TRANS_OP_HALF_TOPIC,
+    retry_topic,
+)
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.message.filter_options import MessageFilter
+    from storage.format.message import MessageExt
+
+    from .rewrite import Rewriting
+
+TO_ORIGIN: Final = "origin"
+TO_RETRY: Final = "retry"
+
+Place = tuple[int, int]
+"""Queue id and queue offset of a dead letter."""
+SentBefore = Mapping[tuple[Place, str], Sequence[str]]
+"""Runs that have sent a dead letter, by its place and its id, as their receipts say."""
+
+
+class Planned(NamedTuple):
+    """One dead letter of a run. ``target`` None: it is left alone, the row's note says why."""
+
+    place: Place
+    target: str | None
+    row: RedriveRow
+
+
+class Choice(NamedTuple):
+    """Which dead letters somebody named: ids, or all that a filter wants and nobody handled."""
+
+    ids: Sequence[str]
+    everything: bool
+    wanted: "MessageFilter"
+
+    def check(self) -> None:
+        """UsageProblem if nothing was named: nothing defaults to all."""
+        if self.ids and (self.everything or self.is_filtered):
+            raise UsageProblem("name dead letters by id, or choose them by --all and filters")
+        if not (self.ids or self.everything or self.is_filtered):
+            raise UsageProblem("name ids, filters, or --all")
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether any filter was given."""
+        return any(part is not None for part in self.wanted)
+
+    def take(self, letters: DeadLetters, *, handled: bool = False) -> Iterator["MessageExt"]:
+        """The dead letters; those named by id are taken whether they were handled or not.
+
+        With ``handled`` those that filters choose, too.
+        """
+        if not self.ids:
+            yield from letters.messages(self.wanted, unhandled=not handled)
+            return
+        found = {}
+        for message_id in self.ids:
+            message = with_id(letters, letters.view, message_id)
+            found[message.queue_id, message.queue_offset] = message
+        yield from found.values()
+
+
+class Planner:
+    """Says what becomes of dead letters that are redriven to ``target``.
+
+    ``target`` is ``origin``, ``retry`` or a topic that exists; NotFound or UsageProblem if not.
+    """
+
+    def __init__(
+        self,
+        broker: "EmbeddedBroker",
+        letters: DeadLetters,
+        target: str,
+        rewriting: "Rewriting",
+        max_redrives: int,
+        *,
+        sent_before: SentBefore,
+        to_be_edited: bool = False,
+        allow_empty: bool = False,
+    ) -> None:
+        """``allow_empty``: dead letters without a body are sent, too."""
+        self._broker = broker
+        self._letters = letters
+        self._target = target
+        self._rewriting = rewriting
+        self._max_redrives = max_redrives
+        self._sent_before = sent_before
+        self._takes_empty = allow_empty or to_be_edited or rewriting.replaces_body
+        self._notes = ["to be edited"] if to_be_edited else rewriting.notes()
+        self._known: dict[str, str | None] = {}
+        if target not in (TO_ORIGIN, TO_RETRY):
+            check_topic(target)
+            why_not = self._why_not(target)
+            if why_not is not None:
+                raise (NotFound if broker.topic(target) is None else UsageProblem)(why_not)
+
+    def plan(self, messages: Iterable["MessageExt"]) -> list[Planned]:
+        """Say it of each."""
+        return [self._planned(message) for message in messages]
+
+    def _planned(self, message: "MessageExt") -> Planned:
+        place = message.queue_id, message.queue_offset
+        runs = self._sent_before.get((place, message.msg_id), ())
+        redrives = redrive_count(message.properties) + len(runs)
+        origin = origin_of(self._letters.view, message).topic
+        target, refusal = self._resolve(origin)
+        if refusal is None and redrives >= self._max_redrives:
+            refusal = f"not sent: it was redriven {redrives} times already (--max-redrives)"
+        if refusal is None and not (message.raw_body or self._takes_empty):
+            refusal = f"not sent: {BODY_LENGTH_ZERO}; --allow-empty sends it all the same"
+        notes = [refusal] if refusal else list(self._notes)
+        if self._letters.is_handled(message):
+            notes.append("handled before")
+        if runs:
+            notes.append(f"sent before by {', '.join(runs)}")
+        row = RedriveRow(
+            message.queue_offset,
+            message.msg_id,
+            origin,
+            None if refusal else target,
+            redrives,
+            None if refusal else self._rewriting.body_size(message),
+            "; ".join(notes) or None,
+        )
+        return Planned(place, row.target, row)
+
+    def _resolve(self, origin: str | None) -> tuple[str | None, str | None]:
+        """Target and, if it can not go there, why."""
+        if self._target == TO_RETRY:
+            return retry_topic(self._letters.group), None
+        if self._target != TO_ORIGIN:
+            return self._target, None
+        if origin is None:
+            return None, "not sent: nothing tells where it was read from; use --target TOPIC"
+        if origin not in self._known:
+            self._known[origin] = self._why_not(origin)
+        why_not = self._known[origin]
+        return origin, None if why_not is None else f"not sent: {why_not}; use --target TOPIC"
+
+    def _why_not(self, topic: str) -> str | None:
+        if topic == retry_topic(self._letters.group):
+            return None
+        if topic.startswith((DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX)) or topic in (
+            SCHEDULE_TOPIC,
+            TRANS_HALF_TOPIC,
+            TRANS_OP_HALF_TOPIC,
+        ):
+            return f"topic {topic} is filled by the broker"
+        config = self._broker.topic(topic)
+        if config is None:
+            return f"topic {topic} does not exist"
+        return None if config.writeable else f"topic {topic} may not be written"
+
+
+def other_readers(broker: "EmbeddedBroker", group: str, topics: Iterable[str]) -> list[str]:
+    """Groups with progress on one of these topics other than ``group``: they get copies, too."""
+    wanted = set(topics)
+    return sorted({name for name, topic in broker.consumer_offsets() if topic in wanted} - {group})

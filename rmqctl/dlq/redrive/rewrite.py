@@ -1,0 +1,172 @@
+"""What a redriven message gets that its dead letter did not have."""
+
+import base64
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker.retry.redrive import UNCHANGED, Content
+from broker.retry.redrive_properties import KEPT_RESERVED, LINEAGE_PROPERTIES, own_properties
+from broker.validation import BODY_LENGTH_ZERO
+from rmqctl.errors import UsageProblem
+from storage.format.errors import BodyError
+from storage.format.message import RESERVED_PROPERTIES
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+_LONGEST_NOTE: Final = 40
+
+
+class PipeFailedError(Exception):
+    """The program of --pipe did not give a body; the message is left alone."""
+
+
+class Rewriting(NamedTuple):
+    """The changes that a call's options ask for. All of them may be absent."""
+
+    properties: Mapping[str, str] = {}
+    """Set these; an empty value takes the property away."""
+    body: bytes | None = None
+    pipe: str | None = None
+    """A command: the old body is its input, its output the new one. Run without a shell."""
+    edited: Content | None = None
+    """What somebody made of the one message in an editor."""
+
+    @property
+    def replaces_body(self) -> bool:
+        """Whether what is sent has a body of its own, which is checked where it is made."""
+        return self.edited is not None or self.body is not None or self.pipe is not None
+
+    def content(self, message: "MessageExt") -> Content:
+        """What to send for a dead letter. Runs the command; PipeFailedError if that fails."""
+        if self.edited is not None:
+            return self.edited
+        body = self.body
+        if self.pipe is not None:
+            body = piped(self.pipe, message)
+        if body is None and not self.properties:
+            return UNCHANGED
+        properties = own_properties(message.properties)
+        for name, value in self.properties.items():
+            if value:
+                properties[name] = value
+            else:
+                properties.pop(name, None)
+        return Content(body, properties)
+
+    def body_size(self, message: "MessageExt") -> int | None:
+        """Bytes that will be sent; None if a program decides that."""
+        if self.pipe is not None:
+            return None
+        body = self.edited.body if self.edited is not None else self.body
+        if body is not None:
+            return len(body)
+        try:
+            return len(message.body)
+        except BodyError:  # goes on as it is stored, so that is what will be sent
+            return len(message.raw_body)
+
+    def notes(self) -> list[str]:
+        """What is changed, in words."""
+        notes = [
+            f"{name} is {_short(value)}" if value else f"without {name}"
+            for name, value in self.properties.items()
+        ]
+        if self.body is not None:
+            notes.append("new body")
+        if self.pipe is not None:
+            notes.append(f"body through {_short(self.pipe)}")
+        if self.edited is not None:
+            notes.append("edited")
+        return notes
+
+    def entry(self) -> dict[str, Any]:
+        """As JSON, for the file of the run."""
+        edited = None
+        if self.edited is not None:
+            edited = {**self.edited._asdict(), "body": _encoded(self.edited.body)}
+        return {
+            "properties": dict(self.properties),
+            "body": _encoded(self.body),
+            "pipe": self.pipe,
+            "edited": edited,
+        }
+
+
+def rewriting_from(entry: Mapping[str, Any]) -> Rewriting:
+    """What ``Rewriting.entry`` wrote."""
+    edited = entry["edited"]
+    if edited is not None:
+        edited = Content(_decoded(edited["body"]), edited["properties"], edited["flag"])
+    return Rewriting(entry["properties"], _decoded(entry["body"]), entry["pipe"], edited)
+
+
+def parse_properties(texts: Sequence[str]) -> dict[str, str]:
+    """The properties of ``--set-property N=V``. UsageProblem for what is not settable."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageProblem(f"--set-property: {text!r} is not N=V")
+        check_settable(name, "--set-property")
+        if found.setdefault(name, value) != value:
+            raise UsageProblem(f"--set-property: {name} is given twice, with two values")
+    return found
+
+
+def check_settable(name: str, option: str) -> None:
+    """Refuse names that RocketMQ or redriving itself writes."""
+    if name in RESERVED_PROPERTIES - KEPT_RESERVED or name in LINEAGE_PROPERTIES:
+        raise UsageProblem(f"{option}: {name} is not for users to set")
+
+
+def check_command(command: str) -> None:
+    """Refuse a --pipe that can not be run."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageProblem(f"--pipe: {error}") from None
+    if not words:
+        raise UsageProblem("--pipe: it is empty")
+    if shutil.which(words[0]) is None:
+        raise UsageProblem(f"--pipe: there is no program {words[0]!r}")
+
+
+def piped(command: str, message: "MessageExt") -> bytes:
+    """What a program makes of a body. No shell: nothing in a message is ever part of a command."""
+    from rmqctl.consume.execution import message_variables
+
+    try:
+        body = message.body
+    except BodyError as error:
+        raise PipeFailedError(f"--pipe: {error}") from None
+    done = subprocess.run(
+        shlex.split(command),
+        input=body,
+        capture_output=True,
+        env={**os.environ, **message_variables(message)},
+        check=False,
+        start_new_session=True,  # Ctrl-C ends us, not the message that is in work
+    )
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise PipeFailedError(f"--pipe: exit code {done.returncode}" + (words and f": {words}"))
+    if not done.stdout:
+        raise PipeFailedError(f"--pipe: it gave nothing: {BODY_LENGTH_ZERO}")
+    return done.stdout
+
+
+def _encoded(body: bytes | None) -> str | None:
+    return None if body is None else base64.b64encode(body).decode()
+
+
+def _decoded(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_NOTE else text[: _LONGEST_NOTE - 3] + "..."

@@ -1,0 +1,322 @@
+"""Carrying out a redrive: send, write the receipt, mark as handled; going on after a kill.
+
+What is sure: a run sends each dead letter at most once, however often it is broken off and resumed.
+Each message that it stores names the run and the dead letter. Whoever resumes looks for them in the
+log, from where it ended when the run began, so a message that was stored and whose receipt was lost
+is found, and gets its receipt then; one that a loss of power has taken back is sent again. (Where
+the log files of that time have been deleted meanwhile, only the receipts tell.) A message that was
+not acknowledged is either whole in the log or not there at all.
+"""
+
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker.errors import BrokerError
+from broker.retry.redrive_properties import REDRIVE_DEAD, REDRIVE_RUN
+from rmqctl.dlq.rows import RedriveReceipt
+from storage.configs.dlq_acks import HandledFile, Range
+from storage.configs.redrive_runs import SETTLED, RedriveRuns
+from storage.errors import InvalidMessageError
+from storage.format.errors import BodyError
+from storage.format.message import dlq_topic
+
+from .plan import Place, Planned, SentBefore
+from .rewrite import PipeFailedError, Rewriting, rewriting_from
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.produce.rate_limit import Pace
+    from storage.configs.redrive_runs import Receipts
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+_MARK_EVERY: Final = 500
+_MARK_EVERY_S: Final = 1.0
+"""Receipts, or time, after which dead letters are marked: a mark takes a sync."""
+_REFUSALS: Final = (BrokerError, InvalidMessageError, PipeFailedError, BodyError)
+"""What one message can be refused for, while others may go."""
+
+ALREADY: Final = "stored by an attempt that was broken off"
+
+
+class Task(NamedTuple):
+    """What a run is to do: the first line of its file."""
+
+    run: str
+    group: str
+    target: str
+    max_redrives: int
+    log_offset: int
+    """Where the log ended when the run began."""
+    places: Sequence[Place]
+    rewriting: Rewriting
+
+    def entry(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**self._asdict(), "rewriting": self.rewriting.entry()}
+
+
+def task_from(entry: dict[str, Any]) -> Task:
+    """What ``Task.entry`` wrote."""
+    return Task(
+        entry["run"],
+        entry["group"],
+        entry["target"],
+        entry["max_redrives"],
+        entry["log_offset"],
+        [(queue_id, offset) for queue_id, offset in entry["places"]],
+        rewriting_from(entry["rewriting"]),
+    )
+
+
+def new_run_id(now_ms: int) -> str:
+    """A name for a run: its time in UTC, and a number that nobody else has drawn."""
+    moment = datetime.fromtimestamp(now_ms / 1000, UTC)
+    return f"R{moment:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+class Sent(NamedTuple):
+    """A message that a run has stored: where, and when."""
+
+    topic: str
+    msg_id: str
+    queue_id: int
+    queue_offset: int
+    timestamp: int
+
+
+def stored_by(view: "StoreView", task: Task) -> dict[Place, Sent]:
+    """What a run has stored, by its dead letter, as the log itself says."""
+    from storage.log.byte_search import find_in_log
+
+    topic = dlq_topic(task.group)
+    by_id: dict[str, Place] = {}
+    for known in task.places:
+        dead = letter_at(view, topic, known)
+        if dead is not None:
+            by_id[dead.offset_msg_id] = known
+    found: dict[Place, Sent] = {}
+    start = max(task.log_offset, view.log_min_offset())
+    log = view.files.apart().log
+    for at in find_in_log(log, start, view.log_max_offset(), task.run.encode()):
+        message = view.look_message_by_offset(at)
+        if message is None or message.get_property(REDRIVE_RUN) != task.run:
+            continue
+        place = by_id.get(message.get_property(REDRIVE_DEAD) or "")
+        # Retries of the redriven message carry the same properties, but lie behind it.
+        if place is not None:
+            found.setdefault(place, _sent(message))
+    return found
+
+
+def _sent(message: "MessageExt") -> Sent:
+    return Sent(
+        message.topic,
+        message.msg_id,
+        message.queue_id,
+        message.queue_offset,
+        message.store_timestamp,
+    )
+
+
+def letter_at(view: "StoreView", topic: str, place: Place) -> "MessageExt | None":
+    """The dead letter at a place; None if it has expired or is damaged."""
+    queue_id, offset = place
+    unit = view.unit(topic, queue_id, offset)
+    return None if unit is None else view.message_of_unit(topic, queue_id, offset, unit)
+
+
+def done_places(receipts: Sequence[dict[str, Any]]) -> set[Place]:
+    """Dead letters that receipts say were sent."""
+    return {
+        (receipt["queue_id"], receipt["queue_offset"])
+        for receipt in receipts
+        if receipt.get("applied")
+    }
+
+
+def sent_before(root: Path, group: str, but: str | None = None) -> SentBefore:
+    """What the runs of a group have sent, all ``but`` one."""
+    runs = RedriveRuns(root)
+    found: dict[tuple[Place, str], list[str]] = defaultdict(list)
+    for name in runs.names():
+        read = None if name == but else runs.read(name)
+        if read is None or read[0]["group"] != group:
+            continue
+        # Once a run: whoever resumes one may write a receipt twice.
+        for sent in dict.fromkeys(
+            ((receipt["queue_id"], receipt["queue_offset"]), receipt["msg_id"])
+            for receipt in read[1]
+            if receipt.get("applied")
+        ):
+            found[sent].append(name)
+    return found
+
+
+class Progress(NamedTuple):
+    """How far a run is."""
+
+    done: set[Place]
+    """Sent, with a receipt."""
+    late: dict[Place, Sent]
+    """Sent, and killed before the receipt."""
+
+    @property
+    def sent(self) -> set[Place]:
+        """Sent either way."""
+        return self.done | set(self.late)
+
+
+def progress_of(view: "StoreView", task: Task, receipts: Sequence[dict[str, Any]]) -> Progress:
+    """How far a run is, by its receipts and by the log.
+
+    A receipt whose message a loss of power has taken counts only where the log has been deleted
+    since, and can not be asked.
+    """
+    stored = stored_by(view, task)
+    done = done_places(receipts)
+    if view.log_min_offset() <= task.log_offset:
+        topic = dlq_topic(task.group)
+        done = {p for p in done if p in stored or letter_at(view, topic, p) is None}
+    return Progress(done, {p: sent for p, sent in stored.items() if p not in done})
+
+
+def unsettled(root: Path, group: str) -> Iterator[tuple[Task, list[dict[str, Any]]]]:
+    """Runs of a group that were broken off, and their receipts."""
+    runs = RedriveRuns(root)
+    for name in runs.names():
+        read = None if runs.is_settled(name) else runs.read(name)
+        if read is not None and read[0]["group"] == group:
+            yield task_from(read[0]), read[1]
+
+
+def settle(view: "StoreView", group: str) -> None:
+    """Mark what runs that were broken off have sent, so that no other run sends it once more."""
+    for task, receipts in unsettled(view.root, group):
+        marks: dict[int, list[Range]] = defaultdict(list)
+        for queue_id, offset in progress_of(view, task, receipts).sent:
+            marks[queue_id].append((offset, offset + 1))
+        HandledFile(view.root, view).mark(dlq_topic(group), marks)
+        with RedriveRuns(view.root).receipts(task.run) as written:
+            written.write(SETTLED)
+
+
+class Redriving:
+    """One attempt at a run, over a store that is open for writing.
+
+    ``planned`` are the dead letters that are left to do; ``stored`` what earlier attempts have
+    stored without a receipt. Give its ``receipts()`` to whoever prints them.
+    """
+
+    def __init__(
+        self,
+        broker: "EmbeddedBroker",
+        task: Task,
+        planned: Sequence[Planned],
+        stored: dict[Place, Sent],
+        *,
+        pace: "Pace",
+        stop_after_errors: int,
+        written: "Receipts",
+        told: Callable[[RedriveReceipt], None],
+    ) -> None:
+        self._broker = broker
+        self._task = task
+        self._planned = planned
+        self._stored = stored
+        self._pace = pace
+        self._most_errors = stop_after_errors
+        self._written = written
+        self._told = told
+        self._topic = dlq_topic(task.group)
+        self._to_mark: dict[int, list[Range]] = defaultdict(list)
+        self._unmarked = 0
+        self._marked_at = time.monotonic()
+        self.errors = 0
+        """Messages that were to be sent and could not."""
+        self.left = 0
+        """Messages that were not tried, because there were too many errors."""
+
+    def receipts(self) -> Iterator[RedriveReceipt]:
+        """Do it, one dead letter after the other."""
+        self._written.begin()
+        try:
+            for number, planned in enumerate(self._planned):
+                receipt = self._receipt(planned)
+                self._note(planned, receipt)
+                yield receipt
+                if self.errors >= self._most_errors:
+                    self.left = len(self._planned) - number - 1
+                    break
+        finally:
+            self._mark()
+        # Not after a signal: it may have come between a message and its receipt.
+        self._written.write(SETTLED)
+
+    def _receipt(self, planned: Planned) -> RedriveReceipt:
+        sent = self._stored.get(planned.place)
+        if sent is not None:
+            return self._of(planned, sent, ALREADY)
+        if planned.target is None:
+            return self._of(planned, None, planned.row.note)
+        self._pace.portion(1)
+        dead = letter_at(self._broker.view, self._topic, planned.place)
+        if dead is None:
+            return self._of(planned, None, "not sent: the dead letter can not be read any more")
+        try:
+            content = self._task.rewriting.content(dead)
+            result = self._broker.redriving.redrive(
+                dead, self._task.group, planned.target, self._task.run, content
+            )
+        except _REFUSALS as error:
+            self.errors += 1
+            return self._of(planned, None, f"not sent: {error}")
+        queue = result.message_queue
+        sent = Sent(
+            queue.topic,
+            result.msg_id,
+            queue.queue_id,
+            result.queue_offset,
+            result.store_timestamp,
+        )
+        return self._of(planned, sent, None)
+
+    def _of(self, planned: Planned, sent: Sent | None, note: str | None) -> RedriveReceipt:
+        return RedriveReceipt(
+            planned.row.queue_offset,
+            planned.row.msg_id,
+            sent.topic if sent else planned.target,
+            sent.msg_id if sent else None,
+            sent.queue_id if sent else None,
+            sent.queue_offset if sent else None,
+            sent.timestamp if sent else None,
+            note,
+            self._task.run,
+            sent is not None,
+        )
+
+    def _note(self, planned: Planned, receipt: RedriveReceipt) -> None:
+        queue_id, offset = planned.place
+        if receipt.applied:  # first, as it was sent whatever becomes of its receipt
+            self._to_mark[queue_id].append((offset, offset + 1))
+            self._unmarked += 1
+        self._written.write({"queue_id": queue_id, **receipt._asdict()})
+        self._told(receipt)
+        late = time.monotonic() >= self._marked_at + _MARK_EVERY_S
+        if late or self._unmarked >= _MARK_EVERY:
+            self._mark()
+
+    def _mark(self) -> None:
+        if self._unmarked:
+            if self._broker.store is not None:
+                self._broker.store.flush()  # a mark must not outlive its message
+            view = self._broker.view
+            HandledFile(view.root, view).mark(self._topic, self._to_mark)
+            self._to_mark.clear()
+            self._unmarked = 0
+        self._marked_at = time.monotonic()

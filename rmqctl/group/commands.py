@@ -1,0 +1,68 @@
+"""``rmqctl group``: consumer groups, what they are allowed, who is in them."""
+
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.opening import open_for_progress
+
+from .rows import GroupClientRow, GroupDescription, GroupRow
+
+_Names = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
+_MoreNames = Annotated[
+    list[str] | None,
+    typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
+]
+
+
+@prints(GroupRow)
+def list_groups(ctx: typer.Context) -> None:
+    """List all consumer groups, those of RocketMQ itself too.
+
+    Those that consume now:    rmqctl group list --where 'members > 0'
+    Who has dead letters:      rmqctl group list --where 'dlq > 0' --sort -dlq
+    """
+    cli = context_of(ctx)
+    with open_for_progress(cli) as broker:
+        from .facts import group_rows
+
+        cli.rows(GroupRow, group_rows(broker))
+
+
+@prints(GroupDescription)
+def describe(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None) -> None:
+    """Show settings, subscriptions and members of groups, their retries and dead letters.
+
+    One group is an object in JSON, several are an array.
+    """
+    cli = context_of(ctx)
+    names = [*(groups or ()), *(group or ())]
+    with open_for_progress(cli) as broker:
+        from .facts import group_descriptions
+
+        rows = list(group_descriptions(broker, names or None))
+        if len(names) == 1:
+            cli.one(rows[0])
+        else:
+            cli.rows(GroupDescription, rows)
+
+
+@prints(GroupClientRow)
+def clients(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None) -> None:
+    """Show the live members of groups: where they run, and which queues they have.
+
+    Each is asked; one that does not answer within 10 s has null for its queues.
+
+    Who has which queues:      rmqctl group clients readers
+    Everything about them:     rmqctl group clients readers -o json
+    """
+    cli = context_of(ctx)
+    names = [*(groups or ()), *(group or ())]
+    with open_for_progress(cli) as broker:
+        from rmqctl.cli.logs import show_logs
+
+        from .facts import client_rows
+
+        show_logs(cli)
+        cli.rows(GroupClientRow, client_rows(broker, names or None))

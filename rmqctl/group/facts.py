@@ -1,0 +1,192 @@
+"""Facts about consumer groups and their members."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from broker.errors import BrokerError
+from broker.members.group_table import GroupTable
+from broker.members.process_info_json import groups_of
+from broker.validation import check_group
+from rmqctl.errors import NotFound
+from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX, system_groups
+from storage.errors import StoreError
+from storage.format.message import (
+    DLQ_GROUP_TOPIC_PREFIX,
+    RETRY_GROUP_TOPIC_PREFIX,
+    dlq_topic,
+    retry_topic,
+)
+
+from .rows import GroupClientRow, GroupDescription, GroupRow
+
+if TYPE_CHECKING:
+    from broker.api.members import ClientDescription
+    from broker.embedded.broker import EmbeddedBroker
+
+_UNANSWERED = (BrokerError, StoreError, OSError)
+
+
+def group_rows(broker: "EmbeddedBroker") -> Iterator[GroupRow]:
+    """All groups by name."""
+    settings = broker.groups()
+    facts = _Facts(broker)
+    for group in facts.groups():
+        table = facts.table(group)
+        config = settings.get(group)
+        yield GroupRow(
+            group,
+            _kind(group),
+            len(table.members) if table else 0,
+            table.message_model.value if table else None,
+            len([t for t in facts.topics[group] if t != retry_topic(group)]),
+            facts.retry(group),
+            facts.dead(group),
+            config is None or config.consume_enable,
+            16 if config is None else config.retry_max_times,
+        )
+
+
+def group_descriptions(
+    broker: "EmbeddedBroker", groups: Collection[str] | None
+) -> Iterator[GroupDescription]:
+    """Some groups in full, None: all. NotFound for one that nobody has heard of."""
+    settings = broker.groups()
+    facts = _Facts(broker)
+    for group in _chosen(facts, groups):
+        table = facts.table(group)
+        config = settings.get(group)
+        values = None
+        if config is not None:
+            values = {
+                name: value for name, value in config._asdict().items() if name != "group_name"
+            }
+        yield GroupDescription(
+            group,
+            _kind(group),
+            values,
+            table.members[-1].consumer.consume_type.value if table else None,
+            table.message_model.value if table else None,
+            _subscriptions(table),
+            [member.client.client_id for member in table.members] if table else [],
+            sorted(facts.topics[group]),
+            facts.retry(group),
+            facts.dead(group),
+        )
+
+
+def client_rows(
+    broker: "EmbeddedBroker", groups: Collection[str] | None
+) -> Iterator[GroupClientRow]:
+    """The live members of some groups, None: of all. Each is asked what it does."""
+    facts = _Facts(broker)
+    for group in _chosen(facts, groups):
+        for client in broker.consumer_connection(group):
+            info = _running_info(broker, group, client.client_id)
+            yield _client_row(group, client, info)
+
+
+def _client_row(
+    group: str, client: "ClientDescription", info: Mapping[str, Any] | None
+) -> GroupClientRow:
+    data = client.consumer
+    queues = None
+    if info is not None:
+        queues = [f"{queue['topic']}:{queue['queue_id']}" for queue in info["queues"]]
+    return GroupClientRow(
+        group,
+        client.client_id,
+        client.host,
+        client.pid,
+        client.since,
+        data.consume_type.value if data else None,
+        data.message_model.value if data else None,
+        [f"{item.topic}:{item.sub_string}" for item in data.subscriptions] if data else [],
+        queues,
+        client.last_heartbeat,
+        data.consume_from_where.value if data else None,
+        None if info is None else dict(info),
+    )
+
+
+def _running_info(broker: "EmbeddedBroker", group: str, client_id: str) -> Mapping[str, Any] | None:
+    """What a client says of itself; None if it does not answer, or may not be asked."""
+    try:
+        return broker.members.calls.consumer_running_info(group, client_id)
+    except _UNANSWERED:
+        return None
+
+
+def _subscriptions(table: GroupTable | None) -> list[Any] | None:
+    if table is None:
+        return None
+    return [
+        {
+            "topic": item.topic,
+            "expression": item.sub_string,
+            "expression_type": item.expression_type,
+            "sub_version": item.sub_version,
+        }
+        for _, item in sorted(table.subscriptions.items())
+    ]
+
+
+def _chosen(facts: "_Facts", groups: Collection[str] | None) -> Iterable[str]:
+    known = facts.groups()
+    for group in groups or ():
+        check_group(group)
+        if group not in known:
+            raise NotFound(f"group {group} does not exist in {facts.root}")
+    return groups or known
+
+
+def _kind(group: str) -> str:
+    own = group.startswith(SYSTEM_GROUP_PREFIX) or group in system_groups()
+    return "system" if own else "normal"
+
+
+class _Facts:
+    """What several rows need, read once."""
+
+    def __init__(self, broker: "EmbeddedBroker") -> None:
+        self._broker = broker
+        self.root = broker.view.root
+        self.offsets = broker.consumer_offsets()
+        self.topics: dict[str, list[str]] = defaultdict(list)
+        for group, topic in self.offsets:
+            self.topics[group].append(topic)
+        self._queues: dict[str, list[int]] = defaultdict(list)
+        for topic, queue_id in broker.view.queues():
+            self._queues[topic].append(queue_id)
+
+    def groups(self) -> list[str]:
+        """All groups that anything tells of, by name."""
+        names = set(self._broker.groups()) | set(self.topics)
+        for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
+            known = (*self._broker.topics(), *self._queues)
+            names |= {topic.removeprefix(prefix) for topic in known if topic.startswith(prefix)}
+        for said in self._broker.members.notices.stations.living():
+            names |= groups_of(said)
+        return sorted(names)
+
+    def table(self, group: str) -> GroupTable | None:
+        """Who is in a group now."""
+        return self._broker.members.group_table(group)
+
+    def retry(self, group: str) -> int:
+        """Messages in the retry topic that the group has not consumed."""
+        topic = retry_topic(group)
+        committed = self.offsets.get((group, topic), {})
+        return sum(
+            max(0, high - max(low, committed.get(queue_id, low)))
+            for queue_id, low, high in self._bounds(topic)
+        )
+
+    def dead(self, group: str) -> int:
+        """Messages in the group's dead letter topic."""
+        return sum(high - low for _, low, high in self._bounds(dlq_topic(group)))
+
+    def _bounds(self, topic: str) -> Iterator[tuple[int, int, int]]:
+        for queue_id in self._queues[topic]:
+            low, high = self._broker.view.queue_bounds(topic, queue_id)
+            yield queue_id, low, high

@@ -1,0 +1,199 @@
+"""What ``rmqctl doctor`` looks at: interpreter, system, libraries, terminal, settings.
+
+Nothing is changed and nothing is written anywhere. Store and file system: ``doctor_store``.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from rmqctl.cli.context import Cli
+from rmqctl.cli.settings import KEYS
+
+from .rows import CheckRow
+
+OK: Final = "ok"
+NOTE: Final = "note"
+WARNING: Final = "warning"
+ERROR: Final = "error"
+
+_OLDEST_PYTHON: Final = (3, 11)
+_REQUIRED: Final = ("typer", "rich", "numpy", "isal", "sortedcontainers", "pyyaml")
+_OPTIONAL: Final = {
+    "lz4": "bodies that other clients packed with LZ4 can not be read",
+    "zstandard": "bodies that other clients packed with Zstandard can not be read",
+    "pyspark": "lag report has no Spark engine; pip install 'rmqctl[spark]'",
+    "pyarrow": "no Parquet files; pip install 'rmqctl[spark]'",
+}
+_OLDEST_JAVA: Final = 17
+_ELSEWHERE: Final = "macOS works with one writing process, Windows through WSL"
+_OPEN_FILES: Final = 1024
+
+
+def checks(cli: Cli) -> Iterator[CheckRow]:
+    """All checks, the ground first."""
+    from .doctor_store import store_checks
+
+    yield python()
+    yield system(platform.system(), platform.release())
+    yield program()
+    yield from libraries()
+    yield compiled()
+    yield java(cli.environ.get("JAVA_HOME"))
+    yield open_files()
+    yield from store_checks(cli)
+    yield terminal(cli)
+    yield encoding()
+    yield from settings(cli)
+
+
+def python() -> CheckRow:
+    """Whether the interpreter is new enough."""
+    found = f"{platform.python_version()} ({sys.executable})"
+    if sys.version_info < _OLDEST_PYTHON:
+        return CheckRow("python", ERROR, found, "rmqctl needs Python 3.11 or newer")
+    return CheckRow("python", OK, found, "")
+
+
+def system(name: str, release: str) -> CheckRow:
+    """Whether stores can be shared by processes on this operating system."""
+    found = f"{name} {release}"
+    if name == "Linux":
+        wsl = " (Windows Subsystem for Linux)" if "microsoft" in release.lower() else ""
+        return CheckRow("system", OK, f"{found}{wsl}; {_ELSEWHERE}", "")
+    if name == "Darwin":
+        advice = "let only one process at a time write to a store"
+        return CheckRow("system", WARNING, f"macOS {release}", advice)
+    return CheckRow("system", ERROR, found, f"not supported: {_ELSEWHERE}")
+
+
+def program() -> CheckRow:
+    """Whether typing rmqctl runs this program; RocketMQ Studio has one of the same name."""
+    from .meanings import ROOT
+
+    found = shutil.which("rmqctl")
+    if found is None:
+        advice = "rmqctl is not on PATH: completion and mqadmin's new forms do not run as printed"
+        return CheckRow("program", NOTE, f"{ROOT} (not on PATH)", advice)
+    text = Path(found).read_bytes()[:4096]
+    if b"rmqctl.__main__" in text or str(ROOT).encode() in text or b"-m rmqctl" in text:
+        return CheckRow("program", OK, found, "")
+    advice = "another program of this name comes first on PATH; call this one by its path"
+    return CheckRow("program", WARNING, found, advice)
+
+
+def libraries() -> Iterator[CheckRow]:
+    """What is installed of what is needed, and of what is not."""
+    there, missing = _installed(_REQUIRED)
+    if missing:
+        advice = "install rmqctl again, in an environment of its own"
+        yield CheckRow("libraries", ERROR, f"missing: {', '.join(missing)}", advice)
+    else:
+        yield CheckRow("libraries", OK, ", ".join(there), "")
+    there, missing = _installed(_OPTIONAL)
+    if there:
+        yield CheckRow("optional", OK, ", ".join(there), "")
+    for name in missing:
+        yield CheckRow("optional", NOTE, f"no {name}", _OPTIONAL[name])
+
+
+def _installed(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    there, missing = [], []
+    for name in names:
+        try:
+            there.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    return there, missing
+
+
+def compiled() -> CheckRow:
+    """Whether the loops that readers spend their time in are compiled ones."""
+    from storage import native
+
+    if native.compiled is not None:
+        return CheckRow("compiled", OK, str(native.compiled.__file__), "")
+    advice = "pulls take twice as long; install a C compiler, then rmqctl again"
+    if native.wants_pure():
+        advice = "RMQCTL_PURE is set"
+    return CheckRow("compiled", NOTE, "pure Python only", advice)
+
+
+def java(home: str | None) -> CheckRow:
+    """Whether there is a Java for Spark, which lag report can do without."""
+    path = shutil.which("java", path=f"{home}/bin") if home else None
+    path = path or shutil.which("java")
+    advice = "only lag report's Spark engine needs one"
+    if path is None:
+        return CheckRow("java", NOTE, "none found", advice)
+    try:
+        told = subprocess.run(
+            [path, "-version"], capture_output=True, text=True, timeout=10, check=True
+        ).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        return CheckRow("java", NOTE, f"{path} does not run ({type(error).__name__})", advice)
+    number = java_version(told)
+    found = f"{number or 'unknown version'} ({path})"
+    if number is not None and int(number.partition(".")[0]) < _OLDEST_JAVA:
+        return CheckRow("java", NOTE, found, f"Spark needs Java {_OLDEST_JAVA}; {advice}")
+    return CheckRow("java", OK, found, "")
+
+
+def java_version(told: str) -> str | None:
+    """The version that ``java -version`` tells: ``17.0.9``, and ``8`` for ``1.8.0_392``."""
+    _, quote, rest = told.partition('"')
+    number = rest.partition('"')[0].removeprefix("1.") if quote else ""
+    return number if number[:1].isdigit() else None
+
+
+def open_files() -> CheckRow:
+    """How many files a process may have open: each mapped file of a store is one for a moment."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < _OPEN_FILES:
+        return CheckRow("open files", WARNING, f"at most {soft}", f"ulimit -n {min(hard, 65536)}")
+    return CheckRow("open files", OK, f"at most {soft}", "")
+
+
+def terminal(cli: Cli) -> CheckRow:
+    """What is known of the terminal."""
+    if not sys.stdout.isatty():
+        return CheckRow("terminal", OK, "none on standard output: no colour, nothing is cut", "")
+    columns, lines = shutil.get_terminal_size()
+    colour = "colour" if cli.colored(sys.stdout) else "no colour"
+    found = f"{cli.environ.get('TERM', 'TERM is not set')}, {columns}x{lines}, {colour}"
+    if columns < 80:
+        return CheckRow("terminal", NOTE, found, "tables cut texts; -o plain does not")
+    return CheckRow("terminal", OK, found, "")
+
+
+def encoding() -> CheckRow:
+    """Everything is UTF-8 whatever the locale; a terminal may show it otherwise."""
+    told = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
+    if "utf" in told.lower():
+        return CheckRow("encoding", OK, told, "")
+    advice = "text is written as UTF-8 all the same; export LANG=C.UTF-8 to see it right"
+    return CheckRow("encoding", NOTE, told or "no locale is set", advice)
+
+
+def settings(cli: Cli) -> Iterator[CheckRow]:
+    """Which settings files and variables there are, and each value that is set with its source."""
+    from rmqctl.config.settings_files import shown
+
+    for place in cli.settings.places():
+        if place.exists:
+            yield CheckRow("settings", OK, f"{place.path} ({place.layer})", "")
+    names = sorted(name for name in cli.environ if name.startswith("RMQCTL_"))
+    if names:
+        yield CheckRow("settings", OK, f"variables: {', '.join(names)}", "")
+    for name in KEYS:
+        found = cli.settings.get(name)
+        if found is not None and name != "store":  # which has a line of its own
+            yield CheckRow("settings", OK, f"{name} = {shown(found.value)} ({found.origin})", "")

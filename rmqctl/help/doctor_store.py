@@ -1,0 +1,177 @@
+"""What ``rmqctl doctor`` looks at in the store and under it.
+
+The file system is tried with a file that has no name (O_TMPFILE), so the folder is not changed.
+"""
+
+import errno
+import fcntl
+import mmap
+import os
+import shutil
+import struct
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from rmqctl.cli.context import Cli
+
+from .doctor import ERROR, NOTE, OK, WARNING
+from .rows import CheckRow
+
+_LEAST_FREE: Final = 256 << 20
+"""Below this a store takes no messages."""
+_REMOTE: Final = ("nfs", "cifs", "smb", "9p", "fuse", "ceph", "lustre", "gluster", "afs")
+_F_OFD_SETLK: Final = 37
+_TRIED: Final = 1 << 20
+_MOST_NAMED: Final = 20
+"""Files that are named one by one."""
+
+
+def store_checks(cli: Cli) -> Iterator[CheckRow]:
+    """The store of the call, who has it, and what its file system can do."""
+    path, _, origin = cli.store
+    there = f"{path} ({origin})"
+    if not path.exists():
+        yield CheckRow("store", NOTE, f"{there} is not there", "rmqctl store init makes one")
+        yield from file_system(_existing_parent(path))
+        return
+    yield from _store(path, there)
+    yield from file_system(path)
+
+
+def _existing_parent(path: Path) -> Path:
+    return next(parent for parent in path.parents if parent.exists())
+
+
+def _store(path: Path, there: str) -> Iterator[CheckRow]:
+    from storage.coordination.lock_owners import find_holders
+    from storage.detect import check_is_store
+    from storage.errors import StoreError
+
+    if not os.access(path, os.R_OK | os.X_OK):
+        yield CheckRow("store", ERROR, f"{there} can not be read", "see to its permissions")
+        return
+    try:
+        check_is_store(path)
+    except StoreError as error:
+        yield CheckRow("store", ERROR, str(error), "name a store with --store, or make one")
+        return
+    if os.access(path, os.W_OK):
+        yield CheckRow("store", OK, there, "")
+    else:
+        yield CheckRow("store", NOTE, f"{there} is read only", "it can be looked at, not changed")
+    yield from _permissions(path)
+    holders = find_holders(path)
+    who = holders.describe()
+    if holders.java_locked:
+        advice = "everything can be looked at; nothing is written until that broker ends"
+        yield CheckRow("writers", NOTE, who, advice)
+    elif not who and (path / "abort").exists():
+        advice = "the next writer recovers it; 'rmqctl store fsck' tells whether anything is lost"
+        yield CheckRow("writers", WARNING, "none, but it was not closed cleanly", advice)
+    else:
+        yield CheckRow("writers", OK, who or "none", "")
+
+
+def _permissions(path: Path) -> Iterator[CheckRow]:
+    """What of the store its owner, or this user, can not write."""
+    from storage.files.ownership import owner
+    from storage.files.unwritable import unwritable
+
+    store = owner(path.stat())
+    found = unwritable(path)
+    named = [f"{one.path}: {one.what(store)}" for one in islice(found, _MOST_NAMED)]
+    more = sum(1 for _ in found)
+    advice = f"give them to the store's owner: chown -R --reference={path} {path}"
+    for text in named:
+        yield CheckRow("permissions", ERROR, text, advice)
+    if more:
+        text = f"and {more} more; 'rmqctl store fsck' names all"
+        yield CheckRow("permissions", ERROR, text, advice)
+    if not named:
+        yield CheckRow("permissions", OK, "the owner can write all files", "")
+
+
+def file_system(path: Path) -> Iterator[CheckRow]:
+    """Kind and room of the file system, and what stores need of it."""
+    kind = kind_of(path)
+    if kind.startswith(_REMOTE):
+        advice = "share a store between processes of one machine only, on a local file system"
+        yield CheckRow("file system", WARNING, f"{kind}: over a network, or by a program", advice)
+    else:
+        yield CheckRow("file system", OK, kind, "")
+    free = shutil.disk_usage(path).free
+    if free < _LEAST_FREE:
+        yield CheckRow("room", WARNING, f"{free >> 20} MiB free", "below 256 MiB nothing is stored")
+    else:
+        yield CheckRow("room", OK, f"{free >> 20} MiB free", "")
+    yield from _abilities(path)
+
+
+def kind_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
+    """The type of the file system that holds a path, as the kernel names it."""
+    try:
+        lines = mounts.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return "unknown"
+    best, kind = "", "unknown"
+    whole = str(path.resolve())
+    for line in lines:
+        _, point, name, *_ = line.split(" ")
+        point = point.replace("\\040", " ")
+        if len(point) >= len(best) and (whole + "/").startswith(point.rstrip("/") + "/"):
+            best, kind = point, name
+    return kind
+
+
+def _abilities(path: Path) -> Iterator[CheckRow]:
+    try:
+        fd = os.open(path, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except (OSError, AttributeError) as error:
+        reason = os.strerror(getattr(error, "errno", None) or errno.ENOTSUP)
+        yield CheckRow("abilities", NOTE, f"not tried: {reason}", "")
+        return
+    try:
+        yield _tried("locks", "locks of open files work", lambda: _lock(fd), ERROR)
+        yield _tried("mapping", "files can be mapped and shared", lambda: _map(fd), ERROR)
+        yield _tried("reserving", "room can be reserved ahead", lambda: _reserve(fd), NOTE)
+        yield _sync(fd)
+    finally:
+        os.close(fd)
+
+
+def _tried(check: str, found: str, attempt: Callable[[], None], status: str) -> CheckRow:
+    try:
+        attempt()
+    except OSError as error:
+        advice = "use another file system" if status == ERROR else "stores work, a little slower"
+        return CheckRow(check, status, f"{error.strerror}", advice)
+    return CheckRow(check, OK, found, "")
+
+
+def _lock(fd: int) -> None:
+    if hasattr(os, "fork"):
+        fcntl.fcntl(fd, _F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+
+
+def _map(fd: int) -> None:
+    os.ftruncate(fd, _TRIED)
+    with mmap.mmap(fd, _TRIED) as mapped:
+        mapped[:5] = b"there"
+        if os.pread(fd, 5, 0) != b"there":
+            raise OSError(errno.EIO, "what is written to a mapped file is not read back")
+
+
+def _reserve(fd: int) -> None:
+    os.posix_fallocate(fd, 0, _TRIED)
+
+
+def _sync(fd: int) -> CheckRow:
+    """How long the device takes to keep 4 KiB: what --sync costs a message, at least."""
+    begun = time.perf_counter()
+    os.pwrite(fd, bytes(4096), 0)
+    os.fdatasync(fd)
+    took = (time.perf_counter() - begun) * 1000
+    return CheckRow("sync", OK, f"the device keeps 4 KiB in {took:.1f} ms", "")

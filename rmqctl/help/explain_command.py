@@ -1,0 +1,83 @@
+"""``rmqctl explain``: what a word, a code, a state, a setting or a field means."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.errors import NotFound
+
+from .rows import TermRow
+
+if TYPE_CHECKING:
+    from .terms import Term
+
+_WIDTH = 100
+_INDENT = "    "
+
+
+@prints(TermRow)
+def explain(
+    ctx: typer.Context,
+    term: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TERM|CODE]", help="What to explain (default: list all)"),
+    ] = None,
+) -> None:
+    """Explain a word of RocketMQ, a code, a state, a setting, or a field.
+
+    Upper or lower case, blanks and underscores make no difference.
+
+    A finding of a check:      rmqctl explain UNIT_MISSING
+    An exit code:              rmqctl explain 4
+    A word:                    rmqctl explain half message
+    All findings:              rmqctl explain --where 'kind = "finding of store fsck"'
+    """
+    from .terms import all_terms, find, nearest
+
+    cli = context_of(ctx)
+    question = " ".join(term or ())
+    if not question:
+        cli.rows(TermRow, map(_row, all_terms()))
+        return
+    found = find(question)
+    if not found:
+        near = nearest(question)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise NotFound(f"nothing is known of {question!r}{hint} ('rmqctl explain' lists all)")
+    if cli.setting("output") is None:
+        _tell(cli, found)
+    else:
+        cli.rows(TermRow, map(_row, found))
+
+
+def _row(term: "Term") -> TermRow:
+    return TermRow(term.term, term.kind, term.text, list(term.also), list(term.see))
+
+
+def _tell(cli: Cli, terms: "Iterable[Term]") -> None:
+    """Paragraphs for people."""
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    width = min(_WIDTH, get_terminal_size().columns)
+    for place, term in enumerate(terms):
+        head = f"{term.term} ({term.kind})"
+        lines = [term.text]
+        if term.also:
+            lines.append("Also: " + ", ".join(term.also))
+        if term.see:
+            lines.append("See: " + ", ".join(f"rmqctl {name}" for name in term.see))
+        text = "\n".join(
+            fill(
+                line,
+                width,
+                initial_indent=_INDENT,
+                subsequent_indent=_INDENT,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for line in lines
+        )
+        cli.out.write(("\n" if place else "") + head + "\n" + text + "\n")

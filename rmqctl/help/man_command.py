@@ -1,0 +1,75 @@
+"""``rmqctl man``: the manual, page by page."""
+
+import shlex
+import shutil
+import subprocess
+import sys
+from difflib import get_close_matches
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of
+from rmqctl.errors import NotFound
+
+_WIDTH = 100
+
+
+def man(
+    ctx: typer.Context,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[COMMAND...]", help="Whose page (default: the program's)"),
+    ] = None,
+    roff: Annotated[bool, typer.Option("--roff", help="As source for the man program")] = False,
+) -> None:
+    """Show the manual page of a command, on a terminal through PAGER.
+
+    The program:               rmqctl man
+    A command:                 rmqctl man offset reset
+    All of a noun:             rmqctl man dlq
+    With the system's own man: rmqctl man lag show --roff | man -l -
+    """
+    from .manual import page_of
+    from .manual_forms import as_roff, as_text
+
+    cli = context_of(ctx)
+    page = page_of(_known(command or []))
+    if roff:
+        cli.out.write(as_roff(page))
+        return
+    width, height = shutil.get_terminal_size()
+    text = as_text(page, min(width, _WIDTH))
+    if sys.stdout.isatty() and text.count("\n") >= height:
+        _page(cli, text)
+    else:
+        cli.out.write(text)
+
+
+def _known(words: list[str]) -> list[str]:
+    """The words of a command, in whatever form: ``offset reset``, ``rmqctl-offset-reset``."""
+    from rmqctl.cli.tree import TREE, Noun
+
+    names = {name: [name] for name in TREE}
+    for name, entry in TREE.items():
+        if isinstance(entry, Noun):
+            names |= {f"{name} {verb}": [name, verb] for verb in entry.verbs}
+    wanted = " ".join(words)
+    spelled = {name.replace(" ", "-"): known for name, known in names.items()}
+    plain = wanted.replace(" ", "-").removeprefix("rmqctl").removeprefix("-")
+    if not plain:
+        return []
+    if plain not in spelled:
+        near = get_close_matches(wanted, names, 1, 0.6)
+        hint = f", did you mean {near[0]!r}?" if near else ""
+        raise NotFound(f"there is no page of {wanted!r}{hint}")
+    return spelled[plain]
+
+
+def _page(cli: Cli, text: str) -> None:
+    """Show a long text page by page, if there is a pager."""
+    pager = shlex.split(cli.environ.get("PAGER", "less -FRX"))
+    if not pager or shutil.which(pager[0]) is None:
+        cli.out.write(text)
+        return
+    subprocess.run(pager, input=text.encode(), check=False)

@@ -1,0 +1,212 @@
+"""Manual pages, made of the command tree: what ``--help`` says, and the fields that are printed."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from typer.core import TyperOption
+
+from rmqctl.cli import lazy
+from rmqctl.cli.global_options import SPECS, is_everywhere
+from rmqctl.cli.tree import SECTIONS, TREE, Leaf, Noun
+
+_EXAMPLE: Final = re.compile(r"(^|  )\s*\S*.*\brmqctl ")
+
+
+class Text(NamedTuple):
+    """A paragraph."""
+
+    text: str
+
+
+class Lines(NamedTuple):
+    """Lines that stay as they are."""
+
+    lines: tuple[str, ...]
+
+
+class Items(NamedTuple):
+    """Names, each with what it is."""
+
+    items: tuple[tuple[str, str], ...]
+
+
+Block = Text | Lines | Items
+
+
+class Page(NamedTuple):
+    """A manual page of section 1."""
+
+    name: str
+    """``rmqctl-topic-list``"""
+    sections: tuple[tuple[str, tuple[Block, ...]], ...]
+
+
+def pages() -> Iterator[Page]:
+    """All pages: the program's, one for each noun, one for each command."""
+    yield page_of([])
+    for name, entry in TREE.items():
+        yield page_of([name])
+        if isinstance(entry, Noun):
+            for verb in entry.verbs:
+                yield page_of([name, verb])
+
+
+def page_of(words: list[str]) -> Page:
+    """The page of a command, a noun, or of the program for no words. They must exist."""
+    if not words:
+        return _program()
+    entry = TREE[words[0]]
+    if isinstance(entry, Noun) and len(words) == 1:
+        return _noun(words[0], entry)
+    leaf = entry.verbs[words[1]] if isinstance(entry, Noun) else entry
+    return _command(words, leaf, entry.verbs if isinstance(entry, Noun) else {})
+
+
+def _program() -> Page:
+    from rmqctl.cli.settings import KEYS
+
+    from .meanings import meanings
+
+    commands = [
+        (title, (Items(tuple((f"rmqctl {name}", TREE[name].help) for name in names)),))
+        for title, names in SECTIONS.items()
+    ]
+    options = Items(tuple((_names(spec.names, spec.metavar), spec.help) for spec in SPECS))
+    codes = Items(tuple((code.value, code.text) for code in meanings("rmqctl.exit_codes")))
+    variables = Items(
+        tuple((f"RMQCTL_{name.upper()}", f"{meaning}.") for name, (_, meaning) in KEYS.items())
+    )
+    files = Items(
+        (
+            ("rmqctl.toml, .rmqctl.yaml", "Settings of a project, in the working folder or above."),
+            ("~/.config/rmqctl/config.toml", "Settings of a user."),
+            ("~/.local/share/rmqctl/store", "The store where none is named."),
+        )
+    )
+    return Page(
+        "rmqctl",
+        (
+            ("Name", (Text("rmqctl - a RocketMQ store without a broker process"),)),
+            ("Synopsis", (Lines(("rmqctl [OPTIONS] COMMAND ...",)),)),
+            ("Description", (Text(" ".join(lazy.ABOUT.split())),)),
+            *commands,
+            ("Options of every command", (options,)),
+            ("Exit status", (codes,)),
+            ("Environment", (variables,)),
+            ("Files", (files,)),
+            ("Examples", (Lines(tuple(line.strip() for line in lazy.EXAMPLES.splitlines())),)),
+        ),
+    )
+
+
+def _noun(name: str, entry: Noun) -> Page:
+    verbs = Items(tuple((f"rmqctl {name} {verb}", leaf.help) for verb, leaf in entry.verbs.items()))
+    return Page(
+        f"rmqctl-{name}",
+        (
+            ("Name", (Text(f"rmqctl-{name} - {_small(entry.help)}"),)),
+            ("Synopsis", (Lines((f"rmqctl {name} COMMAND ...",)),)),
+            ("Commands", (verbs,)),
+            (
+                "See also",
+                (Text(_see(["rmqctl", *(f"rmqctl-{name}-{verb}" for verb in entry.verbs)])),),
+            ),
+        ),
+    )
+
+
+def _command(words: list[str], leaf: Leaf, siblings: Mapping[str, Leaf]) -> Page:
+    command: Any = lazy.build(words[-1], leaf)
+    name = "-".join(["rmqctl", *words])
+    described, examples = _parts(command.help or "")
+    arguments, options = _parameters(command)
+    usage = " ".join(["rmqctl", *words, "[OPTIONS]", *(_metavar(p) for p in _arguments(command))])
+    others = [f"rmqctl-{words[0]}-{verb}" for verb in siblings if verb != words[-1]]
+    sections: list[tuple[str, tuple[Block, ...]]] = [
+        ("Name", (Text(f"{name} - {_small(leaf.help)}"),)),
+        ("Synopsis", (Lines((usage,)),)),
+        ("Description", tuple(map(Text, described))),
+    ]
+    if arguments:
+        sections.append(("Arguments", (Items(arguments),)))
+    everywhere = Text("The options that every command takes are in rmqctl(1).")
+    sections.append(("Options", (*([Items(options)] if options else []), everywhere)))
+    if command.row_types:
+        sections.append(("Fields", (Items(_fields(command.row_types[0])),)))
+    if examples:
+        sections.append(("Examples", (Lines(examples),)))
+    sections.append(("See also", (Text(_see(["rmqctl", *others])),)))
+    return Page(name, tuple(sections))
+
+
+def _parts(text: str) -> tuple[list[str], tuple[str, ...]]:
+    """Paragraphs of a docstring, and its lines that show calls."""
+    paragraphs, examples = [], []
+    for part in text.split("\n\n"):
+        lines = part.strip("\n").splitlines()
+        if any(re.search(r"(^|:)\s+rmqctl |^\s*rmqctl ", line) for line in lines):
+            examples += [line.rstrip() for line in lines]
+        elif lines:
+            paragraphs.append(" ".join(" ".join(lines).split()))
+    return paragraphs, tuple(examples)
+
+
+def _arguments(command: Any) -> list[Any]:
+    return [p for p in command.params if not isinstance(p, TyperOption)]
+
+
+def _metavar(parameter: Any) -> str:
+    shown = str(parameter.metavar or parameter.name.upper())
+    return shown if parameter.required or shown.startswith("[") else f"[{shown}]"
+
+
+def _parameters(
+    command: Any,
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """Arguments and own options, each with its help."""
+    arguments, options = [], []
+    for parameter in command.params:
+        if is_everywhere(parameter) or getattr(parameter, "hidden", False):
+            continue
+        text = _sentence(getattr(parameter, "help", None) or "")
+        if isinstance(parameter, TyperOption):
+            names = (*parameter.opts, *parameter.secondary_opts)
+            options.append((_names(names, "" if parameter.is_flag else _value(parameter)), text))
+        else:
+            arguments.append((_metavar(parameter).strip("[]"), text))
+    return tuple(arguments), tuple(options)
+
+
+def _value(parameter: Any) -> str:
+    return str(parameter.metavar or parameter.type.name.upper())
+
+
+def _names(names: tuple[str, ...], metavar: str) -> str:
+    return ", ".join(names) + (f" {metavar}" if metavar else "")
+
+
+def _fields(row_type: type) -> tuple[tuple[str, str], ...]:
+    from rmqctl.output.fields import fields_of
+
+    return tuple(
+        (
+            f"{field.name} ({field.json_type}{f', {field.unit}' if field.unit else ''})",
+            _sentence(field.help) + (" Not in narrow tables." if field.wide else ""),
+        )
+        for field in fields_of(row_type)
+    )
+
+
+def _sentence(text: str) -> str:
+    text = text.rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _small(text: str) -> str:
+    """A help line as the second half of a NAME line."""
+    return text[:1].lower() + text[1:].rstrip(".")
+
+
+def _see(names: list[str]) -> str:
+    return ", ".join(f"{name}(1)" for name in names)

@@ -1,0 +1,140 @@
+"""The options of an mqadmin call, as commons-cli reads them: -g x, -gx, --groupName x."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from rmqctl.cli.global_options import SPECS
+from rmqctl.errors import UsageProblem
+
+Lines = list[list[str]]
+"""Command lines of ours, each without the program's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What was given, by mqadmin's short letter; flags are "true". And what exists in the store."""
+
+    values: Mapping[str, str]
+    topics: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    queue_file_units: int = 300_000
+    """Messages that a file of a queue has places for."""
+
+    def get(self, letter: str) -> str | None:
+        """The value of an option, if it was given."""
+        return self.values.get(letter)
+
+    def __getitem__(self, letter: str) -> str:
+        """The value of an option that is there: required, or looked for before."""
+        return self.values[letter]
+
+    def number(self, letter: str, otherwise: int = 0) -> int:
+        """The number of an option, or another one without it; UsageProblem if it is none."""
+        text = self.values.get(letter, str(otherwise))
+        if not (text.isascii() and text.isdigit()):
+            raise UsageProblem(f"-{letter}: {text!r} is not a number from 0 on")
+        return int(text)
+
+    def true(self, letter: str, *, default: bool = False) -> bool:
+        """An option that is true or false; UsageProblem if it is neither."""
+        text = self.values.get(letter, str(default)).strip().lower()
+        if text not in {"true", "false"}:
+            raise UsageProblem(f"-{letter}: {text!r} is neither true nor false")
+        return text == "true"
+
+    def options(self, **names: str) -> list[str]:
+        """Those of ours whose letters were given, with their values: ``p="--perm"``."""
+        return [
+            word
+            for letter, name in names.items()
+            if letter in self.values
+            for word in (name, self.values[letter])
+        ]
+
+    def switches(self, **names: str) -> list[str]:
+        """Those of ours that are switched on or off: ``o="order"``."""
+        return [
+            f"--{'' if self.true(letter) else 'no-'}{name}"
+            for letter, name in names.items()
+            if letter in self.values
+        ]
+
+
+class Old(NamedTuple):
+    """A command of mqadmin.
+
+    ``options`` are words ``letter:longName``, with ``=`` behind those that take a value and ``*``
+    behind those that must be given. ``new`` makes command lines of ours of them, or is the sentence
+    that says why there is nothing like it. ``ignored`` names options that mean nothing here.
+    """
+
+    options: str
+    new: Callable[[Given], Lines] | str
+    ignored: str = ""
+
+    @property
+    def specs(self) -> Mapping[str, tuple[str, bool, bool]]:
+        """Letter: long name, whether it takes a value, whether it must be given."""
+        found = {}
+        for word in f"{self.options} n:namesrvAddr=".split():
+            letter, _, rest = word.partition(":")
+            name = rest.rstrip("=*")
+            found[letter] = (name, "=" in rest, "*" in rest)
+        return found
+
+
+_GUARD: Final = ("--",)
+_OUR_SHORT: Final = {"-S": True, "-o": True, "-q": False, "-v": False, "-y": False}
+"""Global options of ours, where mqadmin's command has no such letter; whether they take a value."""
+_OUR_LONG: Final = {spec.names[-1]: bool(spec.metavar) for spec in SPECS}
+"""Global options of ours; whether they take a value."""
+
+
+def parse(name: str, old: Old, words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The options by letter, and what is not mqadmin's: options for our command.
+
+    UsageProblem for what neither knows, and for one that is missing.
+    """
+    specs = old.specs
+    letters = {long: letter for letter, (long, _, _) in specs.items()}
+    values: dict[str, str] = {}
+    own: list[str] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        long, equals, value = word.lstrip("-").partition("=")
+        letter = letters.get(long, "")
+        if not letter and word.startswith("--") and len(word) > 2:
+            own.append(word)
+            takes = _OUR_LONG.get(word, bool(left) and not left[0].startswith("-"))
+            if takes and not equals and left:
+                own.append(left.pop(0))
+            continue
+        if not letter and word.startswith("-") and word[1:2] in specs:
+            letter, value = word[1], word[2:].removeprefix("=")
+            equals = "=" if value else ""
+        if not letter and word in _OUR_SHORT:
+            own += [word, *([left.pop(0)] if _OUR_SHORT[word] and left else [])]
+            continue
+        if not letter and _OUR_SHORT.get(word[:2]):  # the value in the same word, as -Sfolder
+            own.append(word)
+            continue
+        if not letter:
+            raise UsageProblem(f"mqadmin {name} has no option {word!r}")
+        takes_value = specs[letter][1]
+        if takes_value and not equals:
+            if not left:
+                raise UsageProblem(f"mqadmin {name}: {word} needs a value")
+            value = left.pop(0)
+        values[letter] = value if takes_value else "true"
+    for letter, (long, _, required) in specs.items():
+        if required and letter not in values:
+            raise UsageProblem(f"mqadmin {name}: -{letter} ({long}) is missing")
+    return values, own
+
+
+def line(words: str, options: Sequence[str] = (), *arguments: str) -> Lines:
+    """One command line; ``--`` stands before arguments that look like options."""
+    guard = _GUARD if any(argument.startswith("-") for argument in arguments) else ()
+    return [[*words.split(), *options, *guard, *arguments]]

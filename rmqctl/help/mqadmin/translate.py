@@ -1,0 +1,103 @@
+"""From a line for mqadmin to lines for this program."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rmqctl.errors import CliError, UsageProblem
+
+from .brokers import BROKERS
+from .given import Given, Lines, Old, parse
+from .messages import MESSAGES
+from .topics_and_groups import TOPICS_AND_GROUPS
+
+COMMANDS: Final[Mapping[str, Old]] = {**TOPICS_AND_GROUPS, **MESSAGES, **BROKERS}
+"""All 56 commands that mqadmin 4.9.8 registers."""
+
+_FOLDED: Final = {name.lower(): name for name in COMMANDS}
+
+
+class Translation(NamedTuple):
+    """What to run instead, and which of the given options mean nothing here."""
+
+    lines: Lines
+    ignored: list[str]
+
+
+def known_name(name: str) -> str:
+    """mqadmin's own spelling of a command; like mqadmin, upper or lower case does not matter."""
+    found = _FOLDED.get(name.lower())
+    if found is None:
+        near = get_close_matches(name.lower(), _FOLDED, 1, 0.6)
+        hint = f", did you mean {_FOLDED[near[0]]!r}?" if near else ""
+        raise UsageProblem(f"mqadmin of RocketMQ 4.9 has no command {name!r}{hint}")
+    return found
+
+
+def own_words(name: str, words: Sequence[str]) -> list[str]:
+    """The words of a call that are options of ours: they say which store the call is for."""
+    old = COMMANDS[name]
+    return [] if isinstance(old.new, str) else parse(name, old, words)[1]
+
+
+def translate(name: str, words: Sequence[str], root: Path | None = None) -> Translation:
+    """The new form of a call; ``root`` tells what exists, so whether to create or to change.
+
+    CliError (1) says why there is none.
+    """
+    old = COMMANDS[name]
+    if isinstance(old.new, str):
+        raise CliError(f"mqadmin {name} has no counterpart here: {old.new}")
+    values, own = parse(name, old, words)
+    given = _given(name, values, root)
+    ignored = [
+        f"-{letter} ({old.specs[letter][0]})"
+        for letter in values
+        if letter in old.ignored or letter == "n" or _is_address(old, letter)
+    ]
+    return Translation([_with_own(line, own) for line in old.new(given)], ignored)
+
+
+def sample(name: str) -> str:
+    """The new form of a command with names for the values that must be given."""
+    old = COMMANDS[name]
+    assert not isinstance(old.new, str)
+    values = {
+        letter: "6" if long in _NUMBERS else long.upper()
+        for letter, (long, _, required) in old.specs.items()
+        if required
+    }
+    return "; ".join(shlex.join(line) for line in old.new(Given(values)))
+
+
+_NUMBERS: Final = {"queueId", "index", "offset", "queue", "perm"}
+
+
+def _is_address(old: Old, letter: str) -> bool:
+    """Whether an option says which broker or cluster: there is one, the store's."""
+    return old.specs[letter][0].startswith(("broker", "cluster")) and letter in "bc"
+
+
+def _with_own(line: list[str], own: list[str]) -> list[str]:
+    place = line.index("--") if "--" in line else len(line)
+    return [*line[:place], *own, *line[place:]]
+
+
+def _given(name: str, values: Mapping[str, str], root: Path | None) -> Given:
+    """The options, and what of the store the command has to know."""
+    if root is None or not root.is_dir():
+        return Given(values)
+    if name == "queryCq":
+        from storage.detect import detect_config
+        from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
+
+        length = detect_config(root).mapped_file_size_consume_queue
+        return Given(values, queue_file_units=length // CQ_STORE_UNIT_SIZE)
+    if name in {"updateTopic", "updateSubGroup"}:
+        from broker.embedded.broker import EmbeddedBroker
+
+        with EmbeddedBroker.open(root, read_only=True) as broker:
+            return Given(values, frozenset(broker.topics()), frozenset(broker.groups()))
+    return Given(values)

@@ -1,0 +1,166 @@
+"""Everything that ``rmqctl explain`` knows: words, codes, states, settings, fields, commands."""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from rmqctl.cli.tree import TREE, Leaf
+
+from .meanings import meanings, printed_rows
+
+
+class Term(NamedTuple):
+    """Something that can be asked for."""
+
+    term: str
+    kind: str
+    text: str
+    also: tuple[str, ...] = ()
+    see: tuple[str, ...] = ()
+
+
+_FINDING: Final = "finding of store fsck"
+_GROUPS_SEE: Final = ("lag show", "offset inspect")
+
+_ENUMS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
+    ("storage.tools.fsck.findings", "Code", _FINDING, ("store fsck",)),
+    ("analytics.lag.health", "Health", "health of a group", ("lag show", "lag check")),
+    ("analytics.lag.queue_position", "OffsetState", "state of a group in a queue", _GROUPS_SEE),
+    ("rmqctl.offset.move.orphan_rows", "Problem", "finding of offset orphans", ("offset orphans",)),
+    ("rmqctl.lag.check.rows", "Verdict", "word of lag check", ("lag check",)),
+    ("broker.api.send", "SendStatus", "what became of a message sent", ("produce",)),
+    ("storage.results", "PutMessageStatus", "what became of a put in the store", ()),
+    ("storage.results", "GetMessageStatus", "what a read of a queue found", ()),
+    ("broker.api.pull", "PullStatus", "what a pull brought", ()),
+    ("client.listener.listener", "ConsumeConcurrentlyStatus", "answer of a listener", ()),
+    ("client.listener.listener", "ConsumeOrderlyStatus", "answer of an orderly listener", ()),
+    ("broker.api.transactions", "LocalTransactionState", "state of a transaction", ()),
+    ("broker.offset.message_track", "TrackType", "a group and a message", ("message get",)),
+    ("broker.api.members", "MessageModel", "how a group consumes", ("group describe",)),
+    ("broker.api.members", "ConsumeType", "how a group consumes", ("group describe",)),
+    ("broker.api.offsets", "ConsumeFromWhere", "where a new group begins", ("consume",)),
+    (
+        "storage.read.by_time",
+        "Boundary",
+        "which message a time means",
+        ("resetOffsetByTime",),
+    ),
+    ("storage.config", "FlushDiskType", "when a message is acknowledged", ("produce",)),
+)
+_PROPERTIES: Final = (
+    "storage.format.message",
+    "broker.retry.failure_reason",
+    "broker.retry.redrive_properties",
+)
+"""Modules whose constants are names of properties."""
+_SETTINGS: Final = (
+    ("storage.config", "StoreConfig", "setting of a store"),
+    ("broker.config", "BrokerConfig", "setting of a broker"),
+    ("client.consumer.consumer_config", "ConsumerConfig", "setting of a consumer"),
+    ("client.producer.config", "ProducerConfig", "setting of a producer"),
+    ("client.runtime.client_config", "ClientConfig", "setting of a client"),
+)
+
+
+def normal(text: str) -> str:
+    """What two spellings of a term have in common: letters and digits, in lower case."""
+    return re.sub(r"[^a-z0-9]+", "", text.lower())
+
+
+def all_terms() -> Iterator[Term]:
+    """All terms, the same name once for each of its meanings."""
+    from .glossary import WORDS
+
+    for term, word in WORDS.items():
+        yield Term(term, "word", word.text, word.also, word.see)
+    for code in meanings("rmqctl.exit_codes"):
+        yield Term(code.value, "exit code", code.text, (code.name, f"exit code {code.value}"))
+    for module, owner, kind, see in _ENUMS:
+        for found in meanings(module, owner):
+            yield Term(found.name, kind, found.text, (), see)
+    for answer in meanings("broker.errors", "ResponseCode"):
+        yield Term(answer.name, "answer of a broker", answer.text, (answer.value,))
+    for module, owner, kind in _SETTINGS:
+        for found in meanings(module, owner):
+            yield Term(found.name, kind, found.text, _java_name(found.text))
+    yield from _properties()
+    yield from _own_settings()
+    yield from _commands()
+    yield from _fields()
+
+
+def _properties() -> Iterator[Term]:
+    for module in _PROPERTIES:
+        for found in meanings(module):
+            if found.value.isupper():
+                yield Term(found.value, "property of a message", found.text, (), ("message get",))
+
+
+def _own_settings() -> Iterator[Term]:
+    from rmqctl.cli.settings import KEYS
+
+    for name, (_, meaning) in KEYS.items():
+        text = f"{meaning[:1].upper()}{meaning[1:]}."
+        yield Term(name, "setting of rmqctl", text, (f"RMQCTL_{name.upper()}",), ("config show",))
+
+
+def _java_name(text: str) -> tuple[str, ...]:
+    """RocketMQ's own name of a setting, which the docstring has in brackets."""
+    found = re.search(r"\(([a-z]\w*[A-Z]\w*)\)", text)
+    return (found[1],) if found else ()
+
+
+def _commands() -> Iterator[Term]:
+    for name, entry in TREE.items():
+        if isinstance(entry, Leaf):
+            yield Term(name, "command", entry.help + ".", (), (name,))
+        else:
+            for verb, leaf in entry.verbs.items():
+                yield Term(f"{name} {verb}", "command", leaf.help + ".", (), (f"{name} {verb}",))
+
+
+def _fields() -> Iterator[Term]:
+    """Fields of rows, one term for all rows that say the same of it."""
+    printing = _commands_by_row()
+    found: dict[tuple[str, str], list[str]] = {}
+    for module in _row_modules():
+        for field in meanings(module, "*"):
+            if field.owner in printing:
+                found.setdefault((field.name, field.text), []).extend(printing[field.owner])
+    for (name, text), commands in found.items():
+        yield Term(name, "field", text[:1].upper() + text[1:] + ".", (), tuple(commands))
+
+
+def _row_modules() -> list[str]:
+    from .meanings import ROOT
+
+    return [f"rmqctl.cli.{path.stem}" for path in sorted((ROOT / "rmqctl/cli").glob("*.py"))]
+
+
+def _commands_by_row() -> Mapping[str, list[str]]:
+    rows = printed_rows()
+    commands: dict[str, list[str]] = {}
+    for name, entry in TREE.items():
+        leaves = {"": entry} if isinstance(entry, Leaf) else entry.verbs
+        for verb, leaf in leaves.items():
+            row = rows.get((leaf.module, leaf.function))
+            if row is not None:
+                commands.setdefault(row, []).append(f"{name} {verb}".strip())
+    return commands
+
+
+def find(question: str) -> list[Term]:
+    """All meanings of a term; its own name, or another one of it."""
+    wanted = normal(question)
+    return [
+        term
+        for term in all_terms()
+        if wanted and wanted in {normal(term.term), *map(normal, term.also)}
+    ]
+
+
+def nearest(question: str) -> list[str]:
+    """What may have been meant, at most three terms."""
+    names = {normal(name): name for term in all_terms() for name in (*term.also, term.term)}
+    return [names[name] for name in get_close_matches(normal(question), names, 3, 0.6)]

@@ -1,0 +1,31 @@
+"""``rmqctl version``."""
+
+import platform
+from typing import Annotated, NamedTuple
+
+import typer
+
+from rmqctl import __version__
+from rmqctl.cli.context import context_of, prints
+
+
+class VersionRow(NamedTuple):
+    """What ``version`` prints."""
+
+    rmqctl: Annotated[str, "this program"]
+    format: Annotated[str, "the version of Apache RocketMQ whose files it reads and writes"]
+    python: Annotated[str, "the interpreter"]
+    platform: Annotated[str, "the machine and its operating system"]
+
+
+@prints(VersionRow)
+def version(ctx: typer.Context) -> None:
+    """Show the versions of rmqctl and of what it runs on."""
+    context_of(ctx).one(
+        VersionRow(
+            rmqctl=__version__,
+            format="RocketMQ 4.9",
+            python=platform.python_version(),
+            platform=f"{platform.system()} {platform.release()} {platform.machine()}",
+        )
+    )

@@ -1,0 +1,171 @@
+"""What a backlog is made of: ages, sizes, tags, keys, hosts; and what of it is about to go."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from analytics.lag.exact_times import Part
+from analytics.lag.histogram import Bucket
+from analytics.lag.lag_snapshot import Standing, StoreLook
+from analytics.lag.log_offsets import first_at
+from analytics.lag.queue_position import bytes_behind
+from analytics.lag.totals import add_up
+from rmqctl.parse.durations import format_duration, format_size
+from storage.retention import LogFile, Rules, log_files, safe_from
+
+from .rows import HistogramRow, RiskRow
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+_BAR: Final = 24
+"""Characters of the longest bar."""
+_AT_ONCE: Final = 32
+NONE: Final = "(none)"
+OTHER: Final = "(other)"
+
+
+def parts_of(standings: Iterable[Standing]) -> list[Part]:
+    """The queues that a group reads."""
+    return [
+        Part(standing.topic, queue.queue_id, queue.unread)
+        for standing in standings
+        for queue in standing.queues
+    ]
+
+
+def bucket_rows(buckets: Sequence[Bucket], show: Callable[[int], str]) -> list[HistogramRow]:
+    """Rows of numeric buckets, empty ones at both ends left out."""
+    used = [number for number, bucket in enumerate(buckets) if bucket.messages]
+    if not used:
+        return []
+    shown = buckets[used[0] : used[-1] + 1]
+    total = sum(bucket.messages for bucket in shown)
+    most = max(bucket.messages for bucket in shown)
+    return [
+        HistogramRow(
+            _label(bucket, show),
+            bucket.messages,
+            round(bucket.messages / total, 4),
+            bucket.total_bytes,
+            _bar(bucket.messages, most),
+            bucket.low,
+            bucket.high,
+        )
+        for bucket in shown
+    ]
+
+
+def _label(bucket: Bucket, show: Callable[[int], str]) -> str:
+    if bucket.low is None:
+        return f"< {show(bucket.high or 0)}"
+    if bucket.high is None:
+        return f">= {show(bucket.low)}"
+    return f"{show(bucket.low)} - {show(bucket.high)}"
+
+
+def age_label(milliseconds: int) -> str:
+    """An edge of ages."""
+    return format_duration(milliseconds)
+
+
+def size_label(size: int) -> str:
+    """An edge of sizes."""
+    return format_size(size)
+
+
+def name_rows(
+    view: "StoreView",
+    parts: Sequence[Part],
+    names_of: "Callable[[MessageExt], Iterable[str]]",
+    most: int,
+    note: Callable[[int], None],
+) -> tuple[list[HistogramRow], int]:
+    """Rows by what messages are called, the most frequent first; reads each unread message, and
+    gives, too, how many could be read.
+
+    ``names_of`` gives the names of a message; one with several counts for each. The others than
+    the ``most`` frequent ones come last, together.
+    """
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    read = 0
+    for message in _unread_messages(view, parts, note):
+        read += 1
+        for name in set(names_of(message)) or {NONE}:
+            counts[name] += 1
+            sizes[name] += message.store_size
+    ranked = sorted(counts, key=lambda name: (-counts[name], name))
+    found = [(name, counts[name], sizes[name]) for name in ranked[:most]]
+    if ranked[most:]:
+        rest = ranked[most:]
+        found.append((OTHER, sum(counts[n] for n in rest), sum(sizes[n] for n in rest)))
+    total = sum(count for _, count, _ in found)
+    largest = max((count for _, count, _ in found), default=0)
+    rows = [
+        HistogramRow(name, count, round(count / total, 4), size, _bar(count, largest), None, None)
+        for name, count, size in found
+    ]
+    return rows, read
+
+
+def _unread_messages(
+    view: "StoreView", parts: Sequence[Part], note: Callable[[int], None]
+) -> "Iterator[MessageExt]":
+    for topic, queue_id, what in parts:
+        offset = what.first_unread
+        while offset is not None and offset < what.max_offset:
+            found = view.get_message(topic, queue_id, offset, _AT_ONCE)
+            yield from (m for m in found.messages if m.queue_offset < what.max_offset)
+            note(found.next_begin_offset - offset)
+            if found.next_begin_offset <= offset:
+                break
+            offset = found.next_begin_offset
+
+
+def _bar(count: int, most: int) -> str:
+    return "#" * max(1, round(count * _BAR / most)) if count else ""
+
+
+def risk_rows(
+    view: "StoreView", seen: StoreLook, rules: Rules, within_ms: int
+) -> Iterator[RiskRow]:
+    """Groups that have lost unread messages or may lose some within a time, by name."""
+    files = log_files(view.root, view.config, rules, view.log_max_offset(), seen.as_of)
+    safe = safe_from(files, seen.as_of + within_ms)
+    for standing in seen.standings:
+        row = _risk(view, standing, files, safe, seen.as_of)
+        if row.lost or row.at_risk:
+            yield row
+
+
+def _risk(
+    view: "StoreView", standing: Standing, files: Sequence[LogFile], safe: int, as_of: int
+) -> RiskRow:
+    messages = total_bytes = 0
+    for queue in standing.queues:
+        what = queue.unread
+        first = what.first_unread
+        if first is None or what.lag is None:
+            continue
+        kept = first_at(view, standing.topic, queue.queue_id, safe, first, what.max_offset)
+        messages += kept - first
+        cuts = {first, kept} - {what.max_offset}
+        behind = bytes_behind(view, standing.topic, queue.queue_id, cuts, what.max_offset)
+        total_bytes += (behind[first] or 0) - (behind.get(kept) or 0)
+    total = add_up(standing.queues)
+    first_due = total.risk_timestamp if messages else None
+    return RiskRow(
+        standing.group,
+        standing.topic,
+        total.lost,
+        None if total.lag is None else messages,
+        None if total.lag is None else total_bytes,
+        first_due,
+        None if first_due is None else max(0, first_due - as_of),
+        total.drain_ms,
+        total.status,
+        total.lag,
+        total.unknown_queues,
+    )

@@ -1,0 +1,205 @@
+"""``rmqctl lag histogram`` and ``risk``: what a backlog is made of, and what of it will be lost."""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.opening import open_for_reading
+from rmqctl.errors import PartlyDone, UsageProblem
+from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
+
+from .rows import HistogramRow, RiskRow
+
+if TYPE_CHECKING:
+    from analytics.lag.histogram import Ages
+    from storage.format.message import MessageExt
+
+_MOST_NAMES = 20
+
+
+class Of(StrEnum):
+    """What buckets are of."""
+
+    AGE = "age"
+    SIZE = "size"
+    TAG = "tag"
+    KEY = "key"
+    HOST = "host"
+
+
+@prints(HistogramRow)
+def histogram(
+    ctx: typer.Context,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Whose unread messages")],
+    topic: Topics = None,
+    of: Annotated[
+        Of, typer.Option("--of", help="Age, size of the record, tag, key or sender's host")
+    ] = Of.AGE,
+    buckets: Annotated[
+        str | None,
+        typer.Option(
+            "--buckets",
+            metavar="LIST|N",
+            help="Edges (10s,1m,1h or 1K,64K); for names, how many",
+        ),
+    ] = None,
+    include_retry: IncludeRetry = False,
+) -> None:
+    """Show how a group's unread messages are spread, all of them counted, none sampled.
+
+    What can not be read is in no row; then a sentence tells how many, and the exit code is 8.
+
+    How old they are:          rmqctl lag histogram readers
+    Whose tags they have:      rmqctl lag histogram readers --of tag
+    With edges of one's own:   rmqctl lag histogram readers --of size --buckets 1K,10K,100K
+    """
+    cli = context_of(ctx)
+    edges = _edges(cli, of, buckets)
+    with open_for_reading(cli) as broker:
+        from analytics.lag.histogram import Ages, by_size
+        from analytics.lag.selection import Choice
+        from rmqctl.lag.snapshot import look
+        from rmqctl.lag.unknown import tell_unknown
+
+        from . import backlog
+
+        seen = look(broker, cli.now_ms, Choice([group], topic, include_retry))
+        parts = backlog.parts_of(seen.standings)
+        match of:
+            case Of.AGE:
+                ages = Ages(broker.view, parts, seen.as_of)
+                found = ages.buckets(edges)
+                rows = backlog.bucket_rows(found, backlog.age_label)
+                read = sum(row.messages for row in rows)
+                _tell_ages(cli, ages)
+            case Of.SIZE:
+                found = by_size(broker.view, parts, edges)
+                rows = backlog.bucket_rows(found, backlog.size_label)
+                read = sum(row.messages for row in rows)
+            case _:
+                total = sum(part.unread.lag or 0 for part in parts)
+                with cli.progress("reading", "messages", total) as progress:
+                    rows, read = backlog.name_rows(
+                        broker.view,
+                        parts,
+                        _NAMES[of],
+                        edges[0],
+                        lambda count: progress.advance(count, count),
+                    )
+        tell_unknown(cli, seen)
+        cli.rows(HistogramRow, rows)
+    unread = sum(part.messages for part in parts)
+    if read < unread:
+        raise PartlyDone(
+            f"{unread - read} of {unread} unread messages can not be read, and are in no row; "
+            "'rmqctl store fsck' tells why"
+        )
+
+
+def _tell_ages(cli: Cli, ages: "Ages") -> None:
+    from rmqctl.parse.durations import format_duration
+
+    found = ages.quantiles((0.5, 0.9, 1.0))
+    if None not in found:
+        half, most, all_of_them = (format_duration(age or 0) for age in found)
+        cli.say(f"half are at most {half} old, 9 of 10 at most {most}, the oldest {all_of_them}")
+
+
+def _tags(message: "MessageExt") -> Iterable[str]:
+    return () if message.tags is None else (message.tags,)
+
+
+def _keys(message: "MessageExt") -> Iterable[str]:
+    return message.keys
+
+
+def _hosts(message: "MessageExt") -> Iterable[str]:
+    return (message.born_host.rpartition(":")[0],)
+
+
+_NAMES: dict[Of, "Callable[[MessageExt], Iterable[str]]"] = {
+    Of.TAG: _tags,
+    Of.KEY: _keys,
+    Of.HOST: _hosts,
+}
+
+
+def _edges(cli: Cli, of: Of, text: str | None) -> list[int]:
+    """Edges of numeric buckets; for names one number, how many."""
+    from analytics.lag.histogram import AGE_EDGES, SIZE_EDGES
+    from rmqctl.parse.durations import parse_duration, parse_size
+
+    if of not in (Of.AGE, Of.SIZE):
+        return [_MOST_NAMES if text is None else cli.parsed("--buckets", _count, text)]
+    if text is None:
+        return list(AGE_EDGES if of is Of.AGE else SIZE_EDGES)
+    parse = parse_duration if of is Of.AGE else parse_size
+    edges = [cli.parsed("--buckets", parse, part) for part in text.split(",")]
+    if edges != sorted(set(edges)) or not edges[0]:
+        raise UsageProblem(f"--buckets: {text!r} does not ascend from above 0")
+    return edges
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise ValueError(f"{text!r} is not a number of names from 1 on")
+    return int(text)
+
+
+@prints(RiskRow)
+def risk(
+    ctx: typer.Context,
+    groups: Groups = None,
+    group: MoreGroups = None,
+    topic: Topics = None,
+    within: Annotated[
+        str, typer.Option("--within", metavar="DUR", help="The time to look ahead")
+    ] = "24h",
+    file_reserved_time: Annotated[
+        str | None,
+        typer.Option(
+            "--file-reserved-time",
+            metavar="DUR",
+            help="What the broker's fileReservedTime is, if not 72h",
+        ),
+    ] = None,
+    include_retry: IncludeRetry = False,
+) -> None:
+    """Show which groups have lost unread messages, and which may lose some soon.
+
+    RocketMQ deletes log files by age, or because the disk is full, and never asks who has read
+    them. A copy of a store has new file times, so ages count from the copying then.
+
+    Until tomorrow:            rmqctl lag risk
+    In the next week:          rmqctl lag risk --within 7d
+    """
+    cli = context_of(ctx)
+    from rmqctl.parse.durations import format_duration, parse_duration
+
+    within_ms = cli.parsed("--within", parse_duration, within)
+    reserved_ms = None
+    if file_reserved_time is not None:
+        reserved_ms = cli.parsed("--file-reserved-time", parse_duration, file_reserved_time)
+    with open_for_reading(cli) as broker:
+        from analytics.lag.selection import Choice
+        from rmqctl.lag.snapshot import look
+        from rmqctl.lag.unknown import tell_unknown
+        from storage.retention import rules_of
+
+        from .backlog import risk_rows
+
+        rules = rules_of(broker.view.root, broker.view.config, reserved_ms)
+        choice = Choice(named(groups, group), topic, include_retry)
+        seen = look(broker, cli.now_ms, choice, rules=rules)
+        tell_unknown(cli, seen)
+        count = cli.rows(RiskRow, risk_rows(broker.view, seen, rules, within_ms))
+        ahead = format_duration(within_ms)
+        if not count:
+            cli.say(f"nothing unread was deleted, and nothing will be within {ahead}")
+        if rules.at_once:
+            cli.say("the disk is so full that files are deleted whatever their age")
+        elif rules.any_hour:
+            cli.say("the disk is so full that files are deleted as soon as they are old enough")

@@ -1,0 +1,74 @@
+"""``rmqctl lag show``: who is late, by how much, and since when."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.as_of import AsOf, moment_of, open_at
+from rmqctl.cli.context import context_of, prints, prints_instead
+from rmqctl.cli.gc_tuning import no_search_for_cycles
+
+from .options import Groups, IncludeRetry, MoreGroups, Topics, named
+from .rows import LagQueueRow, LagRow, LagTopicRow
+
+
+class By(StrEnum):
+    """What a row of ``lag show`` is about."""
+
+    QUEUE = "queue"
+    TOPIC = "topic"
+    GROUP = "group"
+
+
+_ROWS = {By.GROUP: LagRow, By.TOPIC: LagTopicRow, By.QUEUE: LagQueueRow}
+
+
+def _prints_by(ctx: typer.Context, by: By) -> By:
+    """Have ``--by queue -o help`` explain the rows that are asked for."""
+    prints_instead(ctx.command, _ROWS[by])
+    return by
+
+
+@prints(LagRow)
+def show(
+    ctx: typer.Context,
+    groups: Groups = None,
+    group: MoreGroups = None,
+    topic: Topics = None,
+    by: Annotated[
+        By, typer.Option("--by", help="What a row is about", is_eager=True, callback=_prints_by)
+    ] = By.GROUP,
+    include_retry: IncludeRetry = False,
+    as_of: AsOf = None,
+) -> None:
+    """Show how far groups are behind: messages, bytes, age, rates, and one word for how they do.
+
+    Reads files only: the store may be in use, or belong to a broker that is dead. Retries and dead
+    letters have columns of their own. RocketMQ's own groups are shown where they are named.
+
+    Who is late:               rmqctl lag show --where 'lag > 0' --sort -oldest_unread_age_ms
+    Which queue it is:         rmqctl lag show readers --by queue
+    An hour ago:               rmqctl lag show --as-of -1h
+    """
+    cli = context_of(ctx)
+    moment = moment_of(cli, as_of)
+    chosen = named(groups, group)
+    with no_search_for_cycles(), open_at(cli, as_of, chosen, topic) as broker:
+        from analytics.lag.selection import Choice
+
+        from . import tables
+        from .snapshot import look
+        from .unknown import tell_unknown
+
+        choice = Choice(chosen, topic, include_retry)
+        seen = look(broker, moment, choice, now=as_of is None)
+        if as_of is None:
+            tell_unknown(cli, seen)
+        match by:
+            case By.GROUP:
+                cli.rows(LagRow, tables.group_rows(seen))
+            case By.TOPIC:
+                cli.rows(LagTopicRow, tables.topic_rows(seen))
+            case By.QUEUE:
+                cli.rows(LagQueueRow, tables.queue_rows(seen))

@@ -1,0 +1,342 @@
+"""``rmqctl lag report``: how late everybody is, over one or many stores, and why."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints, takes_many_stores
+from rmqctl.errors import PartlyDone, UsageProblem
+from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
+
+from .rows import (
+    LagReport,
+    ReportGroupRow,
+    ReportHourRow,
+    ReportMinuteRow,
+    ReportQueueRow,
+    ReportTagRow,
+    ReportTopicRow,
+    WarmupRow,
+)
+
+if TYPE_CHECKING:
+    from analytics.report.partial import Share
+    from analytics.report.report import Report
+
+
+class EngineName(StrEnum):
+    """Who counts."""
+
+    SPARK = "spark"
+    LOCAL = "local"
+    AUTO = "auto"
+
+
+class By(StrEnum):
+    """What a row is about."""
+
+    GROUP = "group"
+    TOPIC = "topic"
+    QUEUE = "queue"
+    TAG = "tag"
+    MINUTE = "minute"
+    HOUR = "hour"
+
+
+class ReportFormat(StrEnum):
+    """The formats of all commands, and two of a whole report."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    PLAIN = "plain"
+    JSON = "json"
+    JSONL = "jsonl"
+    YAML = "yaml"
+    CSV = "csv"
+    TSV = "tsv"
+    MD = "md"
+    HTML = "html"
+    PARQUET = "parquet"
+    HELP = "help"
+
+
+_ROWS: Mapping[By, type[Any]] = {
+    By.GROUP: ReportGroupRow,
+    By.TOPIC: ReportTopicRow,
+    By.QUEUE: ReportQueueRow,
+    By.TAG: ReportTagRow,
+    By.MINUTE: ReportMinuteRow,
+    By.HOUR: ReportHourRow,
+}
+_OF_ROWS = ("columns", "where", "sort", "limit", "no_headers")
+
+
+@takes_many_stores
+@prints(LagReport)
+def report(
+    ctx: typer.Context,
+    groups: Groups = None,
+    group: MoreGroups = None,
+    topic: Topics = None,
+    by: Annotated[
+        By | None, typer.Option("--by", help="Print rows, of this each (default: group)")
+    ] = None,
+    engine: Annotated[EngineName, typer.Option("--engine", help="Who counts")] = EngineName.SPARK,
+    master: Annotated[
+        str | None, typer.Option("--master", metavar="URL", help="Spark's master; default local[*]")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="T", help="Minutes and hours from this time on only"),
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option("--window", metavar="DUR", help="The same, as a time before the report"),
+    ] = None,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", metavar="T", help="Count ages from this time")
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option("--compare", metavar="FILE", help="An earlier report, saved as JSON"),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, metavar="N", help="The N largest backlogs only")
+    ] = None,
+    save: Annotated[
+        str | None,
+        typer.Option("--save", metavar="FILE", help="Write to this file; Parquet: to this folder"),
+    ] = None,
+    output: Annotated[
+        ReportFormat | None,
+        typer.Option("--output", "-o", help="html is one page with charts, parquet many files"),
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Look at each record: for odd clocks, tags of one hash")
+    ] = False,
+    from_partials: Annotated[
+        list[str] | None,
+        typer.Option("--from-partials", metavar="DIR", help="Not stores, but what -o parquet kept"),
+    ] = None,
+    include_retry: IncludeRetry = False,
+) -> None:
+    """Report how late groups are: by group, topic, queue, tag, minute and hour, over many stores.
+
+    Reads files only, of stores in use, copies, and disks of dead brokers. --store is repeatable,
+    takes patterns, and YAML files that map names of brokers to folders. HTML and Parquet hold the
+    whole report, and JSON and YAML without --by; else rows are printed, the same in any format.
+
+    Without Spark:             rmqctl lag report --engine local
+    All brokers of a cluster:  rmqctl lag report -S '/disks/*/store' -o json --save now.json
+    What has changed since:    rmqctl lag report --compare now.json
+    As a page with charts:     rmqctl lag report -o html --save lag.html
+    To look back later:        rmqctl lag report -o parquet --save history
+    What brokers have kept:    rmqctl lag report --from-partials history
+    Why it is late:            rmqctl lag report readers --by tag
+    """
+    cli = context_of(ctx)
+    began = time.monotonic()
+    form = _format(cli, output)  # a wrong one is told before anything is counted
+    if form is ReportFormat.HELP:
+        cli.explain_fields(ctx.command)
+    _check_options(cli, form, by, save, compare)
+    whole = by is None and form in {ReportFormat.JSON, ReportFormat.YAML}
+    about = by or By.GROUP
+    if form not in {ReportFormat.HTML, ReportFormat.PARQUET}:
+        cli.check_view(LagReport if whole else _ROWS[about])
+    from analytics.history.gathering import find_kept
+    from analytics.lag.selection import Choice
+    from rmqctl.cli.gc_tuning import no_search_for_cycles
+    from rmqctl.parse.durations import parse_duration
+
+    from . import report as reporting
+
+    until = None if as_of is None else cli.time("--as-of", as_of)
+    kept = find_kept(from_partials, until) if from_partials else None
+    moment = reporting.moment_of(kept) if until is None else until
+    if form is ReportFormat.PARQUET:
+        _check_date(moment)
+    begin = None if since is None else cli.time("--since", since)
+    if begin is not None:
+        cli.warn_of_future("--since", begin, "no message is as new as that")
+    if window is not None:
+        begin = max(begin or 0, moment - cli.parsed("--window", parse_duration, window))
+    previous = None if compare is None else reporting.read_previous(compare)
+    refs = reporting.stores_of(cli) if kept is None else ()
+    reporting.check_some_are_there(refs, master)
+    number = len(refs) if kept is None else len(kept)
+    choice = Choice(named(groups, group) or None, topic, include_retry)
+    asked = reporting.Asked(refs, choice, moment, exact, kept)
+    with no_search_for_cycles():
+        with reporting.engine_of(cli, engine, master, number) as who:
+            made = reporting.made_report(cli, who, asked)
+            name = who.name
+        gone = reporting.gone(previous, made.report.groups, choice, compare)
+        found = reporting.with_warnings(made.report, gone)
+        shown = reporting.largest(reporting.compared(found.groups, previous), top)
+        elapsed_ms = round((time.monotonic() - began) * 1000)
+        for warning in found.warnings:
+            cli.warn(warning)
+        cli.say(reporting.summary(found, name, elapsed_ms, topic))
+        if form is ReportFormat.PARQUET and cli.flag("dry_run"):
+            cli.say(f"dry run: would write to {save}")
+        elif form is ReportFormat.PARQUET:
+            _keep(cli, made.shares, moment, Path(save or ""), shown, begin)
+        else:
+            with _output(cli, save):
+                if form is ReportFormat.HTML:
+                    page = _whole(found, name, elapsed_ms, shown, begin)
+                    cli.out.write(reporting.page_of(cli, page, previous, begin=begin, top=top))
+                elif whole:
+                    cli.one(_whole(found, name, elapsed_ms, shown, begin))
+                else:
+                    row_type = _ROWS[about]
+                    rows = _rows(found, about, shown, begin)
+                    cli.rows(row_type, (row_type(**row) for row in rows))
+    if made.unreadable:
+        raise PartlyDone(f"{len(made.unreadable)} of {number} stores could not be read")
+    if made.is_damaged:
+        raise PartlyDone(
+            "queues are damaged, and were counted as far as they say something; "
+            "'rmqctl store fsck' says where"
+        )
+
+
+def _keep(
+    cli: Cli,
+    shares: "Sequence[Share]",
+    as_of: int,
+    folder: Path,
+    shown: list[dict[str, Any]],
+    begin: int | None,
+) -> None:
+    from analytics.history.keeping import keep
+
+    places = [(row["group"], row["topic"]) for row in shown]
+    files = keep(shares, as_of, folder, places, begin)
+    cli.say(f"wrote {files} {'file' if files == 1 else 'files'} below {folder}")
+
+
+def _format(cli: Cli, given: ReportFormat | None) -> ReportFormat:
+    """The format of the option after the command, or before it, or of the settings."""
+    text = str(cli.given.get("output", "")) if given is None else given.value
+    if text in {ReportFormat.HTML, ReportFormat.PARQUET}:
+        return ReportFormat(text)
+    if given is not None:
+        cli.remember("output", given.value)
+    return ReportFormat(cli.view.format.value)
+
+
+def _check_options(
+    cli: Cli, form: ReportFormat, by: By | None, save: str | None, compare: str | None
+) -> None:
+    if form in {ReportFormat.HTML, ReportFormat.PARQUET}:
+        if by is not None:
+            raise UsageProblem(f"--by is for rows; -o {form} holds the whole report")
+        cli.check_not_given(_OF_ROWS, f"is for rows; -o {form} holds the whole report")
+    if form is ReportFormat.PARQUET:
+        if compare is not None:
+            raise UsageProblem("--compare: Parquet holds what is; compare in a query over the runs")
+        if save is None:
+            raise UsageProblem("-o parquet writes files: name a folder with --save")
+        from analytics.history.tables import arrow
+
+        arrow()  # so that it is known to be there before anything is counted
+        if Path(save).exists() and not Path(save).is_dir():
+            raise UsageProblem(f"--save: {save} is a file; Parquet goes into a folder")
+
+
+def _check_date(moment: int) -> None:
+    from analytics.history.keeping import can_be_kept
+
+    if not can_be_kept(moment):
+        raise UsageProblem(f"--as-of: {moment} ms is no date of a calendar")
+
+
+@contextmanager
+def _output(cli: Cli, save: str | None) -> Iterator[None]:
+    """Have what is printed in this block go into a file, which is there when it is whole."""
+    if save is None:
+        yield
+        return
+    from rmqctl.message.exchange.formats import saved_to
+    from rmqctl.output.stdout import Stdout
+
+    usual = cli.out
+    dry = cli.flag("dry_run")
+    with saved_to(Path(save), dry_run=dry) as file:
+        text = TextIOWrapper(file, "utf-8")
+        cli.out = Stdout(text)
+        try:
+            yield
+            cli.out.flush()
+        finally:
+            cli.out = usual
+            text.detach()  # else it would close the file
+    cli.say(f"dry run: would write to {save}" if dry else f"wrote {save}")
+
+
+def _whole(
+    found: "Report", engine: str, elapsed_ms: int, shown: list[dict[str, Any]], begin: int | None
+) -> LagReport:
+    from .report import only, since
+
+    fields = dict(vars(found))
+    minutes = since(found.minutes, "minute_timestamp", begin)
+    hours = since(found.hours, "hour_timestamp", begin)
+    fields.update(
+        groups=shown,
+        queues=only(found.queues, shown),
+        tags=only(found.tags, shown),
+        minutes=only(minutes, shown),
+        hours=only(hours, shown),
+        ages=only(found.ages, shown),
+    )
+    return LagReport(engine=engine, elapsed_ms=elapsed_ms, **fields)
+
+
+def _rows(
+    found: "Report", by: By, shown: list[dict[str, Any]], begin: int | None
+) -> Iterable[dict[str, Any]]:
+    from .report import only, since, topic_rows
+
+    match by:
+        case By.GROUP:
+            return shown
+        case By.TOPIC:
+            return topic_rows(shown)
+        case By.QUEUE:
+            return only(found.queues, shown)
+        case By.TAG:
+            return only(found.tags, shown)
+        case By.MINUTE:
+            return only(since(found.minutes, "minute_timestamp", begin), shown)
+        case By.HOUR:
+            return only(since(found.hours, "hour_timestamp", begin), shown)
+
+
+@prints(WarmupRow)
+def warmup(ctx: typer.Context) -> None:
+    """Make Spark start quicker: build an archive of its classes, once, in half a minute.
+
+    It lies in the cache folder of this user (XDG_CACHE_HOME), takes up to 200 MB, and fits this
+    Java and this PySpark only. Without it everything works, too.
+
+    Then see the difference:   rmqctl lag report
+    """
+    cli = context_of(ctx)
+    if cli.flag("dry_run"):
+        raise UsageProblem("lag warmup makes what can be made again; it has no dry run")
+    from analytics.spark.warmup import warm_up
+
+    cli.say("starting Spark to see what it loads; this takes half a minute")
+    made = warm_up(cli.detail)
+    for path in made.removed:
+        cli.say(f"removed {path}, which nothing uses any more")
+    cli.one(WarmupRow(str(made.path), made.size, made.java))

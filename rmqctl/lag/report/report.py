@@ -1,0 +1,327 @@
+"""Making the report of a call: which stores, who counts, and what is shown of it."""
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from errno import EISDIR
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from analytics.history.gathering import gathered_report
+from analytics.lag.health import Health, worst
+from analytics.report.lag_report import Made, Unreadable, lag_report
+from analytics.report.stores import StoreRef, find_stores
+from broker.validation import check_group, check_topic
+from rmqctl import exit_codes
+from rmqctl.errors import CliError, NotFound, UsageProblem
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
+from storage.format.shapes import MAX_TIME, check, maybe, members, rows as rows_of, text, whole
+from storage.format.strict_json import loads_strict
+
+if TYPE_CHECKING:
+    from analytics.engines import Engine
+    from analytics.history.tables import Kept
+    from analytics.lag.selection import Choice
+    from analytics.report.amounts import Row
+    from analytics.report.report import Report
+    from rmqctl.cli.context import Cli
+
+    from .rows import LagReport
+
+
+class Asked(NamedTuple):
+    """What a call asks for."""
+
+    refs: Sequence[StoreRef]
+    choice: "Choice"
+    as_of: int
+    exact: bool = False
+    kept: "Sequence[Kept] | None" = None
+    """What was kept of the stores, where that is to be gathered instead of reading them."""
+
+
+def stores_of(cli: "Cli") -> list[StoreRef]:
+    """The stores that the call names, else the one that all commands use."""
+    named = cli.settings.get("store")
+    if named is None:
+        return find_stores([str(cli.store.path)])
+    return find_stores(named.value if isinstance(named.value, list) else [named.value])
+
+
+def check_some_are_there(refs: Sequence[StoreRef], master: str | None) -> None:
+    """Whether there is a folder at all, before Spark starts; a cluster may have what we do not see.
+
+    Raises what opening the first store raises.
+    """
+    elsewhere = master is not None and not master.startswith("local")
+    if not elsewhere and refs and not any(Path(ref.path).is_dir() for ref in refs):
+        from storage.readonly import StoreView
+
+        StoreView.open(refs[0].path).close()
+
+
+@contextmanager
+def engine_of(cli: "Cli", name: str, master: str | None, stores: int) -> "Iterator[Engine]":
+    """The engine that counts: ``auto`` is local for one store, Spark for many or with a master."""
+    if name == "auto":
+        name = "spark" if master is not None or stores > 1 else "local"
+    if name == "local":
+        if master is not None:
+            raise UsageProblem("--master is for Spark; leave it out, or leave out --engine local")
+        from analytics.engines.local import LocalEngine
+
+        yield LocalEngine()
+        return
+    from analytics.engines.spark import SparkEngine
+    from analytics.spark.session import LOCAL, SparkSession
+
+    session = SparkSession(master or LOCAL)
+    try:
+        with session:
+            yield SparkEngine(session.context, cli.warn)
+    finally:
+        if cli.flag("debug"):
+            cli.detail(session.said().rstrip())
+
+
+def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> Made:
+    """Make the report. Raises what opening it raises if no store can be read."""
+    if asked.kept is not None:
+        made = gathered_report(engine, asked.kept, asked.choice, asked.as_of)
+        if len(made.unreadable) == len(asked.kept):
+            first = made.unreadable[0]
+            raise CliError(f"{first.ref.path}: {first.reason}")
+        if not made.unreadable:
+            _check_known(made.report, asked.choice)
+        return made
+    with cli.progress("counting", "messages", 1) as bar:
+        done = 0
+
+        def tell(counted: int, total: int) -> None:
+            nonlocal done
+            bar.total = total or 1
+            bar.advance(counted - done, counted - done)
+            done = counted
+
+        made = lag_report(
+            engine,
+            asked.refs,
+            asked.as_of,
+            asked.choice,
+            exact=asked.exact,
+            progress=tell,
+        )
+    if len(made.unreadable) == len(asked.refs):
+        from storage.readonly import StoreView
+
+        first = made.unreadable[0]
+        StoreView.open(first.ref.path).close()  # says why, in its own words
+        raise CliError(first.reason, _code_of(first))
+    if not made.unreadable:
+        _check_known(made.report, asked.choice)
+        _check_topics(made.report, asked)
+    return made
+
+
+def _code_of(failed: Unreadable) -> int | None:
+    if failed.denied:
+        return exit_codes.NOT_WRITABLE
+    return exit_codes.DAMAGED if failed.damaged else None
+
+
+def _check_known(report: "Report", choice: "Choice") -> None:
+    groups = {row["group"] for row in (*report.groups, *report.orphans)}
+    for group in choice.groups or ():
+        if group not in groups:
+            check_group(group)
+            raise NotFound(f"group {group} has no progress in any of these stores")
+
+
+def _check_topics(report: "Report", asked: Asked) -> None:
+    """A topic that nobody reads is late nowhere; one that does not exist was meant otherwise.
+
+    A cluster may have what we do not see: then nobody knows.
+    """
+    read = {row["topic"] for row in (*report.groups, *report.orphans)}
+    for topic in asked.choice.topics or ():
+        if topic in read or not all(Path(ref.path).is_dir() for ref in asked.refs):
+            continue
+        if not any(_has_topic(ref, topic) for ref in asked.refs):
+            check_topic(topic)
+            raise NotFound(f"topic {topic} does not exist in any of these stores")
+
+
+def _has_topic(ref: StoreRef, topic: str) -> bool:
+    from analytics.report.scan import known_topics
+    from storage.readonly import StoreView
+
+    with StoreView.open(ref.path) as view:
+        return topic in known_topics(view)
+
+
+_REPORT: Final = members(
+    {
+        "as_of": whole(0, MAX_TIME),
+        "groups": rows_of(members({"group": text, "topic": text, "lag": maybe(whole(0))})),
+    }
+)
+
+
+class Previous(NamedTuple):
+    """An earlier report to compare with."""
+
+    as_of: int
+    lags: dict[tuple[str, str], int | None]
+
+
+def read_previous(path: str) -> Previous:
+    """Read a report that was saved as JSON. NotFound without the file, UsageProblem if it is no
+    report."""
+    try:
+        if Path(path).is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        document = loads_strict(read_bounded(Path(path)))
+        check(document, _REPORT)
+        lags = {(row["group"], row["topic"]): row["lag"] for row in document["groups"]}
+        return Previous(document["as_of"], lags)
+    except FileNotFoundError:
+        raise NotFound(f"--compare: there is no file {path}") from None
+    except OSError as error:
+        reason = error.strerror or error
+        raise CliError(
+            f"--compare: {path} can not be read: {reason}", exit_codes.NOT_WRITABLE
+        ) from error
+    except (ValueError, CorruptFileError) as error:
+        raise UsageProblem(
+            f"--compare: {path} is no report; make one with 'rmqctl lag report -o json --save FILE'"
+        ) from error
+
+
+def gone(
+    previous: Previous | None, groups: Iterable["Row"], choice: "Choice", path: str | None
+) -> list[str]:
+    """A sentence for each group and topic that the earlier report had and this one has not."""
+    if previous is None:
+        return []
+    now = {(row["group"], row["topic"]) for row in groups}
+    return [
+        f"group {group} in {topic} is in {path} and has no progress now"
+        for group, topic in previous.lags
+        if (group, topic) not in now and choice.takes(group, topic)
+    ]
+
+
+def with_warnings(report: "Report", more: Sequence[str]) -> "Report":
+    """The report with more warnings."""
+    warnings = [*report.warnings, *more]
+    totals = {**report.totals, "warnings": len(warnings)}
+    return replace(report, totals=totals, warnings=warnings)
+
+
+def compared(groups: Iterable["Row"], previous: Previous | None) -> list["Row"]:
+    """Group rows with the lag of an earlier report, and how it has changed."""
+    rows = []
+    for row in groups:
+        before = None if previous is None else previous.lags.get((row["group"], row["topic"]))
+        known = before is not None and row["lag"] is not None
+        change = row["lag"] - before if known else None
+        rows.append({**row, "lag_before": before, "lag_change": change})
+    return rows
+
+
+def largest(groups: Sequence["Row"], number: int | None) -> list["Row"]:
+    """The groups that are furthest behind, first; all of them, as they are, without a number."""
+    if number is None:
+        return list(groups)
+    return sorted(groups, key=lambda row: -(row["lag"] or 0))[:number]
+
+
+def only(rows: Iterable["Row"], groups: Sequence["Row"]) -> list["Row"]:
+    """The rows of these groups and topics."""
+    wanted = {(row["group"], row["topic"]) for row in groups}
+    return [row for row in rows if (row["group"], row["topic"]) in wanted]
+
+
+def since(rows: Iterable["Row"], field: str, begin: int | None) -> list["Row"]:
+    """The rows of times from ``begin`` on; those of unknown time stay."""
+    return [row for row in rows if begin is None or row[field] is None or row[field] >= begin]
+
+
+def topic_rows(groups: Sequence["Row"]) -> Iterator["Row"]:
+    """Group rows, summed up by topic."""
+    topics: dict[str, list[Row]] = defaultdict(list)
+    for row in groups:
+        topics[row["topic"]].append(row)
+    for topic, rows in sorted(topics.items()):
+        yield {
+            "topic": topic,
+            "groups": len(rows),
+            "lag": _sum(rows, "lag"),
+            "lag_bytes": _sum(rows, "lag_bytes"),
+            "oldest_unread_timestamp": min(_known(rows, "oldest_unread_timestamp"), default=None),
+            "oldest_unread_age_ms": max(_known(rows, "oldest_unread_age_ms"), default=None),
+            "status": str(worst(Health(row["status"]) for row in rows)),
+        }
+
+
+def _known(rows: Iterable["Row"], name: str) -> list[Any]:
+    return [row[name] for row in rows if row[name] is not None]
+
+
+def _sum(rows: Iterable["Row"], name: str) -> int | None:
+    known = _known(rows, name)
+    return sum(known) if known else None
+
+
+def page_of(
+    cli: "Cli",
+    report: "LagReport",
+    previous: Previous | None,
+    *,
+    begin: int | None,
+    top: int | None,
+) -> str:
+    """The report as a page; ``begin`` and ``top`` are what it was cut down by."""
+    from analytics.html_report.writer import page
+
+    zone = cli.setting("tz")
+    return page(
+        report._asdict(),
+        zone=None if zone is None else str(zone),
+        compared_as_of=None if previous is None else previous.as_of,
+        since=begin,
+        top=top,
+    )
+
+
+def moment_of(kept: "Sequence[Kept] | None") -> int:
+    """The moment (ms) of a report that was given none: now, or that of what was kept last."""
+    if kept is None:
+        return time.time_ns() // 1_000_000
+    return max(one.as_of for one in kept)
+
+
+def summary(
+    report: "Report", engine: str, elapsed_ms: int, topics: Collection[str] | None = None
+) -> str:
+    """One sentence about the whole, of which ``topics`` were asked for (None: all)."""
+    totals = report.totals
+    stores = _many(totals["stores"], "store")
+    if not totals["groups"]:
+        where = f"topic {', '.join(topics)} of {stores}" if topics else stores
+        return f"no group has any progress in {where}; counted by {engine} in {elapsed_ms} ms"
+    lag = "an unknown number of messages"
+    if totals["lag"] is not None:
+        lag = _many(totals["lag"], "message")
+    where = f"{_many(totals['groups'], 'group')} in {stores}"
+    return (
+        f"{where}: {lag} behind, status {totals['status']}; counted by {engine} in {elapsed_ms} ms"
+    )
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,0 +1,272 @@
+"""Looking again and again: what changes between looks, and where on a terminal it is shown."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from math import ceil
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.lag.lag_snapshot import StoreLook
+from analytics.lag.queue_position import Unread
+from analytics.lag.selection import Choice
+from analytics.lag.totals import add_up
+from analytics.lag.trend import TREND_WINDOW_MS
+from rmqctl.cli.gc_tuning import no_search_for_cycles
+from rmqctl.cli.signals import Terminated, TimeLimit
+from rmqctl.errors import CliError
+from rmqctl.exit_codes import NOT_FOUND
+from rmqctl.lag.snapshot import look
+from rmqctl.lag.unknown import unknown_sentences
+from rmqctl.output.render import RowStream
+from rmqctl.output.tables import cells_of
+from rmqctl.output.view import Format
+from storage.configs.consumer_offsets import topic_at_group
+from storage.configs.offset_samples import ProgressSamples
+
+from .rows import WatchedRateRow, WatchedRow
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.cli.context import Cli
+
+_FORGET_EVERY: Final = 100
+"""Looks after which those that are too old are forgotten."""
+_COLORS: Final = re.compile(r"\x1b\[[\d;]*m")
+
+
+class Watcher:
+    """Looks at a store and remembers: the store's samples first, then its own looks."""
+
+    def __init__(
+        self,
+        broker: "EmbeddedBroker",
+        choice: Choice,
+        now_ms: int,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._broker = broker
+        self._choice = choice
+        self._history = ProgressSamples(broker.view.root).read(now_ms - TREND_WINDOW_MS)
+        self._before: dict[tuple[str, str], int | None] = {}
+        self._looks = 0
+        self._tell = tell
+        self._told: set[str] = set()
+
+    def look(self, now_ms: int) -> StoreLook:
+        """Look now, and remember it for the next ones."""
+        with no_search_for_cycles():
+            seen = look(self._broker, now_ms, self._choice, self._history)
+            self._history.add(_as_sample(seen), is_first=not self._looks)
+        self._looks += 1
+        self._tell_unknown(seen)
+        if not self._looks % _FORGET_EVERY:
+            self._history.forget_before(now_ms - TREND_WINDOW_MS)
+        return seen
+
+    def _tell_unknown(self, seen: StoreLook) -> None:
+        """Tell once of what is not known, and again where it changes."""
+        doubts = [] if seen.doubt is None else [seen.doubt]
+        sentences = {*doubts, *unknown_sentences(seen)}
+        for sentence in sorted(sentences - self._told):
+            self._tell(sentence)
+        self._told = sentences
+
+    def rows(self, seen: StoreLook, *, with_rates: bool) -> list[WatchedRow | WatchedRateRow]:
+        """A row for each group and topic; call it once a look."""
+        before, self._before = self._before, {}
+        found: list[WatchedRow | WatchedRateRow] = []
+        for standing in seen.standings:
+            key = standing.group, standing.topic
+            total = add_up(standing.queues)
+            self._before[key] = total.lag
+            earlier = before.get(key)
+            change = None if total.lag is None or earlier is None else total.lag - earlier
+            oldest = total.oldest_unread_timestamp
+            age = None if oldest is None else max(0, seen.as_of - oldest)
+            head = (seen.as_of, *key, total.lag, change, age)
+            tail = (total.status, standing.retry, standing.dlq)
+            if not with_rates:
+                found.append(WatchedRow(*head, *tail))
+                continue
+            members = standing.members, needed(standing.members, total.rate_in, total.rate_out)
+            rates = (total.rate_in, total.rate_out, total.drain_ms, *members)
+            found.append(WatchedRateRow(*head, *rates, *tail))
+        return found
+
+
+class Left(Enum):
+    """What groups have still to read."""
+
+    NOTHING = 0
+    SOME = 1
+    """Unread messages, or messages in a queue in which a group has no progress (yet)."""
+    UNKNOWN = 2
+    """Nothing that is known; waiting longer does not tell more."""
+
+
+def left(seen: StoreLook) -> Left:
+    """What is left to read. Progress beyond the end, progress that can not be relied on, and no
+    group at all are unknown, not nothing."""
+    unread = [queue.unread for standing in seen.standings for queue in standing.queues]
+    if any(what.lag or (what.lag is None and not what.ahead and _holds(what)) for what in unread):
+        return Left.SOME
+    if not unread or seen.doubt is not None or any(what.ahead for what in unread):
+        return Left.UNKNOWN
+    return Left.NOTHING
+
+
+def _holds(what: Unread) -> bool:
+    return what.max_offset > what.min_offset
+
+
+def check_known(seen: StoreLook) -> None:
+    """Refuse to call drained what is not known. CliError (3)."""
+    if left(seen) is not Left.UNKNOWN:
+        return
+    doubts = [] if seen.doubt is None else [seen.doubt]
+    reasons = [*doubts, *unknown_sentences(seen)] or ["no group has any progress"]
+    more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    raise CliError(
+        f"nothing that is known is unread, but not all is known: {reasons[0]}{more}", NOT_FOUND
+    )
+
+
+def needed(members: int, rate_in: float | None, rate_out: float | None) -> int | None:
+    """How many members keep up with what comes in, if each is as quick as those there are.
+
+    None without members, or if they read nothing, or if that is not known.
+    """
+    if not members or not rate_out or rate_in is None:
+        return None
+    return ceil(rate_in / (rate_out / members))
+
+
+def _as_sample(seen: StoreLook) -> dict[str, Any]:
+    committed: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for standing in seen.standings:
+        offsets = committed.setdefault(topic_at_group(standing.topic, standing.group), {})
+        highs = ends.setdefault(standing.topic, {})
+        for queue in standing.queues:
+            highs[str(queue.queue_id)] = queue.unread.max_offset
+            if queue.unread.committed_offset is not None:
+                offsets[str(queue.queue_id)] = queue.unread.committed_offset
+    return {"at": seen.as_of, "committed": committed, "ends": ends}
+
+
+class Screen:
+    """Shows the rows of each look: in place on a terminal, one below the other elsewhere."""
+
+    def __init__(self, cli: "Cli", row_type: type) -> None:
+        self._out = cli.out
+        self._view = cli.view
+        self._row_type = row_type
+        table = self._view.format in (Format.TABLE, Format.WIDE)
+        in_place = table and self._view.terminal and cli.environ.get("TERM") != "dumb"
+        self._lines: int | None = 0 if in_place else None
+        """How many are shown; None: nothing is shown in place."""
+        # A table's widths, and an order, need all rows: each look is printed by itself then.
+        alone = table or bool(self._view.sort)
+        self._stream = None if alone else self._new_stream(headers=True)
+        self._heads = table or self._view.format is Format.MD
+        self._begun = False
+
+    def show(self, rows: Sequence[Any]) -> None:
+        """Show the rows of a look."""
+        if self._stream is not None:
+            self._stream.write(rows)
+            self._stream.flush()
+        elif self._lines is None:
+            stream = self._new_stream(headers=self._heads or not self._begun)
+            stream.write(rows)
+            stream.finish()
+        else:
+            self._redraw(self._lines, rows)
+        self._begun = True
+        self._out.flush()
+
+    @property
+    def full(self) -> bool:
+        """Whether ``--limit`` lets no further row through."""
+        return self._stream is not None and self._stream.full
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        if self._stream is not None:
+            self._stream.finish()
+
+    def _new_stream(self, *, headers: bool) -> RowStream:
+        view = self._view._replace(headers=self._view.headers and headers)
+        return RowStream(self._row_type, view, self._out)
+
+    def _redraw(self, before: int, rows: Sequence[Any]) -> None:
+        text = _Text()
+        stream = RowStream(self._row_type, self._view, text)
+        stream.write(rows)
+        stream.finish()
+        lines = text.text.splitlines()
+        columns, height = get_terminal_size()
+        taken = [_rows_taken(line, columns) for line in lines]
+        room = max(1, height - 1)
+        if sum(taken) > room:
+            kept = next(n for n in range(len(lines), -1, -1) if sum(taken[:n]) < room)
+            lines = [*lines[:kept], f"... {len(lines) - kept} more"]
+            taken = [*taken[:kept], 1]
+        if before:
+            # Line by line, so that nothing flickers; what is left of a longer table goes.
+            body = "".join(f"{line}\x1b[K\n" for line in lines)
+            self._out.write(f"\x1b[{before}F{body}\x1b[J")
+        else:
+            self._out.write("".join(f"{line}\n" for line in lines))
+        self._lines = sum(taken)
+
+
+def _rows_taken(line: str, columns: int) -> int:
+    """Rows of a terminal that a line takes: one that is too long goes on in the next."""
+    return max(1, -(-cells_of(_COLORS.sub("", line)) // columns))
+
+
+class _Text:
+    """Collects what is printed."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str, /) -> None:
+        """Add text."""
+        self.text += text
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+
+def watch(
+    watcher: Watcher,
+    screen: Screen,
+    clock: Callable[[], int],
+    pauses: Iterator[object],
+    *,
+    with_rates: bool,
+    until_drained: bool,
+) -> None:
+    """Look, show, pause, until ``pauses`` end or everything is drained.
+
+    CliError (3) if nothing that is known is left, and not all is known.
+    """
+    try:
+        while True:
+            seen = watcher.look(clock())
+            screen.show(watcher.rows(seen, with_rates=with_rates))
+            if (
+                screen.full
+                or (until_drained and left(seen) is not Left.SOME)
+                or next(pauses, None) is None
+            ):
+                break
+    except (KeyboardInterrupt, TimeLimit, Terminated):
+        screen.finish()
+        raise
+    screen.finish()
+    if until_drained:
+        check_known(seen)

@@ -1,0 +1,345 @@
+"""``rmqctl message export`` and ``import``: messages into files, and back."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.opening import view_of
+from rmqctl.errors import PartlyDone, UsageProblem
+from rmqctl.message.filter_options import filters_messages
+from rmqctl.message.rows import MessageRow
+from rmqctl.produce.rows import SentRow
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from rmqctl.message.search.query import Query
+    from rmqctl.produce.run import Limits
+    from rmqctl.produce.sources import Portion
+    from storage.readonly import StoreView
+
+    from .import_reader import Placing
+    from .masking import Rule
+
+
+@prints(MessageRow)
+@filters_messages
+def export(
+    ctx: typer.Context,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Of this topic; repeatable"),
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option("--save", metavar="FILE", help="Write there (default: stdout)")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--as", metavar="FORM", help="jsonl, csv, parquet or raw (default: by FILE)"),
+    ] = None,
+    mask: Annotated[
+        str | None,
+        typer.Option(
+            "--mask", metavar="RULES", help="Hide: json.PATH=hash,property.NAME=drop,keys=stars"
+        ),
+    ] = None,
+    mask_key: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The same hashes in all exports with it")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor)")
+    ] = None,
+) -> None:
+    r"""Write messages to a file from which 'message import' makes them again.
+
+    Without -t: all topics but those that the broker keeps for itself. Order is that of the log.
+    jsonl and csv have every field, raw the log's own records, Parquet is for analytics (it needs
+    pyarrow). The file appears when it is whole.
+
+    A topic:               rmqctl message export -t orders --save orders.jsonl
+    Of a day, as CSV:      rmqctl message export -t orders --from 2026-01-31 --to 2026-02-01 \
+                             --save orders.csv
+    Without what is private:
+        rmqctl message export -t orders --mask 'json.customer.email=hash,property.token=drop'
+
+    RULES are FIELD=ACTION, or @FILE with one a line. Fields: body, json.PATH, keys, tags,
+    property.NAME, property.*. Actions: drop, stars, hash (equal texts stay equal), text:TEXT.
+    And ids=hash (unique ids tell addresses), hosts=drop (addresses of client and broker).
+    """
+    from .formats import form_of
+
+    cli = context_of(ctx)
+    shown = form is None and save is None and "output" in cli.given
+    form = form_of(form, save)
+    if mask is not None and form == "raw":
+        raise UsageProblem("--mask: raw are the log's own bytes; take jsonl, csv or parquet")
+    if mask_key is not None and mask is None:
+        raise UsageProblem("--mask-key is for --mask")
+    if not shown and any(name in cli.given for name in ("where", "sort", "columns", "output")):
+        raise UsageProblem(
+            "--columns, --sort, --where and -o are for looking; a file has every field of what the "
+            "filters leave, in the form of --as"
+        )
+    if save in (None, "-") and (form == "parquet" or (form == "raw" and sys.stdout.isatty())):
+        raise UsageProblem(f"{form} is nothing to print; name a file with --save")
+    rules = _rules(cli, mask, mask_key)
+    with view_of(cli) as view:
+        from rmqctl.message.search.query import build_query
+
+        query = build_query(cli, view, None, topic or None, None, needs_filter=False)
+        _export(cli, view, query, None if shown else form, rules, save, jobs)
+
+
+def _rules(cli: Cli, mask: str | None, mask_key: str | None) -> "list[Rule]":
+    if mask is None:
+        return []
+    from .masking import parse_rules
+
+    return cli.parsed("--mask", lambda text: parse_rules(text, mask_key), mask)
+
+
+def _export(
+    cli: Cli,
+    view: "StoreView",
+    query: "Query",
+    form: str | None,
+    rules: "list[Rule]",
+    save: str | None,
+    jobs: int | None,
+) -> None:
+    from .export import ExportRun
+    from .formats import RowWriter, saved_to, writer_for, writer_of_file
+    from .masking import unmatched
+
+    run = ExportRun(cli, view, query, rules, jobs)
+    done = "exported"
+    if form is None:
+        run.limit = None if cli.view.picks else cli.view.limit
+        run.run(RowWriter(cli.out, cli.view))
+    elif save in (None, "-"):
+        run.run(writer_for(form, cli.out, view, terminal=cli.view.terminal))
+        cli.out.flush()
+    else:
+        path = Path(str(save))
+        dry = cli.flag("dry_run")
+        with saved_to(path, dry_run=dry) as file:
+            run.run(writer_of_file(form, file, view))
+        done = "dry run: would export" if dry else done
+        cli.say(f"{done} {run.count:,} messages to {path}")
+    for sentence in unmatched(rules):
+        cli.warn(sentence)
+    if run.damaged:
+        from .left_out import tell_left_out
+
+        tell_left_out(view, run.damaged, cli.warn)
+        raise PartlyDone(
+            f"{done} {run.count:,} messages; {len(run.damaged)} damaged records could not be, "
+            "'rmqctl store fsck' shows them"
+        )
+
+
+@prints(SentRow)
+def import_messages(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="What 'message export' wrote")],
+    form: Annotated[
+        str | None,
+        typer.Option("--as", metavar="FORM", help="jsonl, csv, parquet or raw (default: by FILE)"),
+    ] = None,
+    map_topic: Annotated[
+        list[str] | None,
+        typer.Option("--map-topic", metavar="A=B", help="What lay in A goes to B; repeatable"),
+    ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Where all the others go"),
+    ] = None,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Leave out what can not be stored, and go on")
+    ] = False,
+    allow_empty: Annotated[
+        bool,
+        typer.Option(
+            "--allow-empty",
+            help="Store empty bodies, at which groups of Java consumers are stuck",
+        ),
+    ] = False,
+    keep_times: Annotated[
+        bool,
+        typer.Option("--keep-times", help="Keep times, ids, hosts and all else; see below"),
+    ] = False,
+    ignore_unknown: Annotated[
+        bool,
+        typer.Option("--ignore-unknown", help="Leave aside fields and columns that are not known"),
+    ] = False,
+) -> None:
+    """Store the messages of a file again, as new ones.
+
+    Fields are those of 'message export': body or body_base64, keys, tags, flag, properties, topic,
+    queue_id; ids, times and offsets are left aside. key, tag, value, payload and headers of other
+    tools are taken, other names are refused. Other columns of CSV are properties.
+
+    Bodies, keys, tags, flags and every user property are the same to the byte; ids and times are
+    new. Messages go to a topic and a queue of the old name and number unless told otherwise.
+
+    With --keep-times only their offsets are new, and the offset ids. As store times must rise
+    within a log, the store must be new or hold nothing that is newer: else it is refused.
+
+    Back into the same topics:    rmqctl message import orders.jsonl
+    Into another one:             rmqctl message import orders.jsonl --map-topic orders=orders-copy
+    From another store:
+        rmqctl -S old message export -t orders | rmqctl -S new message import -
+    As they were, into a new store:
+        rmqctl -S new message import orders.raw --keep-times
+    """
+    from rmqctl.produce.run import Limits
+    from rmqctl.produce.sources import STDIN
+
+    from .formats import form_of
+    from .import_reader import check_file, parse_map
+
+    cli = context_of(ctx)
+    if cli.flag("dry_run"):
+        raise UsageProblem("message import does what it is told; it has no dry run")
+    cli.check_not_given(
+        ("where", "limit"),
+        "is for rows; message import stores all of the file: choose when you export",
+    )
+    form = form_of(form, file)
+    if file != STDIN:
+        check_file(file)
+    elif form == "parquet":
+        raise UsageProblem("Parquet can not be read from a pipe; name a file")
+    mapped = dict(cli.parsed("--map-topic", parse_map, text) for text in map_topic or ())
+    for name in [*mapped.values(), *([topic] if topic else [])]:
+        from broker.validation import check_send_topic
+
+        check_send_topic(name)
+    if keep_times:
+        total, portions = _whole_portions(cli, file, form, ignore=ignore_unknown)
+        _import_as_they_were(
+            cli,
+            portions,
+            total,
+            mapped,
+            topic,
+            skip_invalid=skip_invalid,
+            allow_empty=allow_empty,
+        )
+    else:
+        total, portions = _portions(cli, file, form, ignore=ignore_unknown)
+        limits = Limits(_BATCH, None, skip_invalid, None, allow_empty)
+        _import(cli, portions, total, mapped, topic, limits)
+
+
+def _import_as_they_were(
+    cli: Cli,
+    portions: "Iterator[Portion]",
+    total: int | None,
+    mapped: dict[str, str],
+    topic: str | None,
+    *,
+    skip_invalid: bool,
+    allow_empty: bool,
+) -> None:
+    from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
+    from rmqctl.cli.opening import open_for_writing
+
+    from .kept_times_import import KeepingImport, Topics
+
+    with open_for_writing(cli, create=True) as broker:
+        topics = Topics(broker, mapped, topic, DEFAULT_TOPIC_QUEUE_NUMS)
+        run = KeepingImport(cli, broker, topics, skip_invalid=skip_invalid, allow_empty=allow_empty)
+        run.run(portions, total)
+
+
+def _import(
+    cli: Cli,
+    portions: "Iterator[Portion]",
+    total: int | None,
+    mapped: dict[str, str],
+    topic: str | None,
+    limits: "Limits",
+) -> None:
+    from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
+    from rmqctl.cli.opening import open_for_writing
+    from rmqctl.produce.rate_limit import Pace
+    from rmqctl.produce.run import ProduceRun
+    from rmqctl.produce.sender import Defaults
+    from rmqctl.produce.sources import Source
+
+    from .import_reader import Placing
+
+    with open_for_writing(cli, create=True) as broker:
+        placing = Placing(mapped, topic, _write_queues(broker, DEFAULT_TOPIC_QUEUE_NUMS))
+        source = Source(_placed(portions, placing), total)
+        run = ProduceRun(cli, Pace(None), limits, to=topic or "their topics")
+        run.run(broker, source, Defaults(topic or ""))
+
+
+_BATCH = 4096
+
+
+def _write_queues(broker: "Broker", of_new_topics: int) -> Any:
+    def write_queues(topic: str) -> int:
+        config = broker.topic(topic)
+        return of_new_topics if config is None else config.write_queue_nums
+
+    return write_queues
+
+
+def _placed(portions: "Iterator[Portion]", placing: "Placing") -> "Iterator[Portion]":
+    return (placing.place(portion) for portion in portions)
+
+
+def _portions(
+    cli: Cli, file: str, form: str, *, ignore: bool
+) -> "tuple[int | None, Iterator[Portion]]":
+    """How many bytes there are to read, if anybody knows, and the messages."""
+    from rmqctl.produce.sources import Input
+
+    from . import import_reader
+
+    if form == "raw":
+        return _size(file), import_reader.raw_portions(file)
+    if form == "parquet":
+        return _size(file), import_reader.parquet_portions(file, ignore_unknown=ignore)
+    given = Input([file], b"\n", import_reader.LONGEST_LINE)
+    if form == "csv":
+        return given.total_bytes, given.csv(
+            import_reader.parse_fields, ignore_unknown=ignore, tell=cli.say
+        )
+    return given.total_bytes, given.parsed(
+        lambda line: import_reader.parse_line(line, ignore_unknown=ignore), strips=True
+    )
+
+
+def _whole_portions(
+    cli: Cli, file: str, form: str, *, ignore: bool
+) -> "tuple[int | None, Iterator[Portion]]":
+    """The same, of messages with all that was stored of them."""
+    from rmqctl.produce.sources import Input
+
+    from . import kept_times
+    from .import_reader import LONGEST_LINE
+
+    if form == "raw":
+        return _size(file), kept_times.whole_raw_portions(file)
+    if form == "parquet":
+        return _size(file), kept_times.whole_parquet_portions(file, ignore_unknown=ignore)
+    given = Input([file], b"\n", LONGEST_LINE)
+    if form == "csv":
+        return given.total_bytes, given.csv(
+            kept_times.parse_whole_fields, ignore_unknown=ignore, tell=cli.say
+        )
+    return given.total_bytes, given.parsed(
+        lambda line: kept_times.parse_whole_line(line, ignore_unknown=ignore), strips=True
+    )
+
+
+def _size(file: str) -> int | None:
+    path = Path(file)
+    return path.stat().st_size if path.is_file() else None

@@ -1,0 +1,71 @@
+"""One export: the messages that a search gives, masked, written one after the other."""
+
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rmqctl.message.search.run import SearchRun, usable_cpus
+from storage.format.errors import BodyError
+
+from .masking import Rule, masked
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from rmqctl.cli.context import Cli
+    from rmqctl.message.search.query import Query
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+    from .formats import Writer
+
+
+class ExportRun:
+    """Goes through a store once; see :meth:`run`."""
+
+    def __init__(
+        self,
+        cli: "Cli",
+        view: "StoreView",
+        query: "Query",
+        rules: "Sequence[Rule]",
+        jobs: int | None,
+    ) -> None:
+        self._cli = cli
+        self._view = view
+        self._query = query
+        self._rules = rules
+        self._jobs = jobs or usable_cpus()
+        self.limit = cli.view.limit
+        """Messages after which it ends; None for all."""
+        self.count = 0
+        """Messages that were written."""
+        self.damaged: set[int] = set()
+        """Log offsets of records that belong to it but can not be read."""
+
+    def run(self, writer: "Writer") -> None:
+        """Write all messages, or as many as the limit says."""
+        with closing(self._messages()) as messages:
+            for message in islice(messages, self.limit):
+                try:
+                    writer.write(masked(message, self._rules))
+                except BodyError:
+                    self.damaged.add(message.commitlog_offset)
+                else:
+                    self.count += 1
+        writer.finish()
+
+    def _messages(self) -> "Generator[MessageExt]":
+        run = SearchRun(self._view, self._query, self._jobs)
+        with (
+            self._cli.progress("export", "bytes", run.total_bytes) as progress,
+            run.hits(progress) as hits,
+        ):
+            for found in hits:
+                self.damaged.update(found.damaged)
+                for offset in found.offsets:
+                    message = self._view.look_message_by_offset(offset)
+                    if message is None:
+                        self.damaged.add(offset)
+                    else:
+                        yield message

@@ -1,0 +1,192 @@
+"""What ``message import`` reads: the forms that ``message export`` writes.
+
+A message keeps its body, keys, tag, flag, user properties and the number of its queue; ids, times
+and everything that a broker adds are the new message's own.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from rmqctl.errors import UsageProblem
+from rmqctl.produce.field_names import known_fields
+from rmqctl.produce.parsers import Outgoing, from_fields, object_of
+from rmqctl.produce.sender import InvalidRecordError
+from rmqctl.produce.sources import Portion, opened
+from storage.format.crc import crc32
+from storage.format.message import PROPERTY_KEYS, PROPERTY_TAGS, RESERVED_PROPERTIES, split_keys
+from storage.format.record import MIN_RECORD_SIZE, RecordError, decode_record
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+LONGEST_LINE: Final = 6 * (4 << 20) + (1 << 20)
+"""Bytes of a line beyond which no message can be: JSON may take six for one of a body."""
+_TOGETHER: Final = 1000
+_BYTES_TOGETHER: Final = 16 << 20
+_Item = TypeVar("_Item")
+_LARGEST_RECORD: Final = 1 << 30
+
+
+def parse_line(record: bytes, *, ignore_unknown: bool = False) -> Outgoing:
+    """The message of a line of JSON."""
+    return parse_fields(object_of(record, ignore_unknown=ignore_unknown))
+
+
+def parse_fields(fields: dict[str, Any]) -> Outgoing:
+    """The message of an object's members, or of a CSV record's cells."""
+    return whole(fields, from_fields(fields))
+
+
+def whole(fields: Mapping[str, Any], message: Outgoing) -> Outgoing:
+    """Add topic, queue, and keys exactly as they were stored: an array loses empty ones."""
+    topic, queue_id = fields.get("topic"), fields.get("queue_id")
+    if topic is not None and not isinstance(topic, str):
+        raise ValueError(f"its topic is {topic!r}, not a text")
+    if isinstance(queue_id, str):
+        queue_id = int(queue_id) if queue_id.isascii() and queue_id.isdigit() else None
+    elif type(queue_id) is not int or queue_id < 0:
+        queue_id = None
+    stored = (fields.get("properties") or {}).get(PROPERTY_KEYS)
+    keys = message.keys
+    if isinstance(stored, str) and split_keys(stored) == split_keys(keys):
+        keys = stored
+    return message._replace(topic=topic or None, queue_id=queue_id, keys=keys)
+
+
+def parquet_portions(path: str, *, ignore_unknown: bool = False) -> Iterator[Portion]:
+    """The rows of a Parquet file."""
+    from .parquet import read_parquet
+
+    def message_of(cells: dict[str, Any]) -> Outgoing:
+        row = known_fields(cells, ignore_unknown=ignore_unknown)
+        body = row.pop("body", None)
+        if not isinstance(body, bytes):
+            raise ValueError("has no column body with bytes")
+        return whole(row, from_fields({**row, "body": ""}))._replace(body=body)
+
+    yield from outgoing_portions(read_parquet(path), message_of)
+
+
+def raw_portions(path: str) -> Iterator[Portion]:
+    """Records, one behind the other."""
+    yield from outgoing_portions(raw_messages(path), _outgoing)
+
+
+def raw_messages(path: str) -> "Iterator[MessageExt]":
+    """The records of a file; ValueError for what is none, and for damage."""
+    with opened(path) as file:
+        while head := file.read(4):
+            size = int.from_bytes(head, "big", signed=True)
+            if not MIN_RECORD_SIZE <= size <= _LARGEST_RECORD:
+                raise ValueError("is no record of a commit log")
+            data = head + file.read(size - 4)
+            try:
+                message = decode_record(data)
+            except RecordError as error:
+                raise ValueError(f"is no record of a commit log: {error}") from None
+            if crc32(message.stored_body) != message.body_crc:
+                raise ValueError("is damaged: the CRC of its body does not match")
+            yield message
+
+
+def _outgoing(message: "MessageExt") -> Outgoing:
+    properties = message.properties
+    body = message.body  # BodyError is a ValueError
+    user = {name: value for name, value in properties.items() if name not in RESERVED_PROPERTIES}
+    return Outgoing(
+        body,
+        properties.get(PROPERTY_KEYS),
+        properties.get(PROPERTY_TAGS),
+        user or None,
+        message.flag or None,
+        message.topic,
+        message.queue_id,
+    )
+
+
+def outgoing_portions(
+    items: Iterator[_Item], message_of: Callable[[_Item], Outgoing]
+) -> Iterator[Portion]:
+    """Give messages, some at a time. An item that makes no message ends its portion.
+
+    An item that cannot be read ends the whole: where the next one begins is unknown.
+    """
+    part: list[Outgoing] = []
+    lines: list[int] = []
+    size = 0
+    for number in count(1):
+        invalid = None
+        try:
+            item = next(items)
+        except StopIteration:
+            break
+        except ValueError as error:
+            invalid = InvalidRecordError(number, f"{error}; what follows it is not read")
+            yield Portion(None, part, lines, invalid)
+            return
+        try:
+            message = message_of(item)
+            part.append(message)
+            lines.append(number)
+            size += len(message.body)
+        except ValueError as error:
+            invalid = InvalidRecordError(number, str(error))
+        if invalid is not None or len(part) == _TOGETHER or size > _BYTES_TOGETHER:
+            yield Portion(None, part, lines, invalid)
+            part, lines, size = [], [], 0
+    yield Portion(None, part, lines)
+
+
+class Placing:
+    """Where messages go: ``--map-topic`` and ``--topic``, and the queue with the same number.
+
+    ``write_queues`` gives how many queues a topic has. Where it has fewer than the old one, a
+    number is taken modulo, so what was in one queue stays in one queue, in order.
+    """
+
+    def __init__(
+        self,
+        mapped: Mapping[str, str],
+        everything_to: str | None,
+        write_queues: Callable[[str], int],
+    ) -> None:
+        self._mapped = mapped
+        self._everything_to = everything_to
+        self._write_queues = write_queues
+
+    def place(self, portion: Portion) -> Portion:
+        """The portion with a topic and a queue for each message, up to one that has no topic."""
+        placed: list[Outgoing] = []
+        for message, line in zip(portion.messages, portion.lines, strict=True):
+            topic = self._target(message.topic)
+            if topic is None:
+                invalid = InvalidRecordError(line, "names no topic; --topic says where it goes")
+                return Portion(None, placed, portion.lines[: len(placed)], invalid)
+            queue_id = message.queue_id
+            if queue_id is not None:
+                queue_id %= max(1, self._write_queues(topic))
+            placed.append(message._replace(topic=topic, queue_id=queue_id))
+        return Portion(None, placed, portion.lines, portion.invalid)
+
+    def _target(self, topic: str | None) -> str | None:
+        if topic is not None and topic in self._mapped:
+            return self._mapped[topic]
+        return self._everything_to or topic
+
+
+def parse_map(text: str) -> tuple[str, str]:
+    """``A=B``; ValueError for anything else."""
+    source, equals, target = text.partition("=")
+    if not equals or not source or not target:
+        raise ValueError(f"{text!r} is not a map (such as orders=orders-copy)")
+    return source, target
+
+
+def check_file(path: str) -> None:
+    """UsageProblem for a file that is none."""
+    if not Path(path).exists():
+        raise UsageProblem(f"no such file: {path}")
+    if Path(path).is_dir():
+        raise UsageProblem(f"{path} is a folder, not a file")

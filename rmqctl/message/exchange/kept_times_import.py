@@ -1,0 +1,207 @@
+"""``message import --keep-times``: messages go to the end of the log with the times they had.
+
+Store times rise within a log: queues are searched by them, and recovery decides by them where to
+begin. So the file's must rise, too, from the store's last one on; nothing else is stored.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from broker.validation import BODY_LENGTH_ZERO
+from rmqctl import exit_codes
+from rmqctl.errors import CliError, PartlyDone, Refused
+from rmqctl.message.search.query import INNER_TOPICS
+from rmqctl.produce.rows import SentRow
+from rmqctl.produce.sender import InvalidRecordError
+from storage.configs.topics import TopicConfig
+from storage.errors import InvalidMessageError
+from storage.format.message import (
+    DLQ_GROUP_TOPIC_PREFIX,
+    LMQ_PREFIX,
+    RETRY_GROUP_TOPIC_PREFIX,
+    MessageExt,
+)
+from storage.format.message_id import offset_msg_id
+from storage.results import PutMessageStatus
+from storage.tools.carve.columns import ExactEncoder
+from storage.tools.carve.records import record_of
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.cli.context import Cli
+    from rmqctl.produce.sources import Portion
+
+_AHEAD_MS = 60_000
+"""Clocks of two machines may differ by so much."""
+_OF_GROUPS = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
+
+
+class Topics:
+    """Where messages go; topics that are not there are made, with as many queues as they need."""
+
+    def __init__(
+        self,
+        broker: "EmbeddedBroker",
+        mapped: Mapping[str, str],
+        everything_to: str | None,
+        of_new_topics: int,
+    ) -> None:
+        self._broker = broker
+        self._mapped = mapped
+        self._everything_to = everything_to
+        self._of_new_topics = of_new_topics
+        self._known: dict[str, int] = {}
+        self._made: set[str] = set()
+
+    def target(self, topic: str | None) -> str:
+        """The topic for messages of another one. ValueError for one that can not be."""
+        if topic is not None and topic in self._mapped:
+            return self._mapped[topic]
+        target = self._everything_to or topic
+        if not target:
+            raise ValueError("names no topic; --topic says where it goes")
+        if target in INNER_TOPICS or target.startswith(LMQ_PREFIX):
+            raise ValueError(f"lay in {target}, which is the broker's own; --map-topic takes it")
+        return target
+
+    def queue(self, topic: str, queue_id: int) -> int:
+        """The queue of a number; modulo, if the topic was there and has fewer."""
+        count = self._known.get(topic)
+        if count is None:
+            config = self._broker.topic(topic)
+            if config is None:
+                self._made.add(topic)
+            count = self._known[topic] = 0 if config is None else config.write_queue_nums
+        if topic in self._made and queue_id >= count:
+            least = 1 if topic.startswith(_OF_GROUPS) else self._of_new_topics
+            count = self._known[topic] = max(queue_id + 1, least)
+            self._broker.update_topic(TopicConfig(topic, count, count))
+        return queue_id % max(1, count)
+
+
+class KeepingImport:
+    """One import; see :meth:`run`."""
+
+    def __init__(
+        self,
+        cli: "Cli",
+        broker: "EmbeddedBroker",
+        topics: Topics,
+        *,
+        skip_invalid: bool,
+        allow_empty: bool,
+    ) -> None:
+        self._cli = cli
+        self._broker = broker
+        self._topics = topics
+        self._skip_invalid = skip_invalid
+        self._allow_empty = allow_empty
+        self._newest = 0  # store time of the last message so far
+        self._rows = cli.row_stream(SentRow) if cli.setting("output") else None
+        self._invalid: list[InvalidRecordError] = []
+        self.count = 0
+        """Messages that are stored."""
+
+    def run(self, portions: "Iterator[Portion]", total_bytes: int | None) -> None:
+        """Store everything and sum up; PartlyDone (8 or 2) when something could not be stored."""
+        with self._cli.progress("import", "messages", total_bytes) as progress:
+            try:
+                for portion in portions:
+                    before = self.count
+                    self._put(portion)
+                    size = sum(len(message.body) for message in portion.messages)
+                    progress.advance(self.count - before, size)
+            except InvalidRecordError as error:
+                self._invalid.append(error)
+        if self._rows is not None:
+            self._rows.finish()
+        self._judge()
+
+    def _put(self, portion: "Portion") -> None:
+        ready: list[MessageExt] = []
+        records: list[bytes] = []
+        invalid: InvalidRecordError | None = None
+        for message, line in zip(portion.messages, portion.lines, strict=True):
+            try:
+                stored = message.stored
+                assert stored is not None
+                self._check_time(stored)
+                if not (stored.stored_body or self._allow_empty):
+                    raise ValueError(
+                        f"{BODY_LENGTH_ZERO}: {stored.place}; --allow-empty stores it all the same"
+                    )
+                stored.topic = self._topics.target(message.topic)
+                stored.queue_id = self._topics.queue(stored.topic, message.queue_id or 0)
+                records.append(record_of(stored))
+                ready.append(stored)
+                self._newest = stored.store_timestamp
+            except (ValueError, InvalidMessageError) as error:
+                invalid = InvalidRecordError(line, str(error))
+                if not self._skip_invalid:
+                    break
+                self._invalid.append(invalid)
+        if records:
+            self._store(ready, records)
+        for problem in (invalid, portion.invalid):
+            if problem is not None and not self._skip_invalid:
+                raise problem
+        if portion.invalid is not None:
+            self._invalid.append(portion.invalid)
+
+    def _check_time(self, message: MessageExt) -> None:
+        time = message.store_timestamp
+        if time < self._newest:
+            raise ValueError(
+                f"was stored at {time}, before the message in front of it; store times must rise"
+            )
+        if time > self._cli.now_ms + _AHEAD_MS:
+            raise ValueError(f"was stored at {time}, which is yet to come by this machine's clock")
+
+    def _store(self, messages: list[MessageExt], records: list[bytes]) -> None:
+        queues = list(dict.fromkeys((message.topic, message.queue_id) for message in messages))
+        numbers = {queue: number for number, queue in enumerate(queues)}
+        of_queue = np.array([numbers[m.topic, m.queue_id] for m in messages], np.int64)
+        store = self._broker.store
+        assert store is not None
+        result = store.put(ExactEncoder(queues).columns(records, of_queue, None))
+        if result.status is PutMessageStatus.MESSAGE_ILLEGAL:
+            sentence = (
+                f"{result.reason}: a log's store times must rise; import into a new store "
+                "('rmqctl store init'), or without --keep-times"
+            )
+            raise self._after_some(Refused(sentence))
+        if result.status not in (PutMessageStatus.PUT_OK, PutMessageStatus.FLUSH_DISK_TIMEOUT):
+            raise self._after_some(CliError(result.reason, exit_codes.NOT_WRITABLE))
+        self.count += len(records)
+        if self._rows is not None:
+            self._rows.write(
+                SentRow(
+                    "SEND_OK",
+                    message.topic,
+                    message.queue_id,
+                    int(offset),
+                    message.msg_id,
+                    offset_msg_id(message.store_host_bytes, int(place)),
+                )
+                for message, offset, place in zip(
+                    messages, result.queue_offsets, result.commitlog_offsets, strict=True
+                )
+            )
+
+    def _after_some(self, error: CliError) -> CliError:
+        if not self.count:
+            return error
+        return PartlyDone(f"{error}; the {self.count:,} messages before are stored")
+
+    def _judge(self) -> None:
+        code = exit_codes.PARTLY if self.count else exit_codes.USAGE
+        if self._invalid and self._skip_invalid:
+            left_out = f"left out {len(self._invalid)} that can not be stored"
+            raise PartlyDone(f"{left_out}, the first: {self._invalid[0]}", code)
+        if self._invalid:
+            before = f"the {self.count} before it are stored, " if self.count else ""
+            after = "nothing after it" if self.count else "nothing was stored"
+            raise PartlyDone(f"{self._invalid[0]}; {before}{after}", code)
+        self._cli.say(f"imported {self.count:,} messages with the times that they had")

@@ -1,0 +1,306 @@
+r"""Masking rules: what an export must not show.
+
+``--mask 'json.customer.email=hash, property.token=drop, keys=hash'``, or ``--mask @FILE`` with a
+rule a line. A rule is FIELD=ACTION.
+
+    body               the whole body
+    json.PATH          what lies at a path of a JSON body: json.order.email, json.items[*].name.
+                       A body that is no JSON is masked as a whole
+    keys               each key
+    tags               the tag
+    property.NAME      one property; property.* is all of the user's own
+    ids=hash           unique ids, which tell the address of a client; copies of a message still
+                       have the same one
+    hosts=drop         the addresses of client and broker, and what offset ids tell of them
+
+    drop               it is gone: an empty body, no such property, no such member
+    stars              a * for each character
+    hash               12 hex digits; equal texts stay equal within one export, and over all exports
+                       with the same --mask-key. Without the key nobody can try texts
+    text:TEXT          TEXT instead
+
+Rules apply in their order. Traces tell of other messages: what rules hide of these is hidden there.
+"""
+
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.retry.failure_reason import FAILURE_CLIENT
+from broker.retry.redrive_properties import REDRIVE_DEAD, REDRIVE_ORIGIN, REDRIVE_UNIQUE
+from rmqctl.cli.given_file import read_given
+from rmqctl.parse.near_names import did_you_mean
+from storage.format.crc import crc32
+from storage.format.message import (
+    PROPERTY_KEYS,
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    RESERVED_PROPERTIES,
+)
+
+from .masked_traces import TOLD, ids_in, is_trace, masked_trace, without_host
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+Change = Callable[[str], str | None]
+"""The new text of an old one; None drops it."""
+
+_HASH_DIGITS: Final = 12
+_ID_DIGITS: Final = 32
+_ONE_WAY: Final = {"ids": "hash", "hosts": "drop"}
+_FIELDS: Final = ("body", "json", "keys", "tags", "property", *_ONE_WAY)
+_ELSEWHERE: Final = {
+    "value": "body",
+    "payload": "body",
+    "headers": "property",
+    "header": "property",
+}
+"""Names of other tools, and what they are here."""
+_IDS: Final = (PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, REDRIVE_UNIQUE)
+_OFFSET_IDS: Final = (PROPERTY_ORIGIN_MESSAGE_ID, REDRIVE_DEAD, REDRIVE_ORIGIN)
+_MOST_STEPS: Final = 100
+_STEP: Final = re.compile(r"\.?(?:\[(\d+|\*)\]|([^.\[\]]+))")
+_KEPT: Final = frozenset({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, PROPERTY_KEYS, PROPERTY_TAGS})
+
+
+@dataclass(slots=True)
+class Rule:
+    """One rule: ``field`` is body, json, keys, tags or property; ``name`` is behind its dot."""
+
+    field: str
+    name: str
+    change: Change
+    text: str = ""
+    """As it was typed."""
+    matched: bool = False
+    """Whether there was anything to mask in the messages so far."""
+
+
+def parse_rules(text: str, key: str | None) -> list[Rule]:
+    """The rules of an option's text; ValueError for a malformed one, OSError for a missing file."""
+    if text.startswith("@"):
+        lines = read_given(text[1:]).decode().splitlines()
+        parts = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    else:
+        parts = text.split(",")
+    secret = key.encode("utf-8", "surrogateescape") if key else secrets.token_bytes(32)
+    return [_rule(part.strip(), secret) for part in parts]
+
+
+def _rule(text: str, secret: bytes) -> Rule:
+    target, equals, action = (part.strip() for part in text.partition("="))
+    field, dot, name = target.partition(".")
+    plain = field in {"body", "keys", "tags", *_ONE_WAY} and not dot
+    named = field in {"json", "property"} and bool(name)
+    if not equals or not (plain or named):
+        hint = "" if field in _FIELDS else did_you_mean(field, _FIELDS, _ELSEWHERE)
+        raise ValueError(
+            f"{text!r} is not a rule (such as body=drop, json.PATH=hash, keys=hash, "
+            f"property.NAME=stars){hint}"
+        )
+    if field == "json" and not _steps(name):
+        raise ValueError(f"{name!r} is not a path (such as order.email or items[*].name)")
+    if field in _ONE_WAY and action != _ONE_WAY[field]:
+        raise ValueError(f"{text!r} is not a rule: {field} can only be {field}={_ONE_WAY[field]}")
+    if field == "ids":
+        return Rule(field, name, _new_id(secret), text)
+    return Rule(field, name, _change(action, secret), text)
+
+
+def _change(action: str, secret: bytes) -> Change:
+    if action.startswith("text:"):
+        return lambda _: action.removeprefix("text:")
+    match action:
+        case "drop":
+            return lambda _: None
+        case "stars":
+            return lambda text: "*" * len(text)
+        case "hash":
+            return lambda text: _hashed(secret, text)[:_HASH_DIGITS]
+    raise ValueError(f"{action!r} is not one of drop, stars, hash, text:TEXT")
+
+
+def _new_id(secret: bytes) -> Change:
+    return lambda text: _hashed(secret, text)[:_ID_DIGITS].upper()
+
+
+def _hashed(secret: bytes, text: str) -> str:
+    return hmac.digest(secret, text.encode("utf-8", "surrogateescape"), "sha256").hex()
+
+
+def masked(message: "MessageExt", rules: Sequence[Rule]) -> "MessageExt":
+    """The message with all rules applied to it; only the object changes. BodyError as of body."""
+    told = [rule for rule in rules if rule.field in TOLD]
+    trace = message.body if told and is_trace(message.body) else None
+    for rule in rules:
+        match rule.field:
+            case "ids":
+                _mask_ids(message, rule, trace)
+            case "hosts":
+                _mask_hosts(message, rule)
+            case "body":
+                rule.matched |= bool(message.body)
+                _set_body(message, _text(message.body), rule.change)
+            case "json":
+                _mask_json(message, rule)
+            case "keys":
+                rule.matched |= bool(message.keys)
+                _set_property(message, PROPERTY_KEYS, masked_keys(message.keys, rule))
+            case "tags":
+                rule.matched |= bool(message.tags)
+                _set_property(message, PROPERTY_TAGS, rule.change(message.tags or ""))
+            case _:
+                _mask_property(message, rule)
+    if trace is not None and message.body is trace:
+        _store_body(message, masked_trace(trace, told))
+    return message
+
+
+def unmatched(rules: Iterable[Rule]) -> list[str]:
+    """A sentence for each rule that found nothing to mask: perhaps its name is misspelt."""
+    return [f"--mask: {rule.text} matched nothing" for rule in rules if not rule.matched]
+
+
+def masked_keys(keys: Iterable[str], rule: Rule) -> str:
+    """Keys by a rule, as they are stored."""
+    changed = [_one_word(rule.change(key)) for key in keys]
+    return " ".join(key for key in changed if key)
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "surrogateescape")
+
+
+def _set_body(message: "MessageExt", text: str, change: Change) -> None:
+    _store_body(message, (change(text) or "").encode("utf-8", "surrogateescape"))
+
+
+def _store_body(message: "MessageExt", body: bytes) -> None:
+    message.body = body
+    # The old sum would tell whether a guess at the body is right.
+    message.body_crc = crc32(body)
+
+
+def _mask_json(message: "MessageExt", rule: Rule) -> None:
+    from rmqctl.parse.json_texts import parse_json, write_json
+
+    try:
+        value = parse_json(message.body)
+        found = _replace(value, _steps(rule.name), rule.change)
+        text = write_json(value) if found else ""
+    except ValueError:
+        rule.matched |= bool(message.body)
+        _set_body(message, _text(message.body), rule.change)
+        return
+    if found:
+        rule.matched = True
+        _set_body(message, text, lambda text: text)
+
+
+@lru_cache(maxsize=64)
+def _steps(path: str) -> list[str | int]:
+    """``a.b[0][*]`` as its steps; empty for a malformed path."""
+    steps: list[str | int] = []
+    at = 0
+    while at < len(path):
+        found = _STEP.match(path, at)
+        if found is None:
+            return []
+        number = found[1]
+        steps.append(found[2] if number is None else "*" if number == "*" else int(number))
+        at = found.end()
+        if len(steps) > _MOST_STEPS:
+            return []
+    return steps
+
+
+def _replace(value: Any, steps: list[str | int], change: Change) -> bool:
+    """Change what lies at the end of a path, in place; whether there was anything."""
+    step, rest = steps[0], steps[1:]
+    places: list[Any]
+    if step == "*":
+        places = list(range(len(value))) if isinstance(value, list) else list(_names(value))
+    elif isinstance(value, list):
+        places = [step] if isinstance(step, int) and step < len(value) else []
+    else:
+        places = [step] if step in _names(value) else []
+    found = False
+    for place in reversed(places):  # from the end, as dropping moves what is behind
+        if rest:
+            found = _replace(value[place], rest, change) or found
+            continue
+        found = True
+        text = change(_as_text(value[place]))
+        if text is None:
+            del value[place]
+        else:
+            value[place] = text
+    return found
+
+
+def _names(value: Any) -> Any:
+    return value.keys() if isinstance(value, dict) else ()
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    import json
+
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _mask_property(message: "MessageExt", rule: Rule) -> None:
+    names = [rule.name]
+    if rule.name == "*":
+        names = [name for name in message.properties if name not in RESERVED_PROPERTIES]
+    for name in names:
+        value = message.get_property(name)
+        if value is not None and (name not in _KEPT or rule.name != "*"):
+            rule.matched = True
+            _set_property(message, name, rule.change(value))
+
+
+def _set_property(message: "MessageExt", name: str, value: str | None) -> None:
+    properties = dict(message.properties)
+    if name not in properties:
+        return
+    if value:
+        properties[name] = value
+    else:
+        del properties[name]
+    message.properties = properties
+
+
+def _mask_ids(message: "MessageExt", rule: Rule, trace: bytes | None) -> None:
+    for name in _IDS:
+        value = message.get_property(name)
+        if value is not None:
+            rule.matched = True
+            _set_property(message, name, rule.change(value))
+    if trace is not None:
+        known = ids_in(trace)
+        keys = [(rule.change(key) or "") if key in known else key for key in message.keys]
+        _set_property(message, PROPERTY_KEYS, " ".join(keys))
+
+
+def _mask_hosts(message: "MessageExt", rule: Rule) -> None:
+    rule.matched = True
+    message.born_host_bytes = bytes(len(message.born_host_bytes))
+    message.store_host_bytes = bytes(len(message.store_host_bytes))
+    _set_property(message, FAILURE_CLIENT, None)
+    for name in _OFFSET_IDS:
+        value = message.get_property(name)
+        if value is not None:
+            _set_property(message, name, without_host(value))
+
+
+def _one_word(key: str | None) -> str:
+    """Keys are separated by blanks: a text with blanks would be several."""
+    return (key or "").replace(" ", "_")

@@ -1,0 +1,94 @@
+"""Parquet through pyarrow, which is installed with the extra ``spark``."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from rmqctl.errors import CliError
+from rmqctl.message.rows import MessageRow, message_row
+from rmqctl.output.fields import Kind, fields_of
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+_ROWS: Final = 4096
+_BYTES: Final = 16 << 20
+_INT64: Final = frozenset({"queue_offset", "commitlog_offset", "prepared_transaction_offset"})
+
+
+def _arrow() -> Any:
+    try:
+        import_module("pyarrow.parquet")
+        return import_module("pyarrow")
+    except ImportError:
+        raise CliError(
+            "Parquet needs the Python package pyarrow; install rmqctl[spark], or use --as jsonl"
+        ) from None
+
+
+def _schema(arrow: Any) -> Any:
+    """The fields of a message row; the body is bytes, so there is no body_base64."""
+    fields = []
+    for field in fields_of(MessageRow):
+        if field.name == "body_base64":
+            continue
+        kind: Any
+        if field.name == "body":
+            kind = arrow.binary()
+        elif field.kind is Kind.ARRAY:
+            kind = arrow.list_(arrow.string())
+        elif field.kind is Kind.OBJECT:
+            kind = arrow.map_(arrow.string(), arrow.string())
+        elif field.kind is Kind.STRING:
+            kind = arrow.string()
+        elif field.kind is Kind.TIMESTAMP or field.name in _INT64:
+            kind = arrow.int64()
+        else:
+            kind = arrow.int32()
+        fields.append(arrow.field(field.name, kind))
+    return arrow.schema(fields)
+
+
+class ParquetMessages:
+    """Writes messages, some thousand at a time."""
+
+    def __init__(self, out: Any) -> None:
+        self._arrow = _arrow()
+        self._schema = _schema(self._arrow)
+        self._writer = self._arrow.parquet.ParquetWriter(out, self._schema)
+        self._rows: list[dict[str, Any]] = []
+        self._bytes = 0
+
+    def write(self, message: "MessageExt") -> None:
+        """Add a message."""
+        row = message_row(message, "none")._asdict()
+        del row["body_base64"]
+        row["body"] = message.body
+        row["properties"] = list(message.properties.items())
+        self._rows.append(row)
+        self._bytes += message.store_size
+        if len(self._rows) == _ROWS or self._bytes > _BYTES:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write the rest, and the footer."""
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        table = self._arrow.Table.from_pylist(self._rows, self._schema)
+        self._writer.write_table(table)
+        self._rows, self._bytes = [], 0
+
+
+def read_parquet(path: str) -> Iterator[dict[str, Any]]:
+    """The rows of a file, as fields; the body is bytes. ValueError for a file that is none."""
+    arrow = _arrow()
+    try:
+        file = arrow.parquet.ParquetFile(path)
+        for batch in file.iter_batches(_ROWS):
+            for row in batch.to_pylist():
+                row["properties"] = dict(row.get("properties") or ())
+                yield row
+    except arrow.ArrowException as error:
+        raise ValueError(f"can not be read as Parquet: {error}") from None

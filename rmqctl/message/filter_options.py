@@ -1,0 +1,203 @@
+"""The filter options, and the filter that a call's options make."""
+
+import re
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from rmqctl.cli.context import Cli
+from rmqctl.cli.global_options import Spec
+from rmqctl.errors import UsageProblem
+from rmqctl.parse.durations import parse_size
+from rmqctl.parse.json_path import parse_json_path
+from rmqctl.parse.lists import parse_queues
+from rmqctl.parse.patterns import search_bytes
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+F = TypeVar("F", bound=Callable[..., object])
+Predicate = Callable[["MessageExt"], bool]
+
+FILTERS: Final = (
+    Spec(("--from",), "T", "Stored at or after this time"),
+    Spec(("--to",), "T", "Stored before this time"),
+    Spec(("-Q", "--queue"), "LIST", "Only these queues, such as 0,2-4"),
+    Spec(("--tag",), "EXPR", "With one of these tags: 'a || b'"),
+    Spec(("-k", "--key"), "K", "With this key"),
+    Spec(("--id",), "ID", "With this unique or offset id; repeatable", multiple=True),
+    Spec(("-H", "--property"), "N[=GLOB]", "With this property; repeatable", multiple=True),
+    Spec(("--body",), "TEXT", "With this text in the body"),
+    Spec(("--regex",), "RE", "With a match of this (RE2) in the body"),
+    Spec(("--json-path",), "EXPR", "With this in a JSON body: order.id, items[*].sku=x7"),
+    Spec(("--min-size",), "SIZE", "With a body of at least this size"),
+    Spec(("--max-size",), "SIZE", "With a body of at most this size"),
+    Spec(("--attempts",), "N..M", "Given back so often: 3, 1.., ..5, 1..3"),
+    Spec(("--born-host",), "HOST", "Sent from here; * stands for anything"),
+)
+
+
+def filters_messages(function: F) -> F:
+    """Mark a command function: the filter options are added to its own."""
+    function.more_options = FILTERS  # type: ignore[attr-defined]
+    return function
+
+
+class MessageFilter(NamedTuple):
+    """What the filter options say; times and queues also bound what is read."""
+
+    from_timestamp: int | None
+    to_timestamp: int | None
+    queues: tuple[int, ...] | None
+    tags: str | None
+    """A subscription expression, which the broker can filter by."""
+    predicate: Predicate | None
+    """The rest; None takes everything."""
+
+
+def message_filter(
+    cli: Cli,
+    *,
+    body_text: str | None = None,
+    regex_in: "Callable[[MessageExt], Iterable[bytes]] | None" = None,
+) -> MessageFilter:
+    """The filter of a call. Raises UsageProblem for a malformed value.
+
+    ``regex_in`` gives the texts in one of which ``--regex`` must match: the body unless given.
+    """
+    given = cli.given
+    start, end, queues = given.get("from"), given.get("to"), given.get("queue")
+    first = None if start is None else cli.time("--from", start)
+    last = None if end is None else cli.time("--to", end)
+    check_time_range(cli, first, last)
+    tests = list(_tests(cli))
+    if (regex := given.get("regex")) is not None:
+        tests.append(_regex_test(cli.parsed("--regex", search_bytes, regex), regex_in))
+    text = body_text if body_text is not None else given.get("body")
+    if text is not None:
+        wanted = text.encode("utf-8", "surrogateescape")
+        tests.append(lambda message: wanted in message.body)
+    return MessageFilter(
+        first,
+        last,
+        None if queues is None else cli.parsed("--queue", parse_queues, queues),
+        given.get("tag"),
+        _all_of(tests),
+    )
+
+
+def warn_of_blank(cli: Cli, key: str) -> None:
+    """Warn of a key that no message can have: RocketMQ divides keys at blanks."""
+    parts = key.split()
+    if len(parts) > 1:
+        shown = ", ".join(map(repr, parts))
+        cli.warn(f"--key {key!r} holds a blank, so no message has it; its keys would be {shown}")
+
+
+def check_time_range(cli: Cli, first: int | None, last: int | None) -> None:
+    """Refuse --from after --to, and say where --from has not come yet: both find nothing."""
+    if first is None:
+        return
+    if last is not None:
+        from rmqctl.parse.times import check_order
+
+        cli.parsed("--from", lambda _: check_order(first, last, ("it", "--to")), "")
+    cli.warn_of_future("--from", first, "no message is as new as that")
+
+
+def _all_of(tests: list[Predicate]) -> Predicate | None:
+    if len(tests) < 2:
+        return tests[0] if tests else None
+    return lambda message: all(test(message) for test in tests)
+
+
+def _tests(cli: Cli) -> list[Predicate]:
+    given = cli.given
+    tests: list[Predicate] = []
+    if (expression := given.get("tag")) is not None:
+        tests += _tag_test(expression)
+    if (key := given.get("key")) is not None:
+        warn_of_blank(cli, key)
+        tests.append(lambda message: key in message.keys)
+    if texts := given.get("id", ()):
+        # Any text: unique ids may be somebody's own. RocketMQ's are hex digits, in capitals.
+        ids = frozenset(texts) | {text.upper() for text in texts}
+        tests.append(lambda message: message.msg_id in ids or message.offset_msg_id in ids)
+    tests += [_property_test(text) for text in given.get("property", ())]
+    if (path := given.get("json_path")) is not None:
+        finder = cli.parsed("--json-path", parse_json_path, path)
+        tests.append(lambda message: finder(message.body))
+    tests += _size_tests(cli, given.get("min_size"), given.get("max_size"))
+    if (attempts := given.get("attempts")) is not None:
+        low, high = cli.parsed("--attempts", _range, attempts)
+        tests.append(lambda message: low <= message.reconsume_times <= high)
+    if (host := given.get("born_host")) is not None:
+        tests.append(_host_test(host))
+    return tests
+
+
+def _size_tests(cli: Cli, least: str | None, most: str | None) -> list[Predicate]:
+    smallest = 0 if least is None else cli.parsed("--min-size", parse_size, least)
+    largest = None if most is None else cli.parsed("--max-size", parse_size, most)
+    if largest is None:
+        return [lambda message: len(message.body) >= smallest] if smallest else []
+    if smallest > largest:
+        raise UsageProblem(f"--min-size {least} is more than --max-size {most}: no size is both")
+    return [lambda message: smallest <= len(message.body) <= largest]
+
+
+def _tag_test(expression: str) -> list[Predicate]:
+    """The client's comparison of the text; the broker compares hashes only."""
+    from storage.read.tag_filter import TagFilter
+
+    try:
+        tags = TagFilter.parse(expression)
+    except ValueError as error:
+        raise UsageProblem(f"--tag: {error}") from None
+    return [] if tags is None else [lambda message: tags.accepts(message.tags)]
+
+
+def _property_test(text: str) -> Predicate:
+    name, equals, glob = text.partition("=")
+    if not name:
+        raise UsageProblem(f"--property: {text!r} names no property")
+    if not equals:
+        return lambda message: message.get_property(name) is not None
+
+    def test(message: "MessageExt") -> bool:
+        value = message.get_property(name)
+        return value is not None and fnmatchcase(value, glob)
+
+    return test
+
+
+def _regex_test(
+    found: Callable[[bytes], bool], texts: "Callable[[MessageExt], Iterable[bytes]] | None"
+) -> Predicate:
+    if texts is None:
+        return lambda message: found(message.body)
+    return lambda message: any(map(found, texts(message)))
+
+
+def _host_test(glob: str) -> Predicate:
+    """With or without the port, with or without the brackets of IPv6."""
+
+    def test(message: "MessageExt") -> bool:
+        whole = message.born_host
+        address = whole.rpartition(":")[0]
+        return any(fnmatchcase(text, glob) for text in (whole, address, address.strip("[]")))
+
+    return test
+
+
+def _range(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d*)(\.\.)?(\d*)", text, re.ASCII)
+    if not found or not (found[1] or found[3]):
+        raise ValueError(f"{text!r} is not a range (such as 3, 1.., ..5 or 1..3)")
+    low = int(found[1] or 0)
+    if not found[2]:
+        return low, low
+    high = int(found[3]) if found[3] else 1 << 31
+    if low > high:
+        raise ValueError(f"{text!r} holds nothing: {low} is more than {high}")
+    return low, high

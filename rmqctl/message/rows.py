@@ -1,0 +1,108 @@
+"""The row of a stored message, as ``consume`` and the ``message`` commands print it."""
+
+import base64
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.values import safe_json
+
+if TYPE_CHECKING:
+    from rmqctl.cli.context import Cli
+    from storage.format.message import MessageExt
+
+
+class MessageRow(NamedTuple):
+    """One message as it is stored."""
+
+    topic: Annotated[str, "the topic"]
+    queue_id: Annotated[int, "the queue"]
+    queue_offset: Annotated[int, "its place in the queue"]
+    tags: Annotated[str | None, "the tag"]
+    keys: Annotated[list[str], "the keys by which it can be found"]
+    body: Annotated[str | None, "the body after decompression; null if it is not UTF-8"]
+    body_base64: Annotated[str | None, OmitNull("the body, only if it is not UTF-8")]
+    msg_id: Annotated[str, "the unique id, else the offset id"]
+    store_timestamp: Annotated[int, "when it was stored"]
+    born_timestamp: Annotated[int, "when the producer made it"]
+    reconsume_times: Annotated[int, "how often it was given back"]
+    properties: Annotated[dict[str, str], Wide("every property as stored")]
+    offset_msg_id: Annotated[str, Wide("store host and log position")]
+    commitlog_offset: Annotated[int, Wide("its first byte in the commit log")]
+    store_size: Annotated[int, Wide("the record's bytes")]
+    body_size: Annotated[int, Wide("bytes of the body after decompression")]
+    body_crc: Annotated[int, Wide("CRC-32 of the stored body")]
+    flag: Annotated[int, Wide("the user's own number")]
+    sys_flag: Annotated[int, Wide("RocketMQ's flags: compression, transaction, IPv6")]
+    born_host: Annotated[str, Wide("the producer's address")]
+    store_host: Annotated[str, Wide("the broker's address")]
+    prepared_transaction_offset: Annotated[int, Wide("queue offset of the half message")]
+
+
+def message_row(message: "MessageExt", body_form: str = "text") -> MessageRow:
+    """The row of a message; ``body_form`` is text, json, hex, base64 or none."""
+    body = message.body
+    text, encoded = body_texts(body, body_form)
+    return MessageRow(
+        message.topic,
+        message.queue_id,
+        message.queue_offset,
+        message.tags,
+        list(message.keys),
+        text,
+        encoded,
+        message.msg_id,
+        message.store_timestamp,
+        message.born_timestamp,
+        message.reconsume_times,
+        message.properties,
+        message.offset_msg_id,
+        message.commitlog_offset,
+        message.store_size,
+        len(body),
+        message.body_crc,
+        message.flag,
+        message.sys_flag,
+        message.born_host,
+        message.store_host,
+        message.prepared_transaction_offset,
+    )
+
+
+def readable_rows(cli: "Cli", messages: "Iterable[MessageExt]") -> Iterator[MessageRow]:
+    """The rows of messages; those whose bodies can not be inflated are named and left out."""
+    from storage.format.errors import BodyError
+
+    for message in messages:
+        try:
+            yield message_row(message)
+        except BodyError as error:
+            cli.left_out(f"left out {error}")
+
+
+def body_texts(body: bytes, form: str) -> tuple[str | None, str | None]:
+    """What stands in ``body`` and in ``body_base64``."""
+    match form:
+        case "none":
+            return None, None
+        case "hex":
+            return body.hex(), None
+        case "base64":
+            return base64.b64encode(body).decode(), None
+        case "json":
+            return json_body(body), None
+    try:
+        return body.decode("utf-8"), None
+    except UnicodeDecodeError:
+        return None, base64.b64encode(body).decode()
+
+
+def json_body(body: bytes) -> str:
+    """The body as one line of JSON: itself if it is JSON, else as a JSON text."""
+    import json
+
+    try:
+        text = json.dumps(json.loads(body), ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        text = json.dumps(body.decode("utf-8", "replace"), ensure_ascii=False)
+    return safe_json(text)

@@ -1,0 +1,142 @@
+"""``rmqctl message search``: content search over the whole log."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.opening import view_of
+from rmqctl.cli.signals import Terminated, TimeLimit
+from rmqctl.message.filter_options import filters_messages
+from rmqctl.message.rows import MessageRow
+
+from .rows import NearRow, SearchCount
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+    from .query import Query
+    from .run import SearchRun
+
+
+@prints(MessageRow, NearRow, SearchCount)
+@filters_messages
+def search(
+    ctx: typer.Context,
+    pattern: Annotated[
+        str | None, typer.Argument(metavar="[PATTERN]", help="A text to look for")
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Only in this topic")
+    ] = None,
+    fields: Annotated[
+        str | None,
+        typer.Option(
+            "--in",
+            metavar="LIST",
+            help="Where PATTERN and --regex look: body, tags, keys, properties (default: all)",
+        ),
+    ] = None,
+    around: Annotated[
+        int, typer.Option(metavar="N", min=0, help="N messages of the queue before and after, too")
+    ] = 0,
+    count_only: Annotated[
+        bool, typer.Option("--count-only", help="Say only how many there are")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor)")
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="TOKEN", help="Go on where such a search has stopped")
+    ] = None,
+) -> None:
+    r"""Find messages by what they hold: in bodies, properties, keys and tags, in the whole log.
+
+    PATTERN is a plain text, --regex a regular expression; both look into the body and the value of
+    every property, --in says where else. All filters hold together. Compressed bodies are
+    inflated. There is no cap: hits come as they are found, in the order in which they were stored.
+    A search that stops (--limit, --timeout, Ctrl-C) says with which --resume it goes on.
+
+    A text anywhere:                rmqctl message search 'order 4711'
+    Only how many, in one topic:    rmqctl message search timeout -t orders --count-only
+    What came before and after:     rmqctl message search timeout --around 3
+    In JSON bodies of an hour:      rmqctl message search --json-path 'sum > 100' --from -1h
+    By a property, as JSON lines:   rmqctl message search -H color=red -o jsonl
+    A regular expression:           rmqctl message search --regex 'sku-\d+' --in body
+    """
+    cli = context_of(ctx)
+    with view_of(cli) as view:
+        from .query import build_query
+        from .run import SearchRun, position_of, usable_cpus
+
+        query = build_query(cli, view, pattern, None if topic is None else [topic], fields)
+        start = position_of(resume, query, view.log_max_offset())
+        parts = None if start is None else [(start, view.log_max_offset())]
+        run = SearchRun(view, query, jobs or usable_cpus(), parts)
+        if count_only:
+            _count(cli, run, query)
+        else:
+            _print(cli, view, run, query, around)
+
+
+def _count(cli: Cli, run: "SearchRun", query: "Query") -> None:
+    from .run import Token
+
+    hits = 0
+    damaged: set[int] = set()
+    with (
+        cli.progress("search", "bytes", run.total_bytes) as progress,
+        run.hits(progress) as pieces,
+    ):
+        for found in pieces:
+            hits += len(found.offsets)
+            damaged.update(found.damaged)
+    token = Token(run.end, query.fingerprint)
+    cli.one(SearchCount(hits, run.total_bytes, len(damaged), str(token)))
+    if damaged:
+        cli.left_out(_damaged(len(damaged)))
+
+
+def _damaged(count: int) -> str:
+    return f"{count} damaged records may be hits, too; 'rmqctl store fsck' shows them"
+
+
+def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around: int) -> None:
+    from .printing import HitPrinter
+    from .run import Token
+
+    printer = HitPrinter(cli, view, query.matches, around)
+    damaged: set[int] = set()
+    done_to = run.start
+    hits = 0
+    with (
+        cli.progress("search", "bytes", run.total_bytes) as progress,
+        run.hits(progress) as pieces,
+    ):
+        try:
+            for found in pieces:
+                damaged.update(found.damaged)
+                if found.offsets:
+                    printer.write(found.offsets)
+                    printer.flush()
+                    hits += len(found.offsets)
+                    if printer.full:
+                        done_to = printer.done_to
+                        break
+                done_to = found.piece.end
+            else:
+                done_to = run.end
+        except (KeyboardInterrupt, TimeLimit, Terminated):
+            printer.flush()
+            done_to = run.start if cli.view.sort else max(done_to, printer.done_to)
+            token = Token(done_to, query.fingerprint)
+            cli.say(f"to go on: --resume {token}")
+            raise
+    printer.finish()
+    if damaged or printer.unreadable:
+        cli.left_out(_damaged(len(damaged) + printer.unreadable))
+    token = Token(done_to, query.fingerprint)
+    if done_to < run.end:
+        cli.say(f"stopped at the limit; to go on: --resume {token}")
+    else:
+        cli.detail(f"{hits} hits; for what is stored later: --resume {token}")

@@ -1,0 +1,108 @@
+"""All messages with a key: what the index leads to, and what the log has that no index knows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.read.by_key import carries_key
+from storage.readonly import FOREVER
+
+from .byte_search import Needle
+from .query import Query
+from .run import SearchRun, usable_cpus
+
+if TYPE_CHECKING:
+    from rmqctl.cli.context import Cli
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+_SECOND_MS: Final = 1000
+
+
+class Look(Enum):
+    """Where a key is looked for."""
+
+    EVERYWHERE = auto()
+    """In the index, and in the parts of the log that it does not cover."""
+    INDEX = auto()
+    """In the index alone: what a broker would find."""
+    SCAN = auto()
+    """In the whole log, whatever the index says."""
+
+
+class KeyHits(NamedTuple):
+    """Log offsets, ascending, of messages that carry a key, and of records that are damaged."""
+
+    offsets: list[int]
+    damaged: list[int]
+
+
+def with_key(
+    cli: "Cli",
+    view: "StoreView",
+    key: str,
+    topics: Sequence[str] | None,
+    look: Look = Look.EVERYWHERE,
+    begin: int = 0,
+    end: int = FOREVER,
+) -> KeyHits:
+    """Find the messages with a key, or a unique id, in some topics or in all (None).
+
+    Stored at ``begin`` or later and before ``end`` (ms).
+    """
+    offsets: set[int] = set()
+    damaged: set[int] = set()
+    if look is not Look.SCAN:
+        low = view.log_min_offset()
+        for topic in all_topics(view) if topics is None else topics:
+            for offset in view.key_offsets(topic, key, max(0, begin - _SECOND_MS), end):
+                message = view.look_message_by_offset(offset)
+                if message is None:
+                    if offset >= low:
+                        damaged.add(offset)
+                elif carries_key(message, topic, key) and begin <= message.store_timestamp < end:
+                    offsets.add(offset)
+    if look is not Look.INDEX:
+        ranges = None if look is Look.SCAN else view.not_indexed()
+        run = SearchRun(view, _key_query(key, topics, begin, end), usable_cpus(), ranges)
+        with (
+            cli.progress("search", "bytes", run.total_bytes) as progress,
+            run.hits(progress) as hits,
+        ):
+            for found in hits:
+                offsets.update(found.offsets)
+                damaged.update(found.damaged)
+    return KeyHits(sorted(offsets), sorted(damaged - offsets))
+
+
+def all_topics(view: "StoreView") -> list[str]:
+    """Every topic that has settings or a queue, sorted."""
+    return sorted({*view.topics(), *(topic for topic, _ in view.queues())})
+
+
+def read_all(cli: "Cli", view: "StoreView", offsets: Iterable[int]) -> "Iterator[MessageExt]":
+    """The messages at log offsets; of those that can not be read the user is told in the end."""
+    lost = 0
+    for offset in offsets:
+        message = view.look_message_by_offset(offset)
+        if message is not None:
+            yield message
+        elif offset >= view.log_min_offset():  # it was not deleted meanwhile
+            lost += 1
+    if lost:
+        cli.left_out(f"left out {lost} damaged records; 'rmqctl store fsck' shows them")
+
+
+def _key_query(key: str, topics: Sequence[str] | None, begin: int, end: int) -> Query:
+    data = key.encode("utf-8", "surrogateescape")
+
+    def matches(message: "MessageExt") -> bool:
+        return (
+            begin <= message.store_timestamp < end
+            and (topics is None or message.topic in topics)
+            and carries_key(message, message.topic, key)
+        )
+
+    needle = Needle((data,), False)
+    first = begin or None
+    return Query(needle, matches, first, end if end < FOREVER else None, 0)

@@ -1,0 +1,36 @@
+"""All messages with a tag: told by the hashes in the queues, without reading the others."""
+
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from typing import TYPE_CHECKING, Final
+
+from storage.format.message import SCHEDULE_TOPIC
+
+if TYPE_CHECKING:
+    from storage.read.tag_filter import TagFilter
+    from storage.readonly import StoreView
+
+_UNITS: Final = 4096
+_LEAST_HASH: Final = -(1 << 31)
+
+
+def with_tag(view: "StoreView", topics: Iterable[str], tags: "TagFilter") -> Iterator[int]:
+    """Log offsets, ascending, of messages whose tag has the hash of one that is wanted.
+
+    Other tags may have it, too. Queues whose units hold something else than the hash (delayed
+    messages, stores with consumequeue_ext) are given whole.
+    """
+    wanted = frozenset(topics)
+    queues = [queue for queue in view.queues() if queue[0] in wanted]
+    return merge(*(_in_queue(view, topic, queue_id, tags) for topic, queue_id in queues))
+
+
+def _in_queue(view: "StoreView", topic: str, queue_id: int, tags: "TagFilter") -> Iterator[int]:
+    position, end = view.queue_bounds(topic, queue_id)
+    every = topic == SCHEDULE_TOPIC
+    while position < end:
+        units = view.units(topic, queue_id, position, _UNITS)
+        for offset, _, code in units:
+            if every or code < _LEAST_HASH or tags.matches(code):
+                yield offset
+        position += len(units) or _UNITS

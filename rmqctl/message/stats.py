@@ -1,0 +1,269 @@
+"""Counting messages by what they have in common, over the whole log or a part of it.
+
+Each process counts its pieces; tables of at most some hundred thousand values are merged. What has
+more different values than that (keys) has the rest counted together.
+"""
+
+import marshal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from storage.format.host import unpack_host
+from storage.format.sys_flag import MessageSysFlag
+
+from .stats_rows import MessageStats, StatsRow, TimeStatsRow
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from storage.format.message import MessageExt
+
+OTHERS: Final = "(others)"
+_MOST_VALUES: Final = 200_000
+_MOST_GROUPS: Final = 10_000
+_TOP: Final = 10
+_HOUR_MS: Final = 3_600_000
+SPANS: Final = {"minute": 60_000, "hour": _HOUR_MS, "day": 24 * _HOUR_MS}
+_Cell = list[int]  # messages, bytes, body bytes, first and last store time
+Table = dict[Any, _Cell]
+
+
+@lru_cache(4096)
+def _host_of(address: bytes) -> str:
+    return unpack_host(address).rpartition(":")[0]
+
+
+KEY: Final = "key"
+"""The one property of which a message may have many."""
+VALUES: Final[Mapping[str, Callable[["MessageExt"], Any]]] = {
+    "topic": attrgetter("topic"),
+    "queue": lambda message: f"{message.topic}:{message.queue_id}",
+    "tag": attrgetter("tags"),
+    "host": lambda message: _host_of(message.born_host_bytes),
+    "attempts": lambda message: str(message.reconsume_times),
+}
+
+
+class Counter:
+    """Counts messages by some properties; see KEY and the names in VALUES and SPANS."""
+
+    def __init__(self, names: Iterable[str], zone: "tzinfo | None" = None) -> None:
+        self._names = tuple(names)
+        self._zone = zone
+        self.tables: dict[str, Table] = {name: {} for name in self._names}
+        self._keys = self.tables.get(KEY)
+        values = [name for name in self._names if name in VALUES]
+        spans = [name for name in self._names if name in SPANS]
+        self._values = [VALUES[name] for name in values]
+        self._starts = [_starts_of(name, zone) for name in spans]
+        self._singles = [self.tables[name] for name in (*values, *spans)]
+        self._groups: dict[tuple[Any, ...], _Cell] = {}
+        self.total: _Cell = [0, 0, 0, 0, 0]
+        self._compressed = self._with_keys = self._retried = 0
+        self.sizes: dict[int, int] = {}
+        """Messages by the size of their body, to 1/8."""
+        self.least: int | None = None
+        self.most: int | None = None
+
+    def fresh(self) -> "Counter":
+        """One that counts the same and has counted nothing yet."""
+        return Counter(self._names, self._zone)
+
+    def add(self, message: "MessageExt") -> None:
+        """Count one message. Asked for once a message: what is known is not asked for twice."""
+        time, size, body = message.store_timestamp, message.store_size, len(message.stored_body)
+        keys = message.keys
+        group = (
+            *[value_of(message) for value_of in self._values],
+            *[start_of(time) for start_of in self._starts],
+        )
+        cell = self._groups.get(group)
+        if cell is None:
+            if len(self._groups) >= _MOST_GROUPS:
+                self._ungroup()
+            cell = self._groups[group] = [0, 0, 0, 0, 0]
+        _count(cell, size, body, time)
+        if self._keys is not None:
+            for key in dict.fromkeys(keys) or (None,):
+                _count(self._keys.get(key) or _cell(self._keys, key), size, body, time)
+        if message.sys_flag & MessageSysFlag.COMPRESSED_FLAG:
+            self._compressed += 1
+        if keys:
+            self._with_keys += 1
+        if message.reconsume_times > 0:
+            self._retried += 1
+        bucket = _bucket(body)
+        self.sizes[bucket] = self.sizes.get(bucket, 0) + 1
+        if self.least is None or body < self.least:
+            self.least = body
+        if self.most is None or body > self.most:
+            self.most = body
+
+    def _ungroup(self) -> None:
+        """Bring what messages with all values in common have into the tables of each value."""
+        for group, cell in self._groups.items():
+            _add(self.total, *cell)
+            for table, value in zip(self._singles, group, strict=True):
+                _add(_cell(table, value), *cell)
+        self._groups.clear()
+
+    def packed(self) -> bytes:
+        """Everything as bytes, for :meth:`merge` in another process of the same call."""
+        self._ungroup()
+        facts = (self.tables, self.total, self._facts, self.sizes, self.least, self.most)
+        return marshal.dumps(facts)
+
+    def merge(self, packed: bytes) -> None:
+        """Add what another one has counted."""
+        tables, total, facts, sizes, least, most = marshal.loads(packed)
+        if total[0]:
+            _add(self.total, *total)
+        for name, table in tables.items():
+            mine = self.tables[name]
+            for value, cell in table.items():
+                if value not in mine and len(mine) < _MOST_VALUES:
+                    mine[value] = cell
+                else:
+                    _add(_cell(mine, value), *cell)
+        self._compressed += facts[0]
+        self._with_keys += facts[1]
+        self._retried += facts[2]
+        for bucket, count in sizes.items():
+            self.sizes[bucket] = self.sizes.get(bucket, 0) + count
+        known = [size for size in (self.least, least) if size is not None]
+        self.least = min(known, default=None)
+        known = [size for size in (self.most, most) if size is not None]
+        self.most = max(known, default=None)
+
+    def rows(self, name: str) -> Iterator[StatsRow]:
+        """The table of a property, the most frequent first."""
+        self._ungroup()
+        for value, cell in _by_count(self.tables[name]):
+            yield StatsRow(value, cell[0], self._share(cell), *cell[1:])
+
+    def time_rows(self, name: str) -> Iterator[TimeStatsRow]:
+        """The table of spans of time, in order; spans without messages are left out."""
+        self._ungroup()
+        for start, cell in sorted(self.tables[name].items()):
+            rate = round(cell[0] * 1000 / SPANS[name], 3)
+            yield TimeStatsRow(start, cell[0], self._share(cell), cell[1], cell[2], rate)
+
+    def summary(self, damaged: int) -> MessageStats:
+        """All messages in one row."""
+        self._ungroup()
+        count, size, body, first, last = self.total
+        hours = (last - first) / _HOUR_MS if count else 0
+        return MessageStats(
+            count,
+            size,
+            body,
+            first if count else None,
+            last if count else None,
+            round(count / hours, 1) if hours else None,
+            self.least,
+            self._percentile(0.5),
+            self._percentile(0.99),
+            self.most,
+            *self._facts,
+            self._top("topic"),
+            self._top("tag"),
+            self._top("key"),
+            self._top("host"),
+            damaged,
+        )
+
+    @property
+    def _facts(self) -> tuple[int, int, int]:
+        """How many are compressed, have keys, were retried."""
+        return self._compressed, self._with_keys, self._retried
+
+    def _share(self, cell: _Cell) -> float:
+        return round(cell[0] / self.total[0], 4)
+
+    def _percentile(self, part: float) -> int | None:
+        """The largest size of the bucket in which it lies, but no more than there is."""
+        wanted = part * self.total[0]
+        passed = 0
+        for bucket in sorted(self.sizes):
+            passed += self.sizes[bucket]
+            if passed >= wanted:
+                return min(_largest_in(bucket), self.most or 0)
+        return None
+
+    def _top(self, name: str) -> list[dict[str, Any]]:
+        rows = [
+            (value, cell)
+            for value, cell in _by_count(self.tables.get(name, {}))
+            if value is not None
+        ]
+        return [{name: value, "messages": cell[0], "bytes": cell[1]} for value, cell in rows[:_TOP]]
+
+
+def _by_count(table: Table) -> list[tuple[Any, _Cell]]:
+    return sorted(table.items(), key=lambda item: (-item[1][0], str(item[0])))
+
+
+def _cell(table: Table, value: Any) -> _Cell:
+    cell = table.get(value)
+    if cell is None:
+        if len(table) >= _MOST_VALUES:
+            value = OTHERS
+        cell = table.setdefault(value, [0, 0, 0, 0, 0])
+    return cell
+
+
+def _count(cell: _Cell, size: int, body: int, time: int) -> None:
+    """Add one message to a cell."""
+    if not cell[0] or time < cell[3]:
+        cell[3] = time
+    if time > cell[4]:
+        cell[4] = time
+    cell[0] += 1
+    cell[1] += size
+    cell[2] += body
+
+
+def _add(cell: _Cell, count: int, size: int, body: int, first: int, last: int) -> None:
+    cell[3] = min(cell[3], first) if cell[0] else first
+    cell[4] = max(cell[4], last)
+    cell[0] += count
+    cell[1] += size
+    cell[2] += body
+
+
+@lru_cache(4096)
+def _bucket(size: int) -> int:
+    """A number that rises with the size: eight to each power of two, one each below 16."""
+    if size < 16:
+        return size
+    shift = size.bit_length() - 4
+    return (shift << 3) + (size >> shift)
+
+
+def _largest_in(bucket: int) -> int:
+    if bucket < 16:
+        return bucket
+    shift = (bucket >> 3) - 1
+    return ((bucket - (shift << 3) + 1) << shift) - 1
+
+
+def _starts_of(name: str, zone: "tzinfo | None") -> Callable[[int], int]:
+    """A function that gives the beginning of the span in which a time lies, in a zone."""
+    from rmqctl.parse.times import near_datetime
+
+    span = SPANS[name]
+    known: dict[int, int] = {}
+
+    def start(time: int) -> int:
+        if name == "minute":
+            return time - time % span
+        quarter = time // 900_000  # the clocks of no zone are changed within one
+        offset = known.get(quarter)
+        if offset is None:
+            shift = near_datetime(time, zone).utcoffset()
+            offset = known[quarter] = int(shift.total_seconds() * 1000) if shift else 0
+        return time - (time + offset) % span
+
+    return start

@@ -1,0 +1,92 @@
+"""``rmqctl message stats``: what the messages of a store are like."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints, prints_instead
+from rmqctl.cli.opening import view_of
+from rmqctl.errors import UsageProblem
+
+from .filter_options import filters_messages
+from .stats_rows import MessageStats, StatsRow, TimeStatsRow
+
+if TYPE_CHECKING:
+    from rmqctl.message.search.query import Query
+    from storage.readonly import StoreView
+
+    from .stats import Counter
+
+_BY = "topic, queue, tag, key, host, attempts, minute, hour or day"
+
+
+def _prints_by(ctx: typer.Context, by: str | None) -> str | None:
+    """Have ``--by tag -o help`` explain the rows that are asked for."""
+    if by is not None:
+        from .stats import SPANS
+
+        prints_instead(ctx.command, TimeStatsRow if by in SPANS else StatsRow)
+    return by
+
+
+@prints(MessageStats, StatsRow, TimeStatsRow)
+@filters_messages
+def stats(
+    ctx: typer.Context,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Of this topic; repeatable"),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by", metavar="WHAT", help=f"Count by {_BY}", is_eager=True, callback=_prints_by
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor)")
+    ] = None,
+) -> None:
+    """Count messages: sizes, times, and the most frequent topics, tags, keys and hosts.
+
+    Without -t: all topics but those that the broker keeps for itself. With --by a row for each
+    topic, tag, key, host or span of time.
+
+    All together:             rmqctl message stats
+    By tag, in one topic:     rmqctl message stats -t orders --by tag
+    How many an hour:         rmqctl message stats -t orders --by hour --from -1d
+    The most frequent keys:   rmqctl message stats -t orders --by key --limit 20
+    """
+    from .stats import KEY, SPANS, VALUES, Counter
+
+    cli = context_of(ctx)
+    if by not in (None, KEY, *VALUES, *SPANS):
+        raise UsageProblem(f"--by: {by!r} is not one of {_BY}")
+    names = ("topic", "tag", "key", "host") if by is None else (by,)
+    with view_of(cli) as view:
+        from rmqctl.message.search.query import build_query
+
+        query = build_query(cli, view, None, topic or None, None, needs_filter=False)
+        counter, damaged = _counted(cli, view, query, Counter(names, cli.zone), jobs)
+        if damaged:
+            cli.left_out(
+                f"{damaged} damaged records are not counted; 'rmqctl store fsck' shows them"
+            )
+        if by is None:
+            cli.one(counter.summary(damaged))
+            return
+        if by in SPANS:
+            cli.rows(TimeStatsRow, counter.time_rows(by))
+        else:
+            cli.rows(StatsRow, counter.rows(by))
+
+
+def _counted(
+    cli: Cli, view: "StoreView", query: "Query", counter: "Counter", jobs: int | None
+) -> "tuple[Counter, int]":
+    from rmqctl.message.search.run import SearchRun, usable_cpus
+
+    run = SearchRun(view, query, jobs or usable_cpus())
+    with cli.progress("count", "bytes", run.total_bytes) as progress:
+        damaged = run.tally(progress, counter)
+    return counter, damaged

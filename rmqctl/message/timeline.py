@@ -1,0 +1,167 @@
+"""The life line of a message: its records in the order of the log, and who has read past them.
+
+All copies of a message keep its unique id: the half message, the one that waits for its time, each
+retry, the dead letter. Retries name what was consumed first (ORIGIN_MESSAGE_ID), and what was
+redriven has an id of its own, which the receipts of the run tell.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from broker.retry.redrive_properties import REDRIVE_UNIQUE, redrive_count
+from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.message.search.keys import Look, read_all, with_key
+from rmqctl.retry.failures import reason_text, record_with_id
+from storage.configs.redrive_runs import RedriveRuns
+from storage.format.message import (
+    DLQ_GROUP_TOPIC_PREFIX,
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_REAL_TOPIC,
+    RETRY_GROUP_TOPIC_PREFIX,
+    SCHEDULE_TOPIC,
+    TRANS_HALF_TOPIC,
+)
+
+from .lookup_rows import LifeRow
+
+if TYPE_CHECKING:
+    from rmqctl.cli.context import Cli
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+_MOST_RECORDS: Final = 1000
+"""Many more than the attempts of one message leave."""
+_INNER_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TRANS_HALF_TOPIC})
+"""Nobody's progress there means that somebody has read the message."""
+
+
+def life_rows(cli: "Cli", view: "StoreView", name: str, look: Look) -> Iterator[LifeRow]:
+    """Everything that the store knows of the message with an id, or of those with a key.
+
+    NotFound if there is none, UsageProblem for a key that is on too many.
+    """
+    records = _Records(cli, view, look)
+    records.follow(name)
+    if not records.found:
+        raise NotFound(f"no message has the id or key {name} in {view.root}")
+    progress = list(view.consumer_offsets().items())
+    for offset in sorted(records.found):
+        record = records.found[offset]
+        yield _row(view, record)
+        if record.topic in _INNER_TOPICS:
+            continue
+        for name, offsets in sorted(progress):
+            topic, _, group = name.partition("@")
+            committed = offsets.get(record.queue_id)
+            if topic == record.topic and committed is not None:
+                yield _progress_row(record, group, committed)
+
+
+class _Records:
+    """The records of a message, found from one to the next."""
+
+    def __init__(self, cli: "Cli", view: "StoreView", look: Look) -> None:
+        self._cli = cli
+        self._view = view
+        self._look = look
+        self._followed: set[str] = set()
+        self.found: dict[int, MessageExt] = {}
+        self._redriven: dict[str, list[str]] = {}
+        for _, receipts in filter(None, map(RedriveRuns(view.root).read, _runs(view))):
+            for receipt in receipts:
+                if receipt.get("applied"):
+                    self._redriven.setdefault(receipt["msg_id"], []).append(receipt["new_msg_id"])
+
+    def follow(self, name: str) -> None:
+        """Take all records with an id or key, and those that they lead to."""
+        names = [name, name.upper()]
+        while names:
+            name = names.pop()
+            if name in self._followed:
+                continue
+            self._followed.add(name)
+            record = record_with_id(self._view, name, None)
+            hits, damaged = with_key(self._cli, self._view, name, None, self._look)
+            if damaged:
+                self._cli.left_out(
+                    f"{len(damaged)} damaged records may be of {name}, too; 'rmqctl store fsck' "
+                    "shows them"
+                )
+            if len(hits) > _MOST_RECORDS:
+                raise UsageProblem(
+                    f"{len(hits):,} records have the key {name}; 'rmqctl message query --key' "
+                    "lists them, and each of their ids has a life of its own"
+                )
+            for message in [*([record] if record else []), *read_all(self._cli, self._view, hits)]:
+                if self.found.setdefault(message.commitlog_offset, message) is message:
+                    names += self._leads(message)
+            names += self._redriven.get(name, [])
+
+    def _leads(self, message: "MessageExt") -> Iterator[str]:
+        yield message.msg_id
+        yield from self._redriven.get(message.msg_id, [])
+        for name in (PROPERTY_ORIGIN_MESSAGE_ID, REDRIVE_UNIQUE):
+            value = message.get_property(name)
+            if value:
+                yield value
+
+
+def _runs(view: "StoreView") -> list[str]:
+    return RedriveRuns(view.root).names()
+
+
+def _row(view: "StoreView", record: "MessageExt") -> LifeRow:
+    event, group, due = _event(record)
+    if record.topic == SCHEDULE_TOPIC:
+        unit = view.unit(record.topic, record.queue_id, record.queue_offset)
+        due = None if unit is None else unit[2]
+    return LifeRow(
+        record.store_timestamp,
+        event,
+        group,
+        record.topic,
+        record.queue_id,
+        record.queue_offset,
+        record.reconsume_times,
+        due,
+        reason_text(record) if event in ("FAILED", "DEAD") else None,
+        None,
+        record.msg_id,
+        record.offset_msg_id,
+        record.get_property(PROPERTY_ORIGIN_MESSAGE_ID),
+    )
+
+
+def _event(record: "MessageExt") -> tuple[str, str | None, None]:
+    """What the record's being there means, and for which group."""
+    topic = record.topic
+    if topic == TRANS_HALF_TOPIC:
+        return "HALF", None, None
+    if topic == SCHEDULE_TOPIC:
+        real = record.get_property(PROPERTY_REAL_TOPIC) or ""
+        if real.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            return "FAILED", real.removeprefix(RETRY_GROUP_TOPIC_PREFIX), None
+        return "DELAYED", None, None
+    if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+        return "RETRY", topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX), None
+    if topic.startswith(DLQ_GROUP_TOPIC_PREFIX):
+        return "DEAD", topic.removeprefix(DLQ_GROUP_TOPIC_PREFIX), None
+    return "REDRIVEN" if redrive_count(record.properties) else "STORED", None, None
+
+
+def _progress_row(record: "MessageExt", group: str, committed: int) -> LifeRow:
+    return LifeRow(
+        None,
+        "READ_PAST" if committed > record.queue_offset else "WAITING",
+        group,
+        record.topic,
+        record.queue_id,
+        record.queue_offset,
+        record.reconsume_times,
+        None,
+        None,
+        committed,
+        record.msg_id,
+        record.offset_msg_id,
+        record.get_property(PROPERTY_ORIGIN_MESSAGE_ID),
+    )

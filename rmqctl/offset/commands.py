@@ -1,0 +1,212 @@
+"""``rmqctl offset``: how far groups are."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.audit.rows import ChangeRow
+from rmqctl.cli.as_of import AsOf, broker_then, moment_of, progress_then
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.opening import open_for_reading
+from rmqctl.consume.printing import BODY_FORMS
+from rmqctl.errors import UsageProblem
+from rmqctl.parse.lists import parse_queues
+
+from .inspect_rows import AroundRow, InspectedOffsetRow, OffsetSource
+from .rows import OffsetRow
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.parse.positions import Point
+
+    from .around import Around
+    from .inspection import Place
+
+_Groups = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
+_MoreGroups = Annotated[
+    list[str] | None,
+    typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
+]
+_Topics = Annotated[
+    list[str] | None,
+    typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
+]
+
+
+@prints(OffsetRow)
+def list_offsets(
+    ctx: typer.Context,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", "-g", metavar="GROUP", help="Only this group; repeatable"),
+    ] = None,
+    topic: _Topics = None,
+) -> None:
+    """List the progress of all groups, queue by queue.
+
+    Who is behind:             rmqctl offset list --where 'state = BEHIND'
+    One group, as JSON:        rmqctl offset list -g readers -o json
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from .facts import offset_rows
+        from .source import offsets_in_force
+
+        known = offsets_in_force(broker, cli.warn)
+        cli.rows(OffsetRow, offset_rows(broker, known, group, topic))
+
+
+@prints(InspectedOffsetRow, AroundRow)
+def inspect(
+    ctx: typer.Context,
+    groups: _Groups = None,
+    group: _MoreGroups = None,
+    topic: _Topics = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", "-Q", metavar="LIST", help="Only these, such as 0,2-4")
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="POS", help="Show the messages here: 5 start end -5 @-1h"),
+    ] = None,
+    around: Annotated[
+        str | None,
+        typer.Option(
+            "--around",
+            metavar="B,A",
+            help="Show B messages before and A after the progress, or --at",
+        ),
+    ] = None,
+    body: Annotated[
+        str, typer.Option("--body", metavar="FORM", help="Bodies as text json hex base64 none")
+    ] = "text",
+    source: Annotated[
+        str,
+        typer.Option("--source", metavar="WHERE", help="Read the offsets from file bak journal"),
+    ] = "file",
+    as_of: AsOf = None,
+) -> None:
+    """Show everything about the progress of groups, queue by queue.
+
+    Age, lag and bytes are those of the messages themselves. Unknown is null, never 0.
+
+    One group:                 rmqctl offset inspect readers
+    All that there is:         rmqctl offset inspect readers -o wide
+    What it read, reads next:  rmqctl offset inspect readers --around 3,3
+    Before the last change:    rmqctl offset inspect --source bak
+    As it was an hour ago:     rmqctl offset inspect readers --as-of -1h
+    """
+    cli = context_of(ctx)
+    where = _source(source)
+    if as_of is not None and where is not OffsetSource.FILE:
+        raise UsageProblem("--as-of and --source exclude each other: both say what is looked at")
+    moment = moment_of(cli, as_of)
+    form = _body_form(body)
+    near = _near(cli, at, around)
+    queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
+    from .inspection import Chosen
+
+    chosen = Chosen([*(groups or ()), *(group or ())], topic, queues)
+    then = None if as_of is None else progress_then(cli, moment)
+    if then is not None:
+        then.warn(cli, chosen.groups, chosen.topics)
+    with open_for_reading(cli) if then is None else broker_then(cli, moment, then) as broker:
+        from rmqctl.audit.changes import Changes
+
+        from .inspection import Wanted, inspected, places
+        from .source import CommittedOffsets, committed_offsets
+
+        changes = Changes(broker.view.root)
+        if then is None:
+            known = committed_offsets(broker, where, changes.moves, cli.warn)
+        else:
+            table = broker.consumer_offsets()
+            known = CommittedOffsets(table, OffsetSource.SEEN, broker.topics(), then.doubts)
+        if near is not None:
+            _print_around(cli, broker, places(broker, known, chosen), near, form)
+            return
+
+        def wants(*fields: str) -> bool:
+            return any(cli.wants(InspectedOffsetRow, field) for field in fields)
+
+        wanted = Wanted(
+            wants("lag_bytes"),
+            wants("oldest_unread_msg_id"),
+            wants("changed_timestamp", "changed_by") and as_of is None,
+        )
+        with cli.progress("offset inspect", "queues") as progress:
+            rows = inspected(broker, known, chosen, changes, moment, wanted, progress.advance)
+        cli.rows(InspectedOffsetRow, rows)
+
+
+@prints(ChangeRow)
+def history(
+    ctx: typer.Context,
+    groups: _Groups = None,
+    group: _MoreGroups = None,
+    topic: _Topics = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only from then on, such as -7d")
+    ] = None,
+) -> None:
+    """Show who has moved the progress of groups, oldest first, a line for each queue.
+
+    Moves that nobody noted are shown, too, where the files betray them: without a change id.
+
+    Of one group:              rmqctl offset history readers
+    What was not done:         rmqctl offset history --where 'applied = false'
+    """
+    cli = context_of(ctx)
+    start = None if since is None else cli.time("--since", since)
+    if start is not None:
+        cli.warn_of_future("--since", start, "no change is as new as that")
+    with open_for_reading(cli) as broker:
+        from rmqctl.audit.changes import Changes
+        from rmqctl.audit.history import history_rows
+
+        chosen = [*(groups or ()), *(group or ())]
+        changes = Changes(broker.view.root)
+        rows = history_rows(broker, changes, chosen, topic or (), start, cli.warn)
+        cli.rows(ChangeRow, rows)
+
+
+def _print_around(
+    cli: Cli,
+    broker: "EmbeddedBroker",
+    where: "list[Place]",
+    near: "tuple[Point, Around]",
+    body_form: str,
+) -> None:
+    from .around import around_rows
+
+    cli.rows(AroundRow, around_rows(broker, where, *near, body_form, cli.say))
+
+
+def _near(cli: Cli, at: str | None, around: str | None) -> "tuple[Point, Around] | None":
+    """The position to look at, and how far around it; None for no messages at all."""
+    if at is None and around is None:
+        return None
+    from rmqctl.parse.positions import Bound, Point, parse_position
+
+    from .around import Around, parse_around
+
+    point = Point(Bound.STORED)
+    if at is not None:
+        position = cli.parsed("--at", lambda text: parse_position(text, cli.now_ms, cli.zone), at)
+        if position.begin is None or position.end is not None:
+            raise UsageProblem(f"--at: {at!r} is not one place but a range")
+        point = position.begin
+    return point, Around(0, 1) if around is None else cli.parsed("--around", parse_around, around)
+
+
+def _source(text: str) -> OffsetSource:
+    known = [source for source in OffsetSource if source is not OffsetSource.SEEN]
+    if text.lower() not in known:
+        raise UsageProblem(f"--source: {text!r} is not one of {', '.join(known)}")
+    return OffsetSource(text.lower())
+
+
+def _body_form(text: str) -> str:
+    if text not in BODY_FORMS:
+        raise UsageProblem(f"--body: {text!r} is not one of {', '.join(BODY_FORMS)}")
+    return text

@@ -1,0 +1,149 @@
+"""``rmqctl offset diff`` and ``offset export``: offsets beside others, and out of the store."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.opening import open_for_reading
+from rmqctl.errors import CliError, UsageProblem
+from rmqctl.exit_codes import NOT_WRITABLE
+from rmqctl.output.view import Format
+from rmqctl.parse.lists import parse_queues
+
+from .rows import ExportedOffset, OffsetDiffRow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_Topics = Annotated[
+    list[str] | None,
+    typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
+]
+
+
+@prints(OffsetDiffRow)
+def diff(
+    ctx: typer.Context,
+    first: Annotated[str, typer.Argument(metavar="A", help="Group, file, store or @TIME")],
+    second: Annotated[str, typer.Argument(metavar="B", help="What to compare it with")],
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", metavar="GROUP", help="Only this group's offsets")
+    ] = None,
+    topic: _Topics = None,
+    equal_too: Annotated[
+        bool, typer.Option("--all", help="Queues that do not differ, too")
+    ] = False,
+) -> None:
+    """Compare two groups, files, stores or times: the queues whose offsets differ.
+
+    A file is what 'offset export' writes, a plan, a consumerOffset.json or an offsets.json. At a
+    time an offset is known where the journal leaves no doubt; else the note says between what it
+    lay. With group:, file: or store: before it a name is taken for just that.
+
+    Two groups:                rmqctl offset diff readers readers2
+    Since a backup:            rmqctl offset diff backup.csv readers
+    A copy of the store:       rmqctl offset diff ../copy now
+    Since yesterday:           rmqctl offset diff @-1d now -g readers
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from .diff import diff_rows
+        from .sides import side_of
+
+        a, b = side_of(cli, broker, first), side_of(cli, broker, second)
+        cli.rows(OffsetDiffRow, diff_rows(a, b, group, topic or (), equal_too=equal_too))
+
+
+@prints(ExportedOffset)
+def export(
+    ctx: typer.Context,
+    groups: Annotated[
+        list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
+    ] = None,
+    topic: _Topics = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", "-Q", metavar="LIST", help="Only these, such as 0,2-4")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Write there: .csv or .json")
+    ] = None,
+) -> None:
+    """Print committed offsets as Kafka's tool does: topic,queue,offset, a line each, no head.
+
+    Of several groups each line begins with the group. With -o the rows come as in any command.
+    'rmqctl offset import' takes either back.
+
+    One group:                 rmqctl offset export readers > readers.csv
+    All, as JSON:              rmqctl offset export --save offsets.json
+    """
+    cli = context_of(ctx)
+    form = _form(save)
+    chosen = list(dict.fromkeys([*(groups or ()), *(group or ())]))
+    queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
+    with open_for_reading(cli) as broker:
+        from rmqctl.offset.inspection import check_known
+        from rmqctl.offset.source import offsets_in_force
+
+        from .diff import export_rows
+
+        known = offsets_in_force(broker, cli.warn)
+        check_known(broker, known, chosen, topic)
+        rows = list(export_rows(known.table, chosen, topic or (), queues))
+    names_groups = len(chosen) != 1
+    if save is not None:
+        _save(cli, save, form, rows, names_groups=names_groups)
+    elif cli.setting("output") is not None:
+        cli.rows(ExportedOffset, rows)
+    else:
+        cli.out.write(_text(cli, Format.CSV, rows, names_groups=names_groups))
+
+
+def _form(save: Path | None) -> Format:
+    endings = {".csv": Format.CSV, ".json": Format.JSON}
+    if save is None:
+        return Format.CSV
+    if save.suffix.lower() not in endings:
+        raise UsageProblem(f"--save: {str(save)!r} ends neither in .csv nor in .json")
+    return endings[save.suffix.lower()]
+
+
+def _text(cli: Cli, form: Format, rows: "Sequence[ExportedOffset]", *, names_groups: bool) -> str:
+    from io import StringIO
+
+    from rmqctl.output.render import render_rows
+
+    view = cli.view._replace(format=form, headers=False)
+    if form is Format.CSV and not view.columns:
+        view = view._replace(columns=ExportedOffset._fields[0 if names_groups else 1 :])
+    out = StringIO(newline="")
+    render_rows(ExportedOffset, rows, view, out)
+    return out.getvalue()
+
+
+def _save(
+    cli: Cli,
+    path: Path,
+    form: Format,
+    rows: "Sequence[ExportedOffset]",
+    *,
+    names_groups: bool,
+) -> None:
+    """Replace the file in one step: who copies it meanwhile has the old or the new one."""
+    from rmqctl.output.saved_file import saved_file
+
+    text = _text(cli, form, rows, names_groups=names_groups)
+    dry = cli.flag("dry_run")
+    try:
+        path.parent.stat()
+        if not dry:
+            with saved_file(path) as file:
+                file.write(text.encode())
+    except OSError as error:
+        raise CliError(f"{path} can not be written: {error.strerror}", NOT_WRITABLE) from error
+    cli.say(f"{'dry run: would write' if dry else 'wrote'} {len(rows)} offsets to {path}")

@@ -1,0 +1,83 @@
+"""The rows of ``offset inspect``."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from analytics.lag.queue_position import OffsetState
+from rmqctl.message.rows import MessageRow, message_row
+from rmqctl.output.fields import OmitNull, Wide
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+
+class OffsetSource(StrEnum):
+    """Where committed offsets are read; the values of ``--source``."""
+
+    FILE = "file"
+    """What holds: rmqctl/offsets.json, or Java's config/consumerOffset.json where rmqctl has
+    none."""
+    BAK = "bak"
+    """config/consumerOffset.json.bak: what Java's file held before its last change."""
+    JOURNAL = "journal"
+    """Where the last change in the journal put it; consumers have gone on since."""
+    SEEN = "seen"
+    """With ``--as-of``: what changes and samples saw before and after that time."""
+
+
+class InspectedOffsetRow(NamedTuple):
+    """Everything about a group's progress in one queue."""
+
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str, "the topic"]
+    broker: Annotated[str, "the broker's name"]
+    queue_id: Annotated[int, "the queue"]
+    min_offset: Annotated[int, "the first message that is still there"]
+    committed_offset: Annotated[int | None, "the next message that the group will read"]
+    max_offset: Annotated[int, "where the next message will be"]
+    lag: Annotated[int | None, "messages that it has not read, deleted ones included"]
+    oldest_unread_age_ms: Annotated[
+        int | None, "how long ago the oldest message was stored that it has not read"
+    ]
+    last_consumed_timestamp: Annotated[
+        int | None, "when the message before its committed offset was stored"
+    ]
+    state: Annotated[
+        OffsetState | None,
+        "CAUGHT_UP, BEHIND, LOST, AHEAD or NONE (no progress); null: not known for then",
+    ]
+    note: Annotated[
+        str | None,
+        OmitNull(
+            "by how many it is ahead, how many were deleted unread, or between what the offset "
+            "lay that is not known"
+        ),
+    ]
+    lag_bytes: Annotated[int | None, Wide("bytes in the log of what it has not read")]
+    oldest_unread_timestamp: Annotated[
+        int | None, Wide("when the oldest message was stored that it has not read")
+    ]
+    oldest_unread_msg_id: Annotated[str | None, Wide("the id of that message")]
+    source: Annotated[
+        OffsetSource | None, Wide("where the committed offset was read: file, bak, journal")
+    ]
+    changed_timestamp: Annotated[int | None, Wide("when somebody moved it last, by the journal")]
+    changed_by: Annotated[str | None, Wide("who did, and on which machine: user@host")]
+
+
+def _message_row_behind(**first: Any) -> Any:
+    """The type of a message's row with more fields in front."""
+    return NamedTuple("AroundRow", [*first.items(), *MessageRow.__annotations__.items()])
+
+
+AroundRow = _message_row_behind(
+    group=Annotated[str, "the consumer group"],
+    distance=Annotated[int, "messages from the position: 0 is read next, -1 is the one before"],
+)
+"""A message near a group's position: the row of ``consume``, and how far it is from there."""
+
+
+def around_row(group: str, position: int, message: "MessageExt", body_form: str) -> Any:
+    """The row of a message near a position; ``body_form`` as for :func:`message_row`."""
+    row = message_row(message, body_form)
+    return AroundRow(group, row.queue_offset - position, *row)

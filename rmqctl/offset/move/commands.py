@@ -1,0 +1,279 @@
+"""``rmqctl offset reset``, ``undo``, ``import``, ``delete``, ``orphans``: moving progress."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.opening import open_for_reading
+from rmqctl.errors import UsageProblem
+
+from .orphan_rows import DoneOrphan, Orphan
+from .rows import DoneMove
+
+_Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", "-g", metavar="GROUP", help="Whose progress; repeatable"),
+]
+_Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic", "-t", metavar="TOPIC[:0,2-4]", help="In which topic, or queues; repeatable"
+    ),
+]
+_Queues = Annotated[
+    str | None,
+    typer.Option("--queue", "-Q", metavar="LIST", help="Only these queues, such as 0,2-4"),
+]
+_NoLive = Annotated[
+    bool, typer.Option("--no-live", help="Refuse if consumers of the group are running")
+]
+_Expect = Annotated[
+    str | None,
+    typer.Option(
+        "--expect",
+        metavar="FILE|N",
+        help="Refuse (6) unless progress is as in this plan, or the one queue at N",
+    ),
+]
+
+
+@prints(DoneMove)
+def reset(
+    ctx: typer.Context,
+    group: _Groups = None,
+    all_groups: Annotated[
+        bool, typer.Option("--all-groups", help="All groups that read the topics")
+    ] = False,
+    topic: _Topics = None,
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="All topics that the groups read")
+    ] = False,
+    queue: _Queues = None,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option("--to-datetime", metavar="T", help="To what was stored at or after a time"),
+    ] = None,
+    by_duration: Annotated[
+        str | None,
+        typer.Option("--by-duration", metavar="D", help="To what was stored this long ago"),
+    ] = None,
+    to_earliest: Annotated[
+        bool, typer.Option("--to-earliest", help="To the first message that is still there")
+    ] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the true end")] = False,
+    to_current: Annotated[
+        bool, typer.Option("--to-current", help="To where it is: to save it with --export")
+    ] = False,
+    to_offset: Annotated[
+        str | None, typer.Option("--to-offset", metavar="N", help="To an offset")
+    ] = None,
+    shift_by: Annotated[
+        str | None,
+        typer.Option("--shift-by", metavar="N", help="Forward by N messages; -N: back"),
+    ] = None,
+    to_group: Annotated[
+        str | None, typer.Option("--to-group", metavar="GROUP", help="To where that group is")
+    ] = None,
+    from_file: Annotated[
+        str | None,
+        typer.Option("--from-file", metavar="FILE", help="To what a plan or Kafka's CSV says"),
+    ] = None,
+    to_message: Annotated[
+        str | None,
+        typer.Option(
+            "--to-message",
+            metavar="ID",
+            help="To a message; other queues to what was stored at or after it",
+        ),
+    ] = None,
+    boundary: Annotated[
+        str,
+        typer.Option(
+            "--boundary", metavar="RULE", help="For times: lower, upper or nearest49 (RocketMQ 4.9)"
+        ),
+    ] = "lower",
+    no_forward: Annotated[
+        bool, typer.Option("--no-forward", help="Refuse (7) if a queue would go forward")
+    ] = False,
+    no_backward: Annotated[
+        bool, typer.Option("--no-backward", help="Refuse (7) if a queue would go back")
+    ] = False,
+    clamp: Annotated[
+        bool,
+        typer.Option("--clamp/--no-clamp", help="Cut to what a queue has, or refuse (7)"),
+    ] = True,
+    preview: Annotated[
+        str | None,
+        typer.Option(
+            "--preview", metavar="full|short", help="Look at messages and count all tags, or not"
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="FILE", help="Save the plan: .csv or .json"),
+    ] = None,
+    expect: _Expect = None,
+    no_live: _NoLive = False,
+) -> None:
+    """Move the progress of groups: to a time, an end, an offset, a message, another group.
+
+    Say whose (--group, --all-groups), where (--topic, --all-topics) and one place to go to.
+    It shows what would be read again or skipped, and does nothing without --execute. All queues
+    of one call are moved, or none. Retry topics are left alone unless they are named.
+
+    Back to yesterday:   rmqctl offset reset -g readers -t orders --by-duration 1d
+    Do it:               rmqctl offset reset -g readers -t orders --by-duration 1d --execute
+    One queue:           rmqctl offset reset -g readers -t orders:3 --to-offset 100
+    Save a plan:         rmqctl offset reset -g readers --all-topics --to-latest --export plan.csv
+    Carry it out:        rmqctl offset reset --from-file plan.csv --expect plan.csv --execute
+    """
+    cli = context_of(ctx)
+    from .reset import HowMuch, Whose, carry_out_reset, parse_rule
+
+    places = {
+        "--to-datetime": to_datetime,
+        "--by-duration": by_duration,
+        "--to-earliest": "" if to_earliest else None,
+        "--to-latest": "" if to_latest else None,
+        "--to-current": "" if to_current else None,
+        "--to-offset": to_offset,
+        "--shift-by": shift_by,
+        "--to-group": to_group,
+        "--from-file": from_file,
+        "--to-message": to_message,
+    }
+    given = [name for name, value in places.items() if value is not None]
+    if len(given) != 1:
+        said = f"{' and '.join(given)} do not go together" if given else "say where to"
+        raise UsageProblem(f"{said}: exactly one of {', '.join(places)}")
+    if preview not in {None, "full", "short"}:
+        raise UsageProblem(f"--preview: {preview!r} is not one of full, short")
+    whose = Whose.parse(
+        cli,
+        group,
+        topic,
+        all_groups=all_groups,
+        all_topics=all_topics,
+        queues=queue,
+        from_file=from_file is not None,
+    )
+    how = HowMuch(
+        no_forward=no_forward,
+        no_backward=no_backward,
+        clamp=clamp,
+        no_live=no_live,
+        full=None if preview is None else preview == "full",
+        export=export,
+        expect=expect,
+    )
+    rule = parse_rule(cli, boundary)
+    with open_for_reading(cli) as broker:
+        carry_out_reset(cli, broker, whose, given[0], places[given[0]], rule, how)
+
+
+@prints(DoneMove)
+def undo(
+    ctx: typer.Context,
+    change_id: Annotated[
+        int | None, typer.Argument(metavar="[CHANGE-ID]", help="See 'rmqctl offset history'")
+    ] = None,
+    last: Annotated[bool, typer.Option("--last", help="The last change")] = False,
+    no_live: _NoLive = False,
+) -> None:
+    """Put progress back to where it was before a change.
+
+    All queues of the change, exactly as they were, or none: if somebody has moved one since, it
+    is refused (6). What consumers did since is no obstacle; the plan says how much it was. An
+    undoing is a change too, and can be undone. It does nothing without --execute.
+
+    Look:      rmqctl offset undo --last
+    Do it:     rmqctl offset undo 12 --execute
+    """
+    cli = context_of(ctx)
+    if (change_id is None) != last:
+        raise UsageProblem("name a change ('rmqctl offset history' lists them), or give --last")
+    with open_for_reading(cli) as broker:
+        from .undo import undo as take_back
+
+        take_back(cli, broker, change_id, no_live=no_live)
+
+
+@prints(DoneMove)
+def import_offsets(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV as Kafka's tools, or JSON")],
+    group: _Groups = None,
+    topic: _Topics = None,
+    clamp: Annotated[
+        bool, typer.Option("--clamp/--no-clamp", help="Cut to what a queue has, or refuse (7)")
+    ] = True,
+    expect: _Expect = None,
+    no_live: _NoLive = False,
+) -> None:
+    """Set the progress of groups to what a file says.
+
+    The file has topic, queue and offset in each line, perhaps a group before them: what 'rmqctl
+    offset export', 'offset reset --export' and Kafka's tools write. --group names whose progress
+    it is if the file does not, else which of the file's groups are meant. It shows what it
+    would do and asks.
+
+    rmqctl offset import saved.csv -g readers --dry-run
+    """
+    cli = context_of(ctx)
+    from .reset import HowMuch, Whose, carry_out_reset, parse_rule
+
+    whose = Whose.parse(cli, group, topic, all_groups=False, all_topics=False, from_file=True)
+    how = HowMuch(clamp=clamp, no_live=no_live, expect=expect)
+    rule = parse_rule(cli, "lower")
+    with open_for_reading(cli) as broker:
+        carry_out_reset(
+            cli, broker, whose, "--from-file", str(file), rule, how, execute_by_default=True
+        )
+
+
+@prints(DoneMove)
+def delete(
+    ctx: typer.Context,
+    group: _Groups = None,
+    topic: _Topics = None,
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="All topics that the groups read")
+    ] = False,
+    queue: _Queues = None,
+    no_live: _NoLive = False,
+) -> None:
+    """Forget the progress of groups, in some topics or all.
+
+    A group without progress begins as a new one does. It shows what it would do and asks;
+    'rmqctl offset undo' brings the progress back.
+
+    rmqctl offset delete -g readers -t orders --dry-run
+    """
+    cli = context_of(ctx)
+    from .deletion import carry_out_delete
+
+    with open_for_reading(cli) as broker:
+        carry_out_delete(cli, broker, group, topic, queue, all_topics=all_topics, no_live=no_live)
+
+
+@prints(Orphan, DoneOrphan)
+def orphans(
+    ctx: typer.Context,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Put the progress among them right (asks first)")
+    ] = False,
+) -> None:
+    """List progress that belongs to nothing: topics and queues that are gone, wrong offsets.
+
+    Also retry topics without a group, and queues of topics that are not set up. --fix deletes
+    progress of what is gone, and moves wrong offsets into their queue.
+
+    rmqctl offset orphans --where 'problem = AHEAD'
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from .orphans import orphans as carry_out_orphans
+
+        carry_out_orphans(cli, broker, fix=fix)

@@ -1,0 +1,157 @@
+"""What moving progress would mean, queue by queue: the rows of a plan."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from analytics.lag.queue_position import Unread, bytes_behind, oldest_unread_timestamp
+from storage.read.by_time import Boundary
+
+from .queues import Place, Stand
+from .reset_targets import Scope, Wish, clamped
+from .rows import DoneMove, PlannedMove
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+
+_ORDER: Final = (Boundary.LOWER, Boundary.UPPER, Boundary.NEAREST49)
+
+
+class Step(NamedTuple):
+    """One queue of a plan: how it stands and where it goes."""
+
+    stand: Stand
+    wish: Wish
+
+    @property
+    def target(self) -> int | None:
+        """The offset afterwards, None for no progress."""
+        return self.stand.offset if self.wish.stays else self.wish.offset
+
+    @property
+    def distance(self) -> int | None:
+        """Messages passed over, below 0 read again; None without both ends."""
+        if self.stand.offset is None or self.target is None:
+            return None
+        return self.target - self.stand.offset
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The messages between both, as far as they are still there: first, behind the last."""
+        low, high = self.stand.low, self.stand.high
+        if self.distance is None:
+            return low, low
+        ends = sorted((self.stand.offset or 0, self.target or 0))
+        first, behind = (min(max(end, low), high) for end in ends)
+        return first, behind
+
+
+def steps_of(stands: Iterable[Stand], scope: Scope, *, clamp: bool) -> list[Step]:
+    """Where each queue goes; with ``clamp`` never beyond what it has."""
+    steps = []
+    for stand in stands:
+        wish = scope(stand)
+        steps.append(Step(stand, clamped(wish, stand) if clamp else wish))
+    return steps
+
+
+def targets_of(steps: Iterable[Step]) -> dict[Place, int | None]:
+    """What is to be written: queues that are left alone are not part of it."""
+    return {step.stand.place: step.target for step in steps if not step.wish.stays}
+
+
+class Describer:
+    """Makes rows of steps. With ``full`` it looks at messages and sums up their bytes."""
+
+    def __init__(self, view: "StoreView", broker: str, now_ms: int, *, full: bool) -> None:
+        self._view = view
+        self._broker = broker
+        self._now = now_ms
+        self._full = full
+
+    def planned(self, step: Step) -> PlannedMove:
+        """The row of a plan."""
+        place, offset, _, low, high, _ = step.stand
+        target = step.target
+        message = self._message(step) if self._full else None
+        lower, upper, nearest = self._by_time(step)
+        return PlannedMove(
+            place.group,
+            place.topic,
+            self._broker,
+            place.queue_id,
+            offset,
+            target,
+            step.distance,
+            self.lands_on(step),
+            Unread(low, offset, high).lag,
+            Unread(low, target, high).lag,
+            self._age(step),
+            "; ".join(note for note in (step.wish.note, step.stand.note) if note) or None,
+            self._bytes(step) if self._full else None,
+            message.keys[0] if message and message.keys else None,
+            message.msg_id if message else None,
+            lower,
+            upper,
+            nearest,
+        )
+
+    def done(self, step: Step, plan: PlannedMove, old: int | None, applied: bool | None) -> Any:
+        """The row of a result; ``old`` is what was committed right before the write."""
+        if old != plan.old_offset:
+            moved = step._replace(stand=step.stand._replace(offset=old))
+            plan = plan._replace(
+                old_offset=old,
+                move=moved.distance,
+                lag_old=Unread(step.stand.low, old, step.stand.high).lag,
+            )
+        return DoneMove(*plan, applied)
+
+    def lands_on(self, step: Step) -> int | None:
+        """When the message was stored that is read next; None at the end."""
+        target = step.target
+        if target is None:
+            return None
+        return self._view.store_timestamp(step.stand.place.topic, step.stand.place.queue_id, target)
+
+    def lower(self, step: Step) -> int | None:
+        """The first message at or after the time that was asked for."""
+        return self._by_time(step, (Boundary.LOWER,))[0]
+
+    def _by_time(
+        self, step: Step, boundaries: tuple[Boundary, ...] = _ORDER
+    ) -> tuple[int | None, ...]:
+        timestamp = step.wish.timestamp
+        if timestamp is None:
+            return (None,) * len(boundaries)
+        _, topic, queue_id = step.stand.place
+        find = self._view.offset_in_queue_by_time
+        return tuple(find(topic, queue_id, timestamp, boundary) for boundary in boundaries)
+
+    def _message(self, step: Step) -> "MessageExt | None":
+        target = step.target
+        if target is None:
+            return None
+        _, topic, queue_id = step.stand.place
+        unit = self._view.unit(topic, queue_id, target)
+        return unit and self._view.message_of_unit(topic, queue_id, target, unit)
+
+    def _age(self, step: Step) -> int | None:
+        place, _, _, low, high, _ = step.stand
+        what = Unread(low, step.target, high)
+        if what.lag is None:
+            return None
+        if what.first_unread is None:
+            return 0
+        stored = oldest_unread_timestamp(self._view, place.topic, place.queue_id, what)
+        return None if stored is None else max(0, self._now - stored)
+
+    def _bytes(self, step: Step) -> int | None:
+        if step.distance is None:
+            return None
+        first, behind = step.span
+        if first == behind:
+            return 0
+        place = step.stand.place
+        return bytes_behind(self._view, place.topic, place.queue_id, (first,), behind)[first]

@@ -1,0 +1,130 @@
+"""Positions in a queue: the language of ``--offset``.
+
+========== ============================================================================
+``start``  the first message that is still stored
+``end``    after the last message as of now
+``stored`` the group's progress
+``n``      queue offset n, to go on from there; ``n:`` is the same
+``:m``     from the start up to before m; ``n:m`` from n up to before m
+``:end``   from the start (or ``n:end`` from n) to the end as of now
+``+n``     n after the start; ``-n`` n before the end
+``@t``     the first message stored at or after t; ``@t1:t2`` up to before t2
+``s@t``    kcat's start time; ``e@t`` kcat's end time (exclusive)
+========== ============================================================================
+"""
+
+import re
+from datetime import tzinfo
+from enum import StrEnum
+from typing import NamedTuple
+
+from .times import parse_time
+
+
+class Bound(StrEnum):
+    """What the number of a :class:`Point` counts."""
+
+    START = "START"
+    """``value`` messages after the first one that is stored."""
+    END = "END"
+    """``value`` messages before the end as of now."""
+    STORED = "STORED"
+    """The group's progress; ``value`` is 0."""
+    OFFSET = "OFFSET"
+    """Queue offset ``value``."""
+    TIME = "TIME"
+    """The first message stored at or after ``value`` (epoch milliseconds)."""
+
+
+class Point(NamedTuple):
+    """One end of a range in a queue."""
+
+    bound: Bound
+    value: int = 0
+
+
+class Position(NamedTuple):
+    """A range: ``begin`` is included, ``end`` is not; None leaves that side to the command."""
+
+    begin: Point | None
+    end: Point | None
+
+
+START = Point(Bound.START)
+END = Point(Bound.END)
+
+
+def parse_position(text: str, now_ms: int, zone: tzinfo | None = None) -> Position:
+    """The range that ``text`` means; times are read as :func:`parse_time` does."""
+    stripped = text.strip()
+    named = {
+        "start": Position(START, None),
+        "beginning": Position(START, None),
+        "end": Position(END, None),
+        "stored": Position(Point(Bound.STORED), None),
+    }.get(stripped)
+    if named:
+        return named
+    if stripped[:2] == "s@":
+        return Position(_time(stripped[2:], now_ms, zone), None)
+    if stripped[:2] == "e@":
+        return Position(None, _time(stripped[2:], now_ms, zone))
+    if stripped[:1] == "@":
+        return _times(stripped[1:], now_ms, zone)
+    if re.fullmatch(r"\+\d+", stripped, re.ASCII):
+        return Position(Point(Bound.START, int(stripped)), None)
+    if re.fullmatch(r"-\d+", stripped, re.ASCII):
+        return Position(Point(Bound.END, -int(stripped)), None)
+    found = re.fullmatch(r"(\d*)(?::(\d*|end))?", stripped, re.ASCII)
+    if not found or stripped in {"", ":"}:
+        raise ValueError(
+            f"{text!r} is not a position (such as start, end, stored, 5, 5:9, :end, +10, -10, @-1h)"
+        )
+    begin = Point(Bound.OFFSET, int(found[1])) if found[1] else START
+    if not found[2]:
+        return Position(begin, None)
+    if found[2] == "end":
+        return Position(begin, END)
+    if int(found[2]) < begin.value:
+        raise ValueError(f"{text!r} is not a position: it ends before it begins")
+    return Position(begin, Point(Bound.OFFSET, int(found[2])))
+
+
+def _time(text: str, now_ms: int, zone: tzinfo | None) -> Point:
+    return Point(Bound.TIME, parse_time(text, now_ms, zone))
+
+
+def _times(text: str, now_ms: int, zone: tzinfo | None) -> Position:
+    """Read ``t``, ``t:``, ``:t`` or ``t1:t2``; times hold colons too, so every one is tried."""
+    if text == "":
+        raise ValueError("'@' needs a time, such as @-1h or @2026-01-31T10:00")
+    try:
+        return Position(_time(text, now_ms, zone), None)
+    except ValueError as error:
+        if ":" not in text:
+            raise ValueError(f"'@{text}': {error}") from None
+    readings: list[Position] = []
+    for at, letter in enumerate(text):
+        if letter != ":":
+            continue
+        left, right = text[:at], text[at + 1 :]
+        try:
+            begin = _time(left, now_ms, zone) if left else START
+            end = END if right == "end" else _time(right, now_ms, zone) if right else None
+        except ValueError:
+            continue
+        readings.append(Position(begin, end))
+    if len(readings) == 1:
+        position = readings[0]
+        if (
+            position.end
+            and position.end.value
+            and position.end.value < (position.begin or START).value
+        ):
+            raise ValueError(f"'@{text}' is not a position: it ends before it begins")
+        return position
+    if readings:
+        raise ValueError(f"'@{text}' can be read in several ways; give --from and --to instead")
+    raise ValueError(
+        f"'@{text}' is not a time or two times with a colon between (such as @-1h:-5m)"
+    )

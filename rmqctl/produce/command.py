@@ -1,0 +1,392 @@
+"""``rmqctl produce``: send lines, files, JSON or generated messages."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.errors import NotFound, UsageProblem
+
+from .rows import SentRow
+from .sources import Input, Portion, Source
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+
+    from .sender import Defaults
+
+_BATCH = 4096
+_INPUTS = ("text", "jsonl", "csv", "hex")
+
+
+@prints(SentRow)
+def produce(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to send")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE...|-]", help="What to send (default: standard input)"),
+    ] = None,
+    queue: Annotated[
+        int | None, typer.Option("--queue", "-Q", metavar="N", help="Only to this queue")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", "-k", metavar="K", help="A key to find it by; repeatable"),
+    ] = None,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="The tag to filter by")] = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option("--property", "-H", metavar="N=V", help="A property; repeatable"),
+    ] = None,
+    delay_level: Annotated[
+        int | None, typer.Option(metavar="N", help="Deliver later: level 1 (1s) to 18 (2h)")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option(metavar="DUR", help="Deliver later, such as 10s or 5m")
+    ] = None,
+    delimiter: Annotated[
+        str,
+        typer.Option(
+            "--delimiter", "-D", metavar="D", help=r"Ends a record; '' takes a file whole"
+        ),
+    ] = r"\n",
+    key_delimiter: Annotated[
+        str | None,
+        typer.Option("--key-delimiter", "-K", metavar="D", help="Records are KEYS, this, BODY"),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", "-f", metavar="FORMAT", help=r"Records look like this: '%k\t%s'"),
+    ] = None,
+    input_format: Annotated[
+        str, typer.Option("--input", metavar="KIND", help="text, jsonl, csv or hex")
+    ] = "text",
+    count: Annotated[
+        int | None,
+        typer.Option("--count", "-c", metavar="N", min=0, help="Stop after N messages"),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="N/s", help="Not more than N a second (or /m, /h)")
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Make bodies: %i counter, %T ms, %d time, %m id"),
+    ] = None,
+    batch: Annotated[
+        int, typer.Option(metavar="N", min=1, help="At most N messages in one batch")
+    ] = _BATCH,
+    sync: Annotated[
+        bool | None,
+        typer.Option("--sync/--async-flush", help="Acknowledge when the device has it, or not"),
+    ] = None,
+    tee: Annotated[
+        bool, typer.Option("--tee", "-T", help="Print the bodies on stdout as well")
+    ] = False,
+    ordering_key: Annotated[
+        str | None,
+        typer.Option(metavar="K", help="The same K goes to the same queue; %k is the key"),
+    ] = None,
+    allow_empty: Annotated[
+        bool,
+        typer.Option(
+            "--allow-empty",
+            help="Send empty bodies, at which groups of Java consumers are stuck",
+        ),
+    ] = False,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Leave out what can not be sent, and go on")
+    ] = False,
+    ignore_unknown: Annotated[
+        bool,
+        typer.Option("--ignore-unknown", help="Leave aside fields and columns that are not known"),
+    ] = False,
+) -> None:
+    r"""Send messages: a line each from standard input, or files, JSON lines, CSV.
+
+    JSON lines and CSV have the fields body or body_base64, keys, tags, flag, properties, as
+    'consume -o jsonl' writes them; its ids, times and offsets are left aside. key, tag, value,
+    payload and headers of other tools are taken, other names are refused. Other columns of CSV are
+    properties.
+
+    A store that nobody named is made on first use. A pipe's lines are stored as they come. One
+    message prints where it went, many a summary on stderr; -o jsonl prints an object a message.
+
+    Send one message:             echo hello | rmqctl produce greetings
+    With a tag and two keys:      echo hello | rmqctl produce greetings --tag new -k a -k b
+    A file, a line a message:     rmqctl produce greetings access.log
+    Key and body apart:           rmqctl produce greetings -K , < pairs.csv
+    Copy a topic:                 rmqctl consume a -e -o jsonl | rmqctl produce b --input jsonl
+    A hundred, ten a second:      rmqctl produce load --template 'order %i' -c 100 --rate 10/s
+    """
+    cli = context_of(ctx)
+    if cli.flag("dry_run"):
+        raise UsageProblem("produce does what it is told; it has no dry run")
+    cli.check_not_given(("limit",), "is for rows; --count ends after N messages")
+    cli.check_not_given(("where",), "is for rows; produce sends all that it is given")
+    from rmqctl.cli.opening import open_for_writing
+    from rmqctl.parse.durations import parse_rate
+    from rmqctl.parse.lists import parse_delimiter
+
+    from .rate_limit import Pace
+    from .run import Limits, ProduceRun
+
+    ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
+    pace = Pace(cli.parsed("--rate", parse_rate, rate) if rate else None)
+    limits = Limits(batch, count, skip_invalid, ends if tee else None, allow_empty)
+    level = _level(cli, delay_level, delay)
+    defaults = _defaults(topic, queue, key, tag, properties, level, ordering_key)
+    _check(defaults)
+    _tell_split(cli, key, tag)
+    reading = _Reading(
+        files or [],
+        input_format,
+        ends,
+        key_delimiter,
+        form,
+        template,
+        ignore_unknown,
+        allow_empty,
+    )
+    source = _source(cli, topic, reading, count)
+    with open_for_writing(cli, _flush_change(sync), create=True) as broker:
+        _check_queue(broker, defaults)
+        run = ProduceRun(cli, pace, limits)
+        if source.total_bytes is not None:
+            run.run(broker, source, defaults)
+            return
+        from rmqctl.cli.services import services_by_the_way
+
+        with services_by_the_way(cli, broker):  # nobody knows how long it takes
+            run.run(broker, source, defaults)
+
+
+class _Reading(NamedTuple):
+    """How the options say that records are to be read."""
+
+    files: list[str]
+    input_format: str
+    delimiter: bytes
+    key_delimiter: str | None
+    form: str | None
+    template: str | None
+    ignore_unknown: bool
+    allow_empty: bool
+
+    def check(self) -> None:
+        """Refuse more than one way of reading."""
+        if self.input_format not in _INPUTS:
+            known = ", ".join(_INPUTS)
+            raise UsageProblem(f"--input: {self.input_format!r} is not one of {known}")
+        ways = {
+            "--template": self.template is not None,
+            "--format": self.form is not None,
+            "--key-delimiter": self.key_delimiter is not None,
+            "--input": self.input_format != "text",
+        }
+        asked = [name for name, given in ways.items() if given]
+        if len(asked) > 1:
+            raise UsageProblem(f"{' and '.join(asked)} exclude each other")
+        if self.ignore_unknown and self.input_format not in ("jsonl", "csv"):
+            raise UsageProblem("--ignore-unknown is for --input jsonl and --input csv")
+        if self.template is not None and self.files:
+            raise UsageProblem("--template makes the messages, so no FILE can be given")
+
+
+def _defaults(
+    topic: str,
+    queue: int | None,
+    key: list[str] | None,
+    tag: str | None,
+    properties: list[str] | None,
+    level: int,
+    ordering_key: str | None,
+) -> "Defaults":
+    from rmqctl.parse.lists import parse_properties
+
+    from .sender import Defaults
+
+    try:
+        named = parse_properties(properties or ())
+    except ValueError as error:
+        raise UsageProblem(str(error)) from None
+    keys = " ".join(key) if key else None
+    return Defaults(topic, keys, tag or None, named, level, queue, ordering_key)
+
+
+def _tell_split(cli: Cli, keys: list[str] | None, tag: str | None) -> None:
+    """Warn of a key that is several, and of a tag that no subscription can name."""
+    for key in keys or ():
+        parts = key.split()
+        if len(parts) > 1:
+            cli.warn(
+                f"--key {key!r} is {len(parts)} keys, as RocketMQ divides keys at blanks: "
+                f"{', '.join(map(repr, parts))}; none of them is {key!r}"
+            )
+    if tag is not None and "||" in tag:
+        cli.warn(
+            f"--tag {tag!r} is one tag with || in it; a subscription reads || as 'or', so none can "
+            "name this tag"
+        )
+
+
+def _level(cli: Cli, level: int | None, delay: str | None) -> int:
+    """The delay level that is asked for, 0 for none; it must be one of the store's.
+
+    RocketMQ knows no other delays, and takes the last level for all higher ones.
+    """
+    if not level and delay is None:
+        return 0
+    from rmqctl.parse.durations import format_duration, parse_duration
+
+    delays = _delays(cli)
+    names = [format_duration(ms) for ms in delays]
+    if delay is not None:
+        wanted = cli.parsed("--delay", parse_duration, delay)
+        if wanted not in delays:
+            raise UsageProblem(f"--delay: {delay} is no level's delay ({', '.join(names)})")
+        return delays.index(wanted) + 1
+    if level is not None and level > len(delays):
+        raise UsageProblem(
+            f"--delay-level: {level} is no level: they go from 1 ({names[0]}) "
+            f"to {len(names)} ({names[-1]})"
+        )
+    return level or 0
+
+
+def _delays(cli: Cli) -> tuple[int, ...]:
+    """The delays of the levels from 1 on, in ms, of the store or of one that will be made."""
+    from storage.detect import detect_config
+    from storage.errors import StoreNotFoundError
+    from storage.format.delay import parse_delay_levels
+
+    try:
+        return parse_delay_levels(detect_config(cli.store.path).message_delay_level)
+    except StoreNotFoundError:
+        return parse_delay_levels()
+
+
+def _check(defaults: "Defaults") -> None:
+    """Refuse what can never be sent before a store is opened, let alone made."""
+    from broker.validation import (
+        check_delay_level,
+        check_properties,
+        check_properties_size,
+        check_send_topic,
+        check_user_property,
+    )
+    from storage.format.properties import encode_properties
+
+    check_send_topic(defaults.topic)
+    check_delay_level(defaults.delay_time_level)
+    for name, value in (defaults.properties or {}).items():
+        check_user_property(name, value)
+    shared = {"KEYS": defaults.keys or "", "TAGS": defaults.tags or ""}
+    check_properties(shared)
+    check_properties_size(encode_properties({**(defaults.properties or {}), **shared}))
+    if defaults.queue_id is not None and defaults.queue_id < 0:
+        raise UsageProblem(f"--queue: {defaults.queue_id} is not a queue")
+
+
+def _check_queue(broker: "Broker", defaults: "Defaults") -> None:
+    """Refuse a queue that the topic does not have, before an unknown topic is created."""
+    from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
+
+    from .sender import is_untold
+
+    queue_id = defaults.queue_id
+    if queue_id is None:
+        return
+    config = broker.topic(defaults.topic)
+    first_send = config is None or is_untold(config)
+    count = DEFAULT_TOPIC_QUEUE_NUMS if config is None or first_send else config.write_queue_nums
+    if queue_id >= count:
+        gets = "gets" if first_send else "has"
+        how_many = {0: "no queues to write to", 1: "one, queue 0"}.get(count, f"{count}, from 0 on")
+        raise NotFound(f"topic {defaults.topic} has no queue {queue_id}: it {gets} {how_many}")
+
+
+def _source(cli: Cli, topic: str, reading: _Reading, count: int | None) -> Source:
+    """The messages to send."""
+    reading.check()
+    if reading.template is not None:
+        from .generator import generated_portions
+
+        amount = 1 if count is None else count
+        portions = cli.parsed(
+            "--template",
+            lambda text: generated_portions(text, topic, amount, _BATCH, cli.zone),
+            reading.template,
+        )
+        return Source(portions, None)
+    given = Input(
+        reading.files,
+        reading.delimiter,
+        _longest_record(reading),
+        keeps_empty=reading.allow_empty,
+    )
+    if given.from_terminal:
+        cli.say("reading messages from the terminal, a line each; Ctrl-D ends")
+    return Source(_telling(cli, given, _portions(cli, given, reading)), given.total_bytes)
+
+
+def _telling(cli: Cli, given: Input, portions: Iterator[Portion]) -> Iterator[Portion]:
+    """The portions; says in the end how many blank lines were left out."""
+    try:
+        yield from portions
+    finally:
+        if given.blank:
+            lines = "blank line" if given.blank == 1 else "blank lines"
+            cli.say(f"left out {given.blank:,} {lines}")
+
+
+def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
+    if reading.form is None and reading.key_delimiter is None and reading.input_format == "text":
+        return given.bodies()
+    from rmqctl.parse.lists import parse_delimiter
+
+    from . import parsers
+
+    if reading.form is not None:
+        ends = reading.delimiter
+        return given.parsed(
+            cli.parsed("--format", lambda text: parsers.template_parser(text, ends), reading.form)
+        )
+    if reading.key_delimiter is not None:
+        between = cli.parsed("--key-delimiter", parse_delimiter, reading.key_delimiter)
+        if not between:
+            raise UsageProblem("--key-delimiter: it is empty")
+        return given.parsed(parsers.keyed_parser(between))
+    match reading.input_format:
+        case "csv":
+            return given.csv(ignore_unknown=reading.ignore_unknown, tell=cli.say)
+        case "jsonl":
+            ignore = reading.ignore_unknown
+            return given.parsed(
+                lambda line: parsers.parse_json(line, ignore_unknown=ignore), strips=True
+            )
+        case _:
+            return given.parsed(parsers.parse_hex, strips=not reading.allow_empty)
+
+
+def _longest_record(reading: _Reading) -> int:
+    """Bytes beyond which a record can not become a message.
+
+    JSON may need six for one of the body (backslash, u and four digits), and has the properties.
+    """
+    from broker.validation import MAX_MESSAGE_SIZE, MAX_PROPERTIES_LENGTH
+
+    if reading.input_format == "text" and reading.form is None and reading.key_delimiter is None:
+        return MAX_MESSAGE_SIZE
+    return 6 * (MAX_MESSAGE_SIZE + MAX_PROPERTIES_LENGTH)
+
+
+def _flush_change(sync: bool | None) -> dict[str, Any]:
+    """What of the store's settings the call changes for itself."""
+    if sync is None:
+        return {}
+    from storage.config import FlushDiskType
+
+    kind = FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH
+    return {"flush_disk_type": kind}

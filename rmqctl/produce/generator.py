@@ -1,0 +1,62 @@
+"""Bodies made from a template: for tests, demonstrations and load."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import tzinfo
+from typing import Final
+
+from rmqctl.parse.templates import Field, parse_template
+from rmqctl.parse.times import format_time, to_datetime
+
+from .sources import Portion
+
+GENERATED: Final = "itTBdm"
+"""The fields that a body can be made of: counter, topic, time in ms, formatted time, a new id."""
+
+
+Writer = Callable[[int, int], bytes]
+"""Makes a field's bytes of the counter and of the time in ms."""
+
+
+def generated_portions(
+    template: str, topic: str, count: int, portion: int, zone: tzinfo | None
+) -> Iterator[Portion]:
+    """``count`` bodies of ``template``, at most ``portion`` at a time.
+
+    ValueError names a field that a new message does not have.
+    """
+    pieces = parse_template(template)
+    writers = [p if isinstance(p, bytes) else _writer(p, topic, zone) for p in pieces]
+    return _generate(writers, count, portion)
+
+
+def _generate(writers: list[bytes | Writer], count: int, portion: int) -> Iterator[Portion]:
+    for first in range(1, count + 1, portion):
+        now_ms = time.time_ns() // 1_000_000
+        lines = range(first, min(first + portion, count + 1))
+        bodies = [
+            b"".join([w if isinstance(w, bytes) else w(number, now_ms) for w in writers])
+            for number in lines
+        ]
+        yield Portion(bodies, [], lines)
+
+
+def _writer(field: Field, topic: str, zone: tzinfo | None) -> Writer:
+    code, modifier = field
+    if code not in GENERATED or (modifier and code != "d"):
+        known = ", ".join(f"%{known}" for known in GENERATED)
+        raise ValueError(f"%{code} can not be generated (known: {known})")
+    match code:
+        case "i":
+            return lambda number, now_ms: b"%d" % number
+        case "t":
+            return lambda number, now_ms: topic.encode()
+        case "m":
+            return lambda number, now_ms: uuid.uuid4().hex.upper().encode()
+        case "d" if modifier:
+            return lambda number, now_ms: to_datetime(now_ms, zone).strftime(modifier).encode()
+        case "d":
+            return lambda number, now_ms: format_time(now_ms, zone, iso=True).encode()
+        case _:
+            return lambda number, now_ms: b"%d" % now_ms

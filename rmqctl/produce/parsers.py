@@ -1,0 +1,274 @@
+"""What one record of the input says: a body alone, or a body with keys, tags and properties."""
+
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rmqctl.parse.input_templates import InputTemplate
+
+from .field_names import column_of, known_fields, properties_told
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+
+class Outgoing(NamedTuple):
+    """A message to be sent, as far as its record says; None leaves it to the options."""
+
+    body: bytes
+    keys: str | None = None
+    tags: str | None = None
+    properties: dict[str, str] | None = None
+    flag: int | None = None
+    topic: str | None = None
+    queue_id: int | None = None
+    stored: "MessageExt | None" = None
+    """The whole of a message that was stored before, where that is to be kept."""
+
+
+Parser = Callable[[bytes], Outgoing]
+
+
+def keyed_parser(key_delimiter: bytes) -> Parser:
+    """Records of the form ``KEYS<delimiter>BODY``."""
+    shown = repr(key_delimiter.decode("utf-8", "backslashreplace"))
+
+    def parse(record: bytes) -> Outgoing:
+        keys, found, body = record.partition(key_delimiter)
+        if not found:
+            raise ValueError(f"has no key delimiter {shown}")
+        return Outgoing(body, keys=_text(keys, "the key") or None)
+
+    return parse
+
+
+def template_parser(template: str, delimiter: bytes) -> Parser:
+    """Records of the form of a ``-f`` template."""
+    compiled = InputTemplate(template, delimiter)
+
+    def parse(record: bytes) -> Outgoing:
+        parts = compiled.parse(record)
+        return Outgoing(
+            parts.body,
+            keys=parts.keys,
+            tags=parts.tags,
+            properties=parts.properties,
+            topic=parts.topic,
+            queue_id=parts.queue_id,
+        )
+
+    return parse
+
+
+def parse_hex(record: bytes) -> Outgoing:
+    """A body in hexadecimal; blanks between bytes are fine."""
+    try:
+        return Outgoing(bytes.fromhex(record.decode("ascii")))
+    except ValueError:
+        raise ValueError("is not hexadecimal") from None
+
+
+def parse_json(record: bytes, *, ignore_unknown: bool = False) -> Outgoing:
+    """An object as ``consume -o jsonl`` prints it.
+
+    Body, keys, tags, flag and user properties are taken; ids, times, offsets and what RocketMQ
+    keeps in reserved properties are the new message's own. For other names see known_fields.
+    """
+    return from_fields(object_of(record, ignore_unknown=ignore_unknown))
+
+
+def object_of(record: bytes, *, ignore_unknown: bool = False) -> dict[str, Any]:
+    """The members of a JSON object by a message's own names; ValueError for what is none, and for
+    a name that no field has."""
+    from rmqctl.parse.json_texts import parse_given
+
+    try:
+        value = parse_given(record)
+    except ValueError as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError("is not a JSON object")
+    return known_fields(value, ignore_unknown=ignore_unknown)
+
+
+def from_fields(fields: dict[str, Any]) -> Outgoing:
+    """A message of the fields of a JSON object or a CSV line, by section 3's names."""
+    keys = fields.get("keys")
+    if isinstance(keys, list):
+        keys = " ".join(_scalar(key, "a key") for key in keys if key is not None)
+    properties = fields.get("properties")
+    if not isinstance(properties, (dict, type(None))):
+        raise ValueError("its properties are not an object")
+    flag = fields.get("flag")
+    if flag is not None and not _is_int32(flag):
+        raise ValueError(f"its flag is {flag!r}, not a 32-bit number")
+    return Outgoing(
+        _body(fields),
+        keys=_optional_text(keys, "keys"),
+        tags=_optional_text(fields.get("tags"), "tags"),
+        properties=_user_properties(properties) if properties else None,
+        flag=flag or None,
+    )
+
+
+def _body(fields: dict[str, Any]) -> bytes:
+    body, encoded = fields.get("body"), fields.get("body_base64")
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogateescape")
+    if body is not None:
+        # `consume --body json` prints a value instead of a text.
+        from rmqctl.parse.json_texts import write_json
+
+        try:
+            return write_json(body).encode("utf-8", "surrogateescape")
+        except ValueError as error:
+            raise ValueError(f"its body is not JSON: {error}") from None
+    if isinstance(encoded, str):
+        try:
+            return base64.b64decode(encoded, validate=True)
+        except (ValueError, binascii.Error):
+            raise ValueError("its body_base64 is not base64") from None
+    raise ValueError("has neither body nor body_base64")
+
+
+def _user_properties(properties: dict[str, Any]) -> dict[str, str]:
+    from storage.format.message import RESERVED_PROPERTIES
+
+    return {
+        name: _scalar(value, f"property {name}")
+        for name, value in properties.items()
+        if value is not None and name not in RESERVED_PROPERTIES
+    }
+
+
+def _scalar(value: object, what: str) -> str:
+    """The text of a JSON member: of a number or a truth value its own."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        from rmqctl.parse.json_texts import write_json
+
+        return write_json(value)
+    raise ValueError(f"{what} is {value!r}, not a text")
+
+
+def _is_int32(value: object) -> bool:
+    return type(value) is int and -(1 << 31) <= value < 1 << 31
+
+
+def _optional_text(value: object, name: str) -> str | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise ValueError(f"its {name} are {value!r}, not a text")
+    return value
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} is not UTF-8") from None
+
+
+_LEFT_ASIDE: Final = "(left aside)"
+
+
+def _column(name: str, *, ignore_unknown: bool) -> str | None:
+    """The field of a column, None for a property."""
+    try:
+        return column_of(name)
+    except ValueError:
+        if not ignore_unknown:
+            raise
+        return f"{_LEFT_ASIDE} {name}"
+
+
+class CsvParser:
+    """Reads the lines of a CSV file whose header names the JSON keys.
+
+    Columns that only exports have are none of a message that is sent: where and when another one
+    was stored. A column with a name of another tool is its field, one that is nearly a field's is
+    refused, and any other is a property, of which ``tell`` is told once. ``make`` gets all cells
+    but those as fields.
+    """
+
+    def __init__(
+        self,
+        header: list[str],
+        make: Callable[[dict[str, Any]], Outgoing] = from_fields,
+        *,
+        ignore_unknown: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        columns = [_column(name, ignore_unknown=ignore_unknown) for name in header]
+        header = [column or name for name, column in zip(header, columns, strict=True)]
+        if "body" not in header and "body_base64" not in header:
+            raise ValueError("the CSV header names neither body nor body_base64")
+        twice = [name for name, count in Counter(header).items() if name and count > 1]
+        if twice:
+            raise ValueError(f"the CSV header names {twice[0]} twice")
+        self._header = header
+        self._fields = frozenset(column for column in columns if column)
+        self._make = make
+        properties = [n for n, column in zip(header, columns, strict=True) if column is None]
+        if any(properties):
+            tell(properties_told(name for name in properties if name))
+
+    def parse(self, record: bytes) -> Outgoing:
+        """The message of one line."""
+        cells = csv_cells(record)
+        if len(cells) != len(self._header):
+            raise ValueError(f"has {len(cells)} cells, the header {len(self._header)}")
+        fields: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
+        for name, cell in zip(self._header, cells, strict=True):
+            if name == "properties":
+                properties |= _json_object(cell)
+            elif name == "flag":
+                fields[name] = _number(cell)
+            elif name in self._fields:
+                fields[name] = cell
+            elif cell:
+                properties[name] = cell
+        if fields.get("body_base64") and not fields.get("body"):
+            fields["body"] = None
+        return self._make({**fields, "properties": properties})
+
+
+def csv_cells(record: bytes) -> list[str]:
+    """The cells of one CSV record, which may span lines."""
+    import csv
+
+    # A body may have megabytes; the limit is one for the whole process.
+    csv.field_size_limit(max(csv.field_size_limit(), len(record) + 1))
+    text = record.decode("utf-8", "surrogateescape").removesuffix("\r")
+    try:
+        return next(csv.reader([text], strict=True), [])
+    except csv.Error as error:
+        raise ValueError(f"is not CSV: {error}") from None
+
+
+def _json_object(cell: str) -> dict[str, Any]:
+    from rmqctl.parse.json_texts import parse_given
+
+    if not cell:
+        return {}
+    try:
+        value = parse_given(cell)
+    except ValueError as error:
+        raise ValueError(f"its properties are not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError("its properties are not a JSON object")
+    return value
+
+
+def _number(cell: str) -> int | None:
+    if not cell:
+        return None
+    try:
+        return int(cell)
+    except ValueError:
+        raise ValueError(f"its flag is {cell!r}, not a number") from None

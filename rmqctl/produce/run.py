@@ -1,0 +1,194 @@
+"""One run of ``produce``: portions go out in batches, acknowledgements are printed and summed."""
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rmqctl import exit_codes
+from rmqctl.cli.context import Cli
+from rmqctl.cli.gc_tuning import keep_freed_memory
+from rmqctl.errors import PartlyDone
+from rmqctl.parse.durations import format_duration, format_size
+from storage.errors import RocketMQError
+
+from .rows import SentRow, sent_rows
+from .sender import Defaults, InvalidRecordError, Sender
+from .sources import Portion, Source
+from .timings import Timings
+
+if TYPE_CHECKING:
+    from broker.api.send import ColumnSendResult
+    from broker.embedded.broker import EmbeddedBroker
+
+    from .rate_limit import Pace
+
+BATCH_BYTES: Final = 1 << 20
+"""Bodies beyond this go in a batch of their own: larger ones fall out of the caches."""
+_MANY: Final = 1000
+"""When so many records come together, many more are likely to follow."""
+
+_BREAKS_OFF: Final = (RocketMQError, OSError)
+
+
+class Limits(NamedTuple):
+    """How the options say that messages are to go."""
+
+    batch: int
+    most: int | None
+    """Stop after so many messages."""
+    skip_invalid: bool
+    tee: bytes | None
+    """The delimiter with which bodies are printed as well; None prints none."""
+    allow_empty: bool = False
+    """Whether messages without a body are sent."""
+
+
+class ProduceRun:
+    """Sends what a source gives; see :meth:`run`."""
+
+    def __init__(self, cli: Cli, pace: "Pace", limits: Limits, *, to: str | None = None) -> None:
+        """``to`` names in the summary where messages went, if that is not one topic."""
+        self._to = to
+        self._cli = cli
+        self._pace = pace
+        self._limits = limits
+        self._rows = cli.row_stream(SentRow) if cli.setting("output") else None
+        self._first: ColumnSendResult | None = None
+        self._invalid: list[InvalidRecordError] = []
+        self._keeps_memory = False
+        self._timings = Timings() if cli.flag("verbose") or cli.flag("debug") else None
+
+    def run(self, broker: "EmbeddedBroker", source: Source, defaults: Defaults) -> None:
+        """Send everything and sum up; PartlyDone (8 or 2) when something could not be sent.
+
+        What breaks it off, a full disk say, tells how many are stored: whoever repeats all of it
+        would have them twice.
+        """
+        sender = Sender(broker, defaults, self._acknowledge, allow_empty=self._limits.allow_empty)
+        with self._cli.progress("produce", "messages", source.total_bytes) as progress:
+            try:
+                for portion in source.portions:
+                    sent, size = sender.count, sender.bytes
+                    self._send(sender, portion)
+                    progress.advance(sender.count - sent, sender.bytes - size)
+                    broker.tick()
+                    if self._left(sender) == 0:
+                        break
+            except InvalidRecordError as error:
+                self._invalid.append(error)
+            except _BREAKS_OFF as error:
+                raise self._after_some(error, sender) from error
+            elapsed_ms = progress.elapsed_ms()
+        self._print(sender, elapsed_ms, self._to or defaults.topic)
+        self._judge(sender)
+
+    def _left(self, sender: Sender) -> int | None:
+        """How many may still go; None for all."""
+        return None if self._limits.most is None else self._limits.most - sender.count
+
+    def _send(self, sender: Sender, portion: Portion) -> None:
+        """Send one portion in batches, at the pace that was asked for."""
+        bodies = portion.bodies
+        if bodies is None:
+            bodies = [message.body for message in portion.messages]
+        if len(bodies) >= _MANY and not self._keeps_memory:
+            keep_freed_memory()
+            self._keeps_memory = True
+        left = self._left(sender)
+        at, end = 0, len(bodies) if left is None else min(len(bodies), left)
+        while at < end:
+            size = self._pace.portion(_batch_size(bodies, at, min(end, at + self._limits.batch)))
+            before = sender.count
+            try:
+                with self._timings.one() if self._timings else nullcontext():
+                    if portion.bodies is not None:
+                        sender.send_bodies(bodies[at : at + size], portion.lines[at])
+                    else:
+                        lines = portion.lines[at : at + size]
+                        sender.send(portion.messages[at : at + size], lines)
+            except (InvalidRecordError, *_BREAKS_OFF) as error:
+                sent = sender.count - before
+                self._show(bodies[at : at + sent])
+                if not isinstance(error, InvalidRecordError):
+                    raise
+                self._note(error)
+                at += sent + 1
+            else:
+                self._show(bodies[at : at + size])
+                at += size
+        if portion.invalid is not None and self._left(sender) != 0:
+            self._note(portion.invalid)
+
+    def _note(self, error: InvalidRecordError) -> None:
+        if not self._limits.skip_invalid:
+            raise error
+        self._invalid.append(error)
+
+    def _show(self, bodies: list[bytes]) -> None:
+        """Print what was just acknowledged; whoever reads it sees it at once."""
+        tee = self._limits.tee
+        if tee is not None:
+            self._cli.out.write_bytes(b"".join([body + tee for body in bodies]))
+        if self._rows is not None:
+            self._rows.flush()
+        elif tee is not None:
+            self._cli.out.flush()
+
+    def _acknowledge(self, result: "ColumnSendResult") -> None:
+        if self._rows is not None:
+            self._rows.write(sent_rows(result))
+        elif self._first is None:
+            self._first = result
+
+    def _print(self, sender: Sender, elapsed_ms: int, topic: str) -> None:
+        if self._rows is not None:
+            self._rows.finish()
+        elif sender.count == 1 and self._first is not None and self._limits.tee is None:
+            row = next(sent_rows(self._first))
+            self._cli.out.write("\t".join(map(str, row)) + "\n")
+        if sender.count != 1 and (not self._invalid or self._limits.skip_invalid):
+            self._cli.say(_summary(sender, elapsed_ms, topic))
+        if self._timings is not None:
+            self._cli.detail(self._timings.sentence())
+
+    def _after_some(self, error: Exception, sender: Sender) -> Exception:
+        """What to raise for an error that came when some may have been stored."""
+        if not sender.count or isinstance(error, BrokenPipeError):
+            return error
+        if self._rows is not None:
+            self._rows.finish()
+        return PartlyDone(f"{error}; the {sender.count:,} messages before are stored")
+
+    def _judge(self, sender: Sender) -> None:
+        code = exit_codes.PARTLY if sender.count else exit_codes.USAGE
+        if self._invalid and self._limits.skip_invalid:
+            left_out = f"left out {len(self._invalid)} that can not be sent"
+            raise PartlyDone(f"{left_out}, the first: {self._invalid[0]}", code)
+        if self._invalid:
+            before = f"the {sender.count} before it are sent, " if sender.count else ""
+            after = "nothing after it" if sender.count else "nothing was sent"
+            raise PartlyDone(f"{self._invalid[0]}; {before}{after}", code)
+        if sender.not_flushed:
+            raise PartlyDone(
+                f"{sender.not_flushed} messages are stored, but the device has not confirmed them"
+            )
+
+
+def _batch_size(bodies: list[bytes], at: int, end: int) -> int:
+    """How many of the bodies go together: as many as fit BATCH_BYTES, one at least."""
+    if end - at == 1 or sum(map(len, bodies[at:end])) <= BATCH_BYTES:
+        return end - at
+    size = 0
+    for i in range(at, end):
+        size += len(bodies[i])
+        if size > BATCH_BYTES:
+            return max(1, i - at)
+    return end - at
+
+
+def _summary(sender: Sender, elapsed_ms: int, topic: str) -> str:
+    count = sender.count
+    speed = f", {count * 1000 / elapsed_ms:,.0f} msgs/s" if elapsed_ms and count else ""
+    return (
+        f"sent {count:,} messages ({format_size(sender.bytes)} bytes) to {topic} "
+        f"in {format_duration(elapsed_ms)}{speed}"
+    )

@@ -1,0 +1,207 @@
+"""Sending what was read: records become columns, and a bad one is found and named."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS, SendStatus
+from broker.errors import MessageIllegalError
+from broker.validation import BODY_LENGTH_ZERO
+from storage.configs.topics import PERM_WRITE
+from storage.format.message import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_KEYS, PROPERTY_TAGS
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from broker.api.send import ColumnSendResult
+    from storage.configs.topics import TopicConfig
+
+    from .parsers import Outgoing
+
+
+class InvalidRecordError(Exception):
+    """One record can not be sent; ``line`` counts from 1 over the whole input."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+
+
+class Defaults(NamedTuple):
+    """What the options say about every message; a record's own word goes first."""
+
+    topic: str
+    keys: str | None = None
+    tags: str | None = None
+    properties: dict[str, str] | None = None
+    delay_time_level: int = 0
+    queue_id: int | None = None
+    ordering_key: str | None = None
+    """Messages with the same ordering key go to the same queue; ``%k`` is the message's keys."""
+
+
+class Sender:
+    """Sends records in batches and counts what was acknowledged."""
+
+    def __init__(
+        self,
+        broker: "Broker",
+        defaults: Defaults,
+        acknowledged: Callable[["ColumnSendResult"], None],
+        *,
+        allow_empty: bool = False,
+    ) -> None:
+        """``allow_empty``: messages without a body are sent, as the broker takes them."""
+        self._allow_empty = allow_empty
+        self._broker = broker
+        self._defaults = defaults
+        self._acknowledged = acknowledged
+        self.count = 0
+        """Messages that are stored."""
+        self.bytes = 0
+        """Bytes of their bodies."""
+        self.not_flushed = 0
+        """Stored messages whose flush was not confirmed (any status but SEND_OK)."""
+
+    def send_bodies(self, bodies: Sequence[bytes], first_line: int) -> None:
+        """Send bodies that differ in nothing else. Raises InvalidRecordError.
+
+        What stands before the record that is refused is stored.
+        """
+        defaults = self._defaults
+        shared = self._shared(defaults.tags, defaults.properties)
+        if defaults.keys:
+            shared[PROPERTY_KEYS] = defaults.keys
+        queue_id = self._queue_of(defaults.topic, defaults.keys, defaults.queue_id)
+        self._send(defaults.topic, bodies, queue_id, shared, None, 0, range(first_line, 1 << 62))
+
+    def send(self, messages: "Sequence[Outgoing]", lines: Sequence[int]) -> None:
+        """Send messages in their order; ``lines`` says where each stood in the input.
+
+        Neighbours that differ in body, keys and queue only go together. Raises
+        InvalidRecordError.
+        """
+        numbered = zip(messages, lines, strict=True)
+        for (topic, tags, properties, flag, placed), group in groupby(numbered, self._alike):
+            run = list(group)
+            defaults = self._defaults
+            shared = self._shared(tags, dict(properties))
+            keys = [message.keys or defaults.keys or "" for message, _ in run]
+            queues: list[int] | None = None
+            if placed:
+                queues = [
+                    self._queue_of(topic, key, message.queue_id) or 0
+                    for (message, _), key in zip(run, keys, strict=True)
+                ]
+            self._send(
+                topic,
+                [message.body for message, _ in run],
+                queues,
+                shared,
+                keys if any(keys) else None,
+                flag,
+                [line for _, line in run],
+            )
+
+    def _alike(
+        self, numbered: "tuple[Outgoing, int]"
+    ) -> tuple[str, str | None, tuple[tuple[str, str], ...], int, bool]:
+        message, defaults = numbered[0], self._defaults
+        properties = {**(defaults.properties or {}), **(message.properties or {})}
+        queue_id = defaults.queue_id if message.queue_id is None else message.queue_id
+        return (
+            message.topic or defaults.topic,
+            message.tags or defaults.tags,
+            tuple(properties.items()),
+            message.flag or 0,
+            queue_id is not None or defaults.ordering_key is not None,
+        )
+
+    def _shared(self, tags: str | None, properties: dict[str, str] | None) -> dict[str, str]:
+        shared = dict(properties or {})
+        if tags:
+            shared[PROPERTY_TAGS] = tags
+        if self._defaults.delay_time_level:
+            shared[PROPERTY_DELAY_TIME_LEVEL] = str(self._defaults.delay_time_level)
+        return shared
+
+    def _queue_of(self, topic: str, keys: str | None, queue_id: int | None) -> int | None:
+        """The queue that was asked for, or that of the ordering key; None leaves it to the broker.
+
+        An ordering key chooses as RocketMQ's SelectMessageQueueByHash does.
+        """
+        defaults = self._defaults
+        if queue_id is not None:
+            return queue_id
+        if defaults.queue_id is not None:
+            return defaults.queue_id
+        if defaults.ordering_key is None:
+            return None
+        from storage.format.java_hash import java_hash
+
+        config = self._broker.topic(topic)
+        known = config is not None and not is_untold(config)
+        queues = config.write_queue_nums if config and known else DEFAULT_TOPIC_QUEUE_NUMS
+        key = (keys or "") if defaults.ordering_key == "%k" else defaults.ordering_key
+        number = java_hash(key)
+        # Java's remainder has the sign of the number, and then abs is taken.
+        return abs(number) % max(queues, 1)
+
+    def _send(
+        self,
+        topic: str,
+        bodies: Sequence[bytes],
+        queues: int | list[int] | None,
+        shared: dict[str, str],
+        keys: list[str] | None,
+        flag: int,
+        lines: Sequence[int],
+    ) -> None:
+        try:
+            self._send_column(topic, bodies, queues, shared, keys, flag)
+        except MessageIllegalError as error:
+            if len(bodies) == 1:
+                raise InvalidRecordError(lines[0], str(error)) from error
+            # Nothing of the column is stored: send one by one up to the record that is refused.
+            for i, body in enumerate(bodies):
+                queue = queues[i : i + 1] if isinstance(queues, list) else queues
+                key = keys[i : i + 1] if keys else None
+                self._send(topic, [body], queue, shared, key, flag, [lines[i]])
+
+    def _send_column(
+        self,
+        topic: str,
+        bodies: Sequence[bytes],
+        queues: int | list[int] | None,
+        shared: dict[str, str],
+        keys: list[str] | None,
+        flag: int,
+    ) -> None:
+        if PROPERTY_DELAY_TIME_LEVEL in shared and isinstance(queues, list):
+            # The queue is one of a delayed message's properties, so all of a column share it.
+            for number, run in _runs(queues):
+                part = keys[run] if keys else None
+                self._send_column(topic, bodies[run], number, shared, part, flag)
+            return
+        if not self._allow_empty and not all(bodies):
+            raise MessageIllegalError(f"{BODY_LENGTH_ZERO}; --allow-empty sends it all the same")
+        result = self._broker.send_column(
+            topic, bodies, queues, properties=shared, keys=keys, flag=flag
+        )
+        self.count += len(bodies)
+        self.bytes += sum(map(len, bodies))
+        if result.send_status is not SendStatus.SEND_OK:
+            self.not_flushed += len(bodies)
+        self._acknowledged(result)
+
+
+def is_untold(config: "TopicConfig") -> bool:
+    """Whether only queues on disk tell of a topic: the first send gives it its settings."""
+    return not config.write_queue_nums and not config.perm & PERM_WRITE
+
+
+def _runs(queues: list[int]) -> Iterator[tuple[int, slice]]:
+    start = 0
+    for number, run in groupby(queues):
+        end = start + len(list(run))
+        yield number, slice(start, end)
+        start = end

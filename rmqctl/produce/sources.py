@@ -1,0 +1,206 @@
+"""Where the messages of ``produce`` come from: files, standard input, or a template."""
+
+import io
+import sys
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rmqctl.errors import UsageProblem
+
+from .records import ByteSource, read_records
+from .sender import InvalidRecordError
+
+if TYPE_CHECKING:
+    from .parsers import Outgoing, Parser
+
+STDIN: Final = "-"
+
+
+class Portion(NamedTuple):
+    """Records that came together: bodies alone, or messages with what their records say."""
+
+    bodies: list[bytes] | None
+    messages: "list[Outgoing]"
+    lines: Sequence[int]
+    invalid: InvalidRecordError | None = None
+    """What follows the portion and can not be sent."""
+
+
+class Source(NamedTuple):
+    """Messages to send; ``total_bytes`` is None where nobody knows how much comes."""
+
+    portions: Iterator[Portion]
+    total_bytes: int | None
+
+
+class Input:
+    """The files of a call, one after the other; ``-`` is standard input."""
+
+    def __init__(
+        self, files: Sequence[str], delimiter: bytes, longest: int, *, keeps_empty: bool = False
+    ) -> None:
+        """``keeps_empty``: an empty line is a body, and is not left out."""
+        self._files = files or [STDIN]
+        self._delimiter = delimiter
+        self._longest = longest
+        self._keeps_empty = keeps_empty
+        self.blank = 0
+        """Blank lines that were left out."""
+        self._line = 1
+        for name in self._files:
+            if name != STDIN and not Path(name).exists():
+                raise UsageProblem(f"no such file: {name}")
+            if name != STDIN and Path(name).is_dir():
+                raise UsageProblem(f"{name} is a folder, not a file")
+
+    @property
+    def from_terminal(self) -> bool:
+        """Whether somebody has to type the messages."""
+        return STDIN in self._files and sys.stdin.isatty()
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Bytes of all files together; None if one of them is a pipe."""
+        if any(name == STDIN or not Path(name).is_file() for name in self._files):
+            return None
+        return sum(Path(name).stat().st_size for name in self._files)
+
+    def bodies(self) -> Iterator[Portion]:
+        """Each record is a body."""
+        for records in self._records():
+            first = self._line
+            self._line += len(records)
+            if self._keeps_empty or b"" not in records:
+                yield Portion(records, [], range(first, self._line))
+            else:
+                yield from self._without_empty(records, first)
+
+    def _without_empty(self, records: list[bytes], first: int) -> Iterator[Portion]:
+        """The bodies between empty records: each portion has neighbouring lines."""
+        begin = 0
+        for at in [*(at for at, record in enumerate(records) if not record), len(records)]:
+            if begin < at:
+                yield Portion(records[begin:at], [], range(first + begin, first + at))
+            begin = at + 1
+        self.blank += records.count(b"")
+
+    def parsed(self, parse: "Parser", *, strips: bool = False) -> Iterator[Portion]:
+        """Each record is parsed; one that can not be ends its portion.
+
+        ``strips``: a record of white space alone is blank, too, and left out.
+        """
+        for records in self._records():
+            yield from self._parse(records, parse, strips=strips)
+
+    def csv(
+        self,
+        make: "Callable[[dict[str, Any]], Outgoing] | None" = None,
+        *,
+        ignore_unknown: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> Iterator[Portion]:
+        """The first line of each file names the columns; ``make`` gets the cells as fields.
+
+        For ``ignore_unknown`` and ``tell`` see CsvParser.
+        """
+        from .parsers import CsvParser, csv_cells, from_fields
+
+        for name in self._files:
+            with opened(name) as source:
+                parser: CsvParser | None = None
+                lines = read_records(source, b"\n", self._longest)
+                for records in _whole_csv_records(lines, self._longest):
+                    if parser is None:
+                        first = records.pop(0).removeprefix(BOM_UTF8)
+                        self._line += 1
+                        try:
+                            header = [cell.strip() for cell in csv_cells(first)]
+                            parser = CsvParser(
+                                header,
+                                make or from_fields,
+                                ignore_unknown=ignore_unknown,
+                                tell=tell,
+                            )
+                        except ValueError as error:
+                            raise UsageProblem(f"{name}: {error}") from None
+                    yield from self._parse(records, parser.parse, strips=True)
+
+    def _records(self) -> Iterator[list[bytes]]:
+        for name in self._files:
+            with opened(name) as source:
+                try:
+                    yield from read_records(source, self._delimiter, self._longest)
+                except ValueError as error:
+                    raise InvalidRecordError(self._line, str(error)) from None
+
+    def _parse(self, records: list[bytes], parse: "Parser", *, strips: bool) -> Iterator[Portion]:
+        messages: list[Outgoing] = []
+        lines: list[int] = []
+        for record in records:
+            line, self._line = self._line, self._line + 1
+            if not record.strip() if strips else not (record or self._keeps_empty):
+                self.blank += 1
+                continue
+            try:
+                messages.append(parse(record))
+                lines.append(line)
+            except ValueError as error:
+                yield Portion(None, messages, lines, InvalidRecordError(line, str(error)))
+                messages, lines = [], []
+        if messages:
+            yield Portion(None, messages, lines)
+
+
+class _Opened:
+    """A binary file, or standard input, which is left open."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._file: io.BufferedReader | None = None
+
+    def __enter__(self) -> ByteSource:
+        if self._name == STDIN:
+            return sys.stdin.buffer  # type: ignore[return-value]  # always buffered: read1 exists
+        self._file = Path(self._name).open("rb")
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def opened(name: str) -> _Opened:
+    """A file, or standard input (``-``), for a ``with`` block."""
+    return _Opened(name)
+
+
+def _whole_csv_records(chunks: Iterator[list[bytes]], longest: int) -> Iterator[list[bytes]]:
+    """Join lines whose quotes are open: a cell may hold newlines. Blank lines are left out.
+
+    UsageProblem for a record of more than ``longest`` bytes, as a quote that nothing closes makes.
+    """
+    pending: list[bytes] = []
+    quotes = size = 0
+    for lines in chunks:
+        whole: list[bytes] = []
+        for line in lines:
+            quotes += line.count(b'"')
+            size += len(line) + 1
+            pending.append(line)
+            if size > longest + 1:
+                raise UsageProblem(
+                    f"a CSV record has more than {longest} bytes: a quote is not closed"
+                )
+            if quotes % 2:
+                continue
+            record = b"\n".join(pending)
+            quotes = size = 0
+            pending.clear()
+            if record.strip():
+                whole.append(record)
+        if whole:
+            yield whole
+    if pending:
+        yield [b"\n".join(pending) + b"\n"]

@@ -1,0 +1,146 @@
+"""``rmqctl retry``: messages that a group is to consume again."""
+
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.opening import open_for_reading
+from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.message.filter_options import filters_messages, message_filter
+
+from .rows import AgendaRow, AttemptRow, DelayedRow, RetryRow, SentNowRow
+
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
+
+
+@prints(RetryRow)
+@filters_messages
+def browse(
+    ctx: typer.Context,
+    group: _Group,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Those that were consumed since, too")
+    ] = False,
+) -> None:
+    """Show the messages that a group is to consume again, those first that are due first.
+
+    Messages that wait for their time lie in the delay topic, the others in the group's retry topic.
+
+    What comes next:           rmqctl retry browse readers --limit 10
+    Those near their end:      rmqctl retry browse readers --attempts 14.. -o wide
+    """
+    cli = context_of(ctx)
+    wanted = message_filter(cli)
+    with open_for_reading(cli) as broker:
+        from .facts import Retries
+
+        retries = Retries(broker, group, cli.now_ms)
+        cli.rows(RetryRow, retries.rows(wanted, cli.left_out, consumed=everything))
+        if retries.unreadable:
+            from rmqctl.message.exchange.left_out import tell_unreadable
+
+            tell_unreadable(cli.left_out, retries.unreadable, retries.bodies, "retries")
+
+
+@prints(AttemptRow)
+def show(
+    ctx: typer.Context,
+    group: _Group,
+    message_id: Annotated[str, typer.Argument(metavar="ID", help="A unique or offset id")],
+) -> None:
+    """Show every attempt of a message: when it failed, why, when it came again.
+
+    All that is known:         rmqctl retry show readers 7F000001000ABC... -o wide
+    """
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        from .lookup import retried_message
+        from .timeline import life_of
+
+        message = retried_message(broker, group, message_id, cli.now_ms)
+        if message is None:
+            raise NotFound(f"group {group} has no retry and no dead letter {message_id!r}")
+        cli.rows(AttemptRow, life_of(broker.view, group, message))
+
+
+@prints(AgendaRow, DelayedRow)
+@filters_messages
+def agenda(
+    ctx: typer.Context,
+    each: Annotated[
+        bool, typer.Option("--each", help="A row for each message; filters choose among them")
+    ] = False,
+) -> None:
+    """Show what is delivered when: delayed messages and retries, by level and target.
+
+    What should have gone:     rmqctl retry agenda --where 'overdue > 0'
+    One group's:               rmqctl retry agenda --where 'group = readers'
+    The next messages:         rmqctl retry agenda --each --limit 10
+    """
+    cli = context_of(ctx)
+    wanted = message_filter(cli)
+    if not each and any(part is not None for part in wanted):
+        raise UsageProblem("filters choose among messages: add --each")
+    with open_for_reading(cli) as broker:
+        from .due_list import STRANDED, agenda_rows, delayed_rows, stranded_sentence
+
+        if each:
+            cli.rows(DelayedRow, delayed_rows(broker, wanted, cli.left_out))
+            return
+        rows = list(agenda_rows(broker, cli.now_ms))
+        cli.rows(AgendaRow, rows)
+        lost = {row.level: 0 for row in rows if row.state == STRANDED}
+        for row in rows:
+            if row.state == STRANDED:
+                lost[row.level] += row.messages
+        if lost:
+            cli.warn(stranded_sentence(lost))
+        if any(row.state == "OVERDUE" for row in rows):
+            cli.say("no process of rmqctl delivers; 'rmqctl broker start' does")
+
+
+_Ids = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID...]", help="Unique or offset ids of retries")
+]
+_Everything = Annotated[bool, typer.Option("--all", help="All that wait")]
+
+
+@prints(SentNowRow)
+@filters_messages
+def now(
+    ctx: typer.Context, group: _Group, ids: _Ids = None, everything: _Everything = False
+) -> None:
+    """Have waiting messages consumed again now, without waiting for their time.
+
+    The copy that waits is passed over later by rmqctl; a Java broker would deliver it, too.
+
+    One message:               rmqctl retry now readers 7F000001000ABC...
+    The failure is mended:     rmqctl retry now readers --all
+    """
+    _end_waits(ctx, group, ids, dead=False, everything=everything)
+
+
+@prints(SentNowRow)
+@filters_messages
+def dead(
+    ctx: typer.Context, group: _Group, ids: _Ids = None, everything: _Everything = False
+) -> None:
+    """Make waiting messages dead letters now, without trying them again.
+
+    They keep their last reason. The copy that waits is passed over later by rmqctl; a Java broker
+    would deliver it all the same.
+
+    One message:               rmqctl retry dead readers 7F000001000ABC...
+    Those of a bad producer:   rmqctl retry dead readers --born-host 10.0.0.7
+    """
+    _end_waits(ctx, group, ids, dead=True, everything=everything)
+
+
+def _end_waits(
+    ctx: typer.Context, group: str, ids: list[str] | None, *, dead: bool, everything: bool
+) -> None:
+    cli = context_of(ctx)
+    from .send_now import Which, end_waits
+
+    end_waits(cli, group, Which(ids or [], everything, message_filter(cli)), dead=dead)

@@ -1,0 +1,130 @@
+"""What is delivered when: the delay topic by level and target."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from analytics.lag.delayed import Level, Waiting, levels, waiting
+from broker.schedule.schedule import DELAY_FOR_A_PERIOD_MS
+from rmqctl.broker.status import service
+from storage.coordination.leadership import BROKER_SERVICES
+from storage.format.delay import CLOCK_STEP_MS
+from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+
+from .facts import takes
+from .rows import AgendaRow, DelayedRow
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.message.filter_options import MessageFilter
+    from storage.readonly import StoreView
+
+AHEAD: Final = "AHEAD"
+STRANDED: Final = "STRANDED"
+"""The store has no such level any more, so nothing delivers what waits in it."""
+LATE_MS: Final = DELAY_FOR_A_PERIOD_MS + CLOCK_STEP_MS
+"""Overdue for longer than this is no accident: a level that failed is tried again after 10 s."""
+
+
+def agenda_rows(broker: "EmbeddedBroker", now_ms: int) -> Iterator[AgendaRow]:
+    """One row for each level and target, levels in their order, then by who is due first.
+
+    A level whose saved offset lies behind its queue's end has a row though nothing waits: what is
+    in the queue will never be delivered.
+    """
+    running = bool(service(broker, BROKER_SERVICES)["running"])
+    for level in levels(broker.view):
+        by_topic: dict[str, list[Waiting]] = {}
+        for one in waiting(broker.view, level):
+            by_topic.setdefault(one.topic, []).append(one)
+        dues = {topic: [one.due_timestamp for one in held] for topic, held in by_topic.items()}
+        state = _state(level, min(map(min, dues.values()), default=None), now_ms, running=running)
+        if state == AHEAD and not dues:
+            yield _row(level, None, [], now_ms, state)
+        for topic in sorted(dues, key=lambda name: (min(dues[name]), name)):
+            yield _row(level, topic, dues[topic], now_ms, state)
+
+
+def stranded(view: "StoreView", delays: int) -> dict[int, int]:
+    """How many messages wait in levels above the number of ``delays``, by level."""
+    counts = {
+        level.level: sum(1 for _ in waiting(view, level))
+        for level in levels(view)
+        if level.level > delays
+    }
+    return {level: count for level, count in counts.items() if count}
+
+
+def stranded_sentence(counts: dict[int, int]) -> str:
+    """What waits in levels that there are not, and the remedy."""
+    where = ", ".join(f"{count:,} in level {level}" for level, count in sorted(counts.items()))
+    return (
+        f"{sum(counts.values()):,} messages wait in delay levels that messageDelayLevel has not "
+        f"({where}): nothing delivers them until 'rmqctl broker config set messageDelayLevel' "
+        f"gives it at least {max(counts)} levels again"
+    )
+
+
+def _row(level: Level, topic: str | None, dues: list[int], now_ms: int, state: str) -> AgendaRow:
+    return AgendaRow(
+        level.level,
+        topic,
+        None if topic is None else group_of(topic),
+        len(dues),
+        min(dues, default=None),
+        max(dues, default=None),
+        sum(due <= now_ms for due in dues),
+        state,
+        level.delay_ms,
+        level.saved_offset,
+        level.min_offset,
+        level.max_offset,
+    )
+
+
+def delayed_rows(
+    broker: "EmbeddedBroker", wanted: "MessageFilter", tell: Callable[[str], object]
+) -> list[DelayedRow]:
+    """Each message that waits and that a filter wants, those first that are due first.
+
+    ``tell``: see takes.
+    """
+    rows = [
+        DelayedRow(
+            one.due_timestamp,
+            one.message.msg_id,
+            list(one.message.keys),
+            one.topic,
+            one.queue_id,
+            one.level,
+            one.message.reconsume_times,
+            one.message.store_timestamp,
+            one.message.tags,
+            one.message.store_size,
+            one.message.queue_offset,
+            one.message.commitlog_offset,
+        )
+        for level in levels(broker.view)
+        for one in waiting(broker.view, level)
+        if takes(wanted, one, tell)
+    ]
+    return sorted(rows, key=lambda row: (row.due_timestamp, row.commitlog_offset))
+
+
+def group_of(topic: str) -> str | None:
+    """The group whose retries or dead letters a topic holds."""
+    for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
+        if topic.startswith(prefix):
+            return topic.removeprefix(prefix)
+    return None
+
+
+def _state(level: Level, first_due: int | None, now_ms: int, *, running: bool) -> str:
+    if level.saved_offset is not None and level.saved_offset > level.max_offset:
+        return AHEAD
+    if level.delay_ms is None:
+        return STRANDED if first_due is not None else "OK"
+    if first_due is None or first_due > now_ms:
+        return "OK"
+    if not running:
+        return "OVERDUE"
+    return "STUCK" if first_due < now_ms - LATE_MS else "OK"

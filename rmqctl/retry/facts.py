@@ -1,0 +1,129 @@
+"""Facts about the messages that a group is to consume again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from analytics.lag.delayed import Waiting, copies, levels, waiting
+from broker.retry.failure_reason import FAILURE_CLIENT
+from storage.format.errors import BodyError
+from storage.format.message import SCHEDULE_TOPIC, dlq_topic, retry_topic
+
+from .failures import failed_timestamp, origin_of, reason_text
+from .known_groups import check_known_group
+from .queues import QueueScan
+from .rows import RetryRow
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.message.filter_options import MessageFilter
+    from storage.format.message import MessageExt
+
+
+class Retries:
+    """The retries of one group as they are at ``now_ms``. NotFound for an unknown group."""
+
+    def __init__(self, broker: "EmbeddedBroker", group: str, now_ms: int) -> None:
+        check_known_group(broker, group)
+        self.group = group
+        self.topic = retry_topic(group)
+        self.view = broker.view
+        self._now_ms = now_ms
+        self._committed = broker.consumer_offsets(group).get((group, self.topic), {})
+        self.unreadable = 0
+        self.bodies: Sequence[str] = ()
+
+    def rows(
+        self, wanted: "MessageFilter", tell: Callable[[str], object], *, consumed: bool
+    ) -> Iterator[RetryRow]:
+        """Those that wait, by the time when they are due; then those in the retry topic.
+
+        With ``consumed`` also those that the group has read past there. ``tell``: see takes.
+        """
+        held = [one for one in self.waiting() if takes(wanted, one, tell)]
+        held.sort(key=lambda one: one.due_timestamp)
+        yield from (self._waiting_row(one) for one in held)
+        scan = QueueScan(self.view, self.topic, wanted, {} if consumed else self._committed)
+        for message in scan.messages():
+            state = self._state(message)
+            if consumed or state == "READY":
+                yield self._row(message, state, message.store_timestamp, self._given_back(message))
+        self.unreadable, self.bodies = scan.unreadable, scan.bodies
+
+    def waiting(self) -> Iterator[Waiting]:
+        """Those that wait in the delay topic, level by level; dead letters on their way, too."""
+        targets = (self.topic, dlq_topic(self.group))
+        for level in levels(self.view):
+            for one in waiting(self.view, level):
+                if one.topic in targets:
+                    yield one
+
+    def ready(self) -> Iterator["MessageExt"]:
+        """Those that the group has not read past in the retry topic."""
+        yield from QueueScan(self.view, self.topic, None, self._committed).messages()
+
+    def _state(self, message: "MessageExt") -> str:
+        committed = self._committed.get(message.queue_id)
+        read_past = committed is not None and message.queue_offset < committed
+        return "CONSUMED" if read_past else "READY"
+
+    def _given_back(self, message: "MessageExt") -> int | None:
+        """When a delivered message was given back: its record in the delay topic says so."""
+        said = failed_timestamp(message)
+        if said is not None:
+            return said
+        return next(
+            (
+                copy.store_timestamp
+                for copy in copies(self.view, SCHEDULE_TOPIC, message)
+                if copy.reconsume_times == message.reconsume_times
+            ),
+            None,
+        )
+
+    def _waiting_row(self, one: Waiting) -> RetryRow:
+        message = one.message
+        failed = failed_timestamp(message)
+        state = "WAITING" if one.due_timestamp > self._now_ms else "OVERDUE"
+        at = message.store_timestamp if failed is None else failed
+        return self._row(message, state, one.due_timestamp, at)
+
+    def _row(
+        self, message: "MessageExt", state: str, due: int | None, failed: int | None
+    ) -> RetryRow:
+        origin = origin_of(self.view, message)
+        return RetryRow(
+            message.msg_id,
+            list(message.keys),
+            origin.topic,
+            origin.queue_id,
+            origin.queue_offset,
+            message.reconsume_times,
+            failed,
+            due,
+            reason_text(message),
+            message.store_size,
+            message.tags,
+            message.delay_time_level or None,
+            message.get_property(FAILURE_CLIENT),
+            state,
+        )
+
+
+def takes(wanted: "MessageFilter", one: Waiting, tell: Callable[[str], object]) -> bool:
+    """Whether a filter wants a message that waits; queues are those of its target.
+
+    ``tell`` gets a sentence where the filter asks for a body that cannot be unpacked: the message
+    is left out.
+    """
+    message = one.message
+    if wanted.queues is not None and one.queue_id not in wanted.queues:
+        return False
+    if wanted.from_timestamp is not None and message.store_timestamp < wanted.from_timestamp:
+        return False
+    if wanted.to_timestamp is not None and message.store_timestamp >= wanted.to_timestamp:
+        return False
+    try:
+        return wanted.predicate is None or wanted.predicate(message)
+    except BodyError as error:
+        tell(f"left out {error}")
+        return False

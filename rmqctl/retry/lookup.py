@@ -1,0 +1,46 @@
+"""Finding one message among a group's retries and dead letters."""
+
+from typing import TYPE_CHECKING
+
+from storage.format.message import PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
+
+from .facts import Retries
+from .failures import record_with_id
+from .queues import QueueScan
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from storage.format.message import MessageExt
+
+
+def retried_message(
+    broker: "EmbeddedBroker", group: str, message_id: str, now_ms: int
+) -> "MessageExt | None":
+    """The newest record of a message in a group: waiting, to be consumed again, dead.
+
+    ``message_id`` is its unique id, the offset id of one of its records, or the first one's.
+    NotFound for an unknown group.
+    """
+    retries = Retries(broker, group, now_ms)
+    view = broker.view
+    wanted = message_id.upper()
+    named = record_with_id(view, message_id, None)
+    topics = (retries.topic, dlq_topic(group))
+    if named is not None and named.topic in topics:
+        return named
+    unique = wanted if named is None else named.msg_id.upper()
+    found = [one.message for one in retries.waiting() if _is_named(one.message, wanted, unique)]
+    for topic in topics:
+        for spelling in dict.fromkeys((unique, message_id)):
+            found += view.find_unique(topic, spelling)
+    if not found:
+        scans = [QueueScan(view, topic).messages() for topic in topics]
+        found = [
+            message for scan in scans for message in scan if _is_named(message, wanted, unique)
+        ]
+    return max(found, key=lambda message: message.commitlog_offset, default=None)
+
+
+def _is_named(message: "MessageExt", wanted: str, unique: str) -> bool:
+    ids = {message.msg_id, message.offset_msg_id, message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)}
+    return not ids.isdisjoint({wanted, unique})

@@ -1,0 +1,86 @@
+"""Going through the queues of a retry or dead letter topic, with the filters of a call."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from rmqctl.message.exchange.left_out import MOST_NAMED
+from storage.format.errors import BodyError
+from storage.read.by_time import Boundary
+
+if TYPE_CHECKING:
+    from rmqctl.message.filter_options import MessageFilter
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+_BATCH: Final = 32
+
+
+class QueueScan:
+    """The messages of one topic that a filter wants, queue by queue, oldest first.
+
+    ``begins`` are offsets by queue before which nothing is read. ``unreadable`` counts what was
+    left out because its record is damaged or gone, or because the filter asks for a body that
+    cannot be unpacked.
+    """
+
+    def __init__(
+        self,
+        view: "StoreView",
+        topic: str,
+        wanted: "MessageFilter | None" = None,
+        begins: Mapping[int, int] | None = None,
+    ) -> None:
+        self._view = view
+        self._topic = topic
+        self._wanted = wanted
+        self._begins = begins or {}
+        self.unreadable = 0
+        self.bodies: list[str] = []
+        """Some of those whose bodies cannot be unpacked: which they are, and why."""
+
+    def messages(self) -> Iterator["MessageExt"]:
+        """Read them."""
+        predicate = self._wanted.predicate if self._wanted else None
+        for queue_id in self.queue_ids():
+            low, high = self._span(queue_id)
+            for message in self._read(queue_id, low, high):
+                try:
+                    if predicate is not None and not predicate(message):
+                        continue
+                except BodyError as error:
+                    self.unreadable += 1
+                    if len(self.bodies) < MOST_NAMED:
+                        self.bodies.append(str(error))
+                    continue
+                yield message
+
+    def queue_ids(self) -> list[int]:
+        """The queues that have or had messages, without those that are not wanted."""
+        wanted = self._wanted.queues if self._wanted else None
+        known = [queue_id for topic, queue_id in self._view.queues() if topic == self._topic]
+        return known if wanted is None else [queue_id for queue_id in known if queue_id in wanted]
+
+    def _span(self, queue_id: int) -> tuple[int, int]:
+        low, high = self._view.queue_bounds(self._topic, queue_id)
+        low = max(low, self._begins.get(queue_id, 0))
+        if self._wanted is not None:
+            if self._wanted.from_timestamp is not None:
+                low = max(low, self._by_time(queue_id, self._wanted.from_timestamp))
+            if self._wanted.to_timestamp is not None:
+                high = min(high, self._by_time(queue_id, self._wanted.to_timestamp))
+        return low, high
+
+    def _by_time(self, queue_id: int, timestamp: int) -> int:
+        return self._view.offset_in_queue_by_time(self._topic, queue_id, timestamp, Boundary.LOWER)
+
+    def _read(self, queue_id: int, low: int, high: int) -> Iterator["MessageExt"]:
+        at = low
+        while at < high:
+            result = self._view.get_message(self._topic, queue_id, at, min(_BATCH, high - at))
+            yield from (message for message in result.messages if message.queue_offset < high)
+            following = min(result.next_begin_offset, high)
+            if following <= at:
+                self.unreadable += high - at
+                return
+            self.unreadable += max(0, following - at - len(result.messages))
+            at = following

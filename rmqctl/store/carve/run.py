@@ -1,0 +1,236 @@
+"""Carving: the new store is made beside the place where it goes, and moved there once whole."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from broker.new_store import create_store
+from rmqctl.message.exchange.left_out import Named
+from storage.configs.consumer_offsets import (
+    OffsetTable,
+    consumer_offset_file,
+    encode_offsets,
+    split_topic_at_group,
+)
+from storage.configs.subscription_groups import subscription_groups_file
+from storage.configs.topics import topics_file
+from storage.files.fs import FileSystem
+from storage.format.names import OURS
+from storage.layout import CREATED
+from storage.tools.carve.columns import ExactEncoder
+from storage.tools.carve.new_store import ExactWriter, staged_folder
+from storage.tools.carve.ranges import QueueRange, RangeReader, Taken
+
+from .odd_bodies import OddBodies
+from .plan import CarvePlan
+from .rows import CarvedRow, CarvePlanRow
+from .transform import Remaker, UnmaskableError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rmqctl.cli.context import Cli
+    from storage.config import StoreConfig
+    from storage.readonly import StoreView
+
+_AT_ONCE: Final = 1 << 16
+"""Records of one append: they may be short."""
+
+
+class Carving:
+    """One carving. ``keeps_offsets``: messages have the queue offsets that they had, else they are
+    numbered from 0."""
+
+    def __init__(
+        self,
+        cli: "Cli",
+        view: "StoreView",
+        plan: CarvePlan,
+        remaker: Remaker,
+        *,
+        keeps_offsets: bool,
+        config: "StoreConfig",
+        fs: FileSystem | None = None,
+    ) -> None:
+        self._cli = cli
+        self._view = view
+        self._plan = plan
+        self._remaker = remaker
+        self._keeps = keeps_offsets
+        self._config = config
+        self._fs = fs or FileSystem()
+        self._ranges = [wanted for wanted in plan.ranges if wanted.begin < wanted.end]
+        self._counts = np.zeros(len(self._ranges), np.int64)
+        self._lost = np.zeros(len(self._ranges), np.int64)
+        self._left_out = Named(cli.warn)
+        self._odd = OddBodies(cli.warn, unpacks=remaker.unpacks)
+        self._ends: list[int] = []
+        self._marks = [self._marks_of(wanted) for wanted in self._ranges]
+        self._below = [np.zeros(len(marks), np.int64) for marks in self._marks]
+
+    @property
+    def lost(self) -> int:
+        """Messages that could not be read, or not be masked."""
+        return int(self._lost.sum())
+
+    def plan_rows(self) -> list[CarvePlanRow]:
+        """What goes over, queue by queue."""
+        return [
+            CarvePlanRow(
+                wanted.topic,
+                wanted.queue_id,
+                wanted.begin,
+                wanted.end,
+                wanted.end - wanted.begin if self._keeps else None,
+            )
+            for wanted in self._plan.ranges
+        ]
+
+    def run(self, target: Path) -> Iterator[CarvedRow]:
+        """Do it, then tell of each queue."""
+        with staged_folder(target, self._fs) as folder:
+            create_store(folder, self._config, fs=self._fs)
+            # Nothing of what came from elsewhere is deleted by the way because it is old.
+            self._fs.unlink(folder / OURS / CREATED)
+            self._fs.sync_dir(folder / OURS)
+            self._put_messages(folder)
+            self._put_settings(folder)
+        numbers = {wanted[:2]: number for number, wanted in enumerate(self._ranges)}
+        for wanted in self._plan.ranges:
+            number = numbers.get(wanted[:2])
+            count = 0 if number is None else int(self._counts[number])
+            begin = end = None
+            if number is not None and count:
+                begin, end = wanted.begin if self._keeps else 0, self._ends[number]
+            lost = 0 if number is None else int(self._lost[number])
+            yield CarvedRow(*wanted[:4], count, begin, end, lost, True)
+
+    # -- messages -----------------------------------------------------------------------------
+
+    def _put_messages(self, folder: Path) -> None:
+        begins = {wanted[:2]: wanted.begin for wanted in self._ranges if wanted.begin}
+        encoder = ExactEncoder([wanted[:2] for wanted in self._ranges])
+        reader = RangeReader(self._view, self._ranges)
+        total = self._view.log_max_offset() - self._view.log_min_offset()
+        with (
+            self._cli.progress("carve", "bytes", total) as progress,
+            ExactWriter(folder, self._config, begins if self._keeps else {}, self._fs) as writer,
+        ):
+            for taken in reader.stretches():
+                for number, _ in taken.lost:
+                    self._lost[number] += 1
+                remade = self._remade(taken)
+                for start in range(0, len(remade.records), _AT_ONCE):
+                    part = slice(start, start + _AT_ONCE)
+                    offsets = remade.queue_offsets[part]
+                    columns = encoder.columns(
+                        remade.records[part],
+                        remade.queue_numbers[part],
+                        offsets if self._keeps else None,
+                        may_go_back=True,
+                    )
+                    writer.put(columns)
+                self._count(remade)
+                progress.advance(taken.log_bytes, taken.log_bytes)
+            self._left_out.finish()
+            self._odd.finish()
+            self._ends = [writer.next_offset(*wanted[:2]) for wanted in self._ranges]
+
+    def _remade(self, taken: Taken) -> Taken:
+        kept: list[int] = []
+        records: list[bytes] = []
+        remake = self._remaker.remake
+        for row, record in enumerate(taken.records):
+            try:
+                made = remake(record)
+            except UnmaskableError as error:
+                self._left_out.add(f"left out {error}")
+                self._lost[taken.queue_numbers[row]] += 1
+                continue
+            if made is not None:
+                self._odd.look(made)
+                kept.append(row)
+                records.append(made)
+        if len(kept) == len(taken.records):
+            return taken._replace(records=records)
+        rows = np.array(kept, np.int64)
+        numbers, offsets = taken.queue_numbers[rows], taken.queue_offsets[rows]
+        return taken._replace(records=records, queue_numbers=numbers, queue_offsets=offsets)
+
+    def _count(self, taken: Taken) -> None:
+        """Count messages, and those before each place at which a group stands."""
+        self._counts += np.bincount(taken.queue_numbers, minlength=len(self._ranges))
+        if self._keeps:
+            return
+        for number in np.unique(taken.queue_numbers).tolist():
+            if len(self._marks[number]):
+                offsets = taken.queue_offsets[taken.queue_numbers == number]
+                self._below[number] += np.searchsorted(offsets, self._marks[number])
+
+    # -- settings and progress ----------------------------------------------------------------
+
+    def _put_settings(self, folder: Path) -> None:
+        now = self._cli.now_ms
+        topics = topics_file(folder, self._fs)
+        table = topics.read_for_change(now)
+        for name, topic in self._plan.topics.items():
+            table.put(name, topic, now)
+        topics.save(table)
+        if self._plan.groups:
+            groups = subscription_groups_file(folder, self._fs)
+            group_table = groups.read_for_change(now)
+            for name, group in self._plan.groups.items():
+                group_table.put(name, group, now)
+            groups.save(group_table)
+        offsets = self._new_offsets()
+        if offsets:
+            consumer_offset_file(folder, self._fs).save(encode_offsets({}, offsets))
+
+    def _new_offsets(self) -> OffsetTable:
+        """Progress in the new store: each group's first message there that it has not read."""
+        numbers = {wanted[:2]: number for number, wanted in enumerate(self._ranges)}
+        new: OffsetTable = {}
+        for key, queues in self._plan.offsets.items():
+            parts = split_topic_at_group(key)
+            assert parts is not None
+            for queue_id, offset in queues.items():
+                number = numbers.get((parts[0], queue_id))
+                if number is not None and self._counts[number]:
+                    new.setdefault(key, {})[queue_id] = self._new_offset(number, offset)
+        return new
+
+    def _new_offset(self, number: int, offset: int) -> int:
+        if not self._keeps:
+            mark = int(np.searchsorted(self._marks[number], offset))
+            return int(self._below[number][mark])
+        return clamped(offset, self._ranges[number], self._ends[number])
+
+    def _marks_of(self, wanted: QueueRange) -> "NDArray[np.int64]":
+        """Where groups stand in a queue, ascending."""
+        found = {
+            queues[wanted.queue_id]
+            for key, queues in self._plan.offsets.items()
+            if key.startswith(f"{wanted.topic}@") and wanted.queue_id in queues
+        }
+        return np.array(sorted(found), np.int64)
+
+
+def clamped(offset: int, wanted: QueueRange, new_end: int) -> int:
+    """An offset within what went over, if it lay within what there was."""
+    if offset < wanted.begin and wanted.begin > wanted.min_offset:
+        return wanted.begin
+    if offset > new_end and (wanted.end < wanted.max_offset or offset <= wanted.max_offset):
+        return new_end
+    return offset
+
+
+def progress_sentences(plan: CarvePlan) -> Sequence[str]:
+    """What goes over besides messages."""
+    groups = {parts[1] for key in plan.offsets if (parts := split_topic_at_group(key))}
+    names = sorted(groups | set(plan.groups))
+    if not names:
+        return ["no group has progress in these topics"]
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"settings and progress of groups go over, too: {shown}"]

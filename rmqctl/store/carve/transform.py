@@ -1,0 +1,79 @@
+"""What becomes of a record on its way: left out by a filter, masked, or as it is."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from rmqctl.message.exchange.masked_traces import TOLD
+from rmqctl.message.exchange.masking import Rule, masked
+from storage.errors import InvalidMessageError
+from storage.format.errors import BodyError
+from storage.format.message import PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_INNER_MULTI_QUEUE_OFFSET
+from storage.format.record import decode_record
+from storage.tools.carve.records import record_of, set_stored_body, set_stored_properties
+
+if TYPE_CHECKING:
+    from rmqctl.message.filter_options import Predicate
+    from storage.format.message import MessageExt
+
+_LIGHT: Final = PROPERTY_INNER_MULTI_DISPATCH.encode()
+_OF_BODIES: Final = frozenset({"body", "json", *TOLD})
+"""Fields of rules that may change a body: those of traces tell of all but properties."""
+
+
+class UnmaskableError(Exception):
+    """A message that cannot be masked, or not be looked at by the filter, and so does not go over.
+
+    The text names it.
+    """
+
+
+class Remaker:
+    """Makes the record that goes over."""
+
+    def __init__(self, predicate: "Predicate | None", rules: Sequence[Rule]) -> None:
+        self._predicate = predicate
+        self._rules = rules
+        self.unpacks = any(rule.field in _OF_BODIES for rule in rules)
+        """Whether the body of each message is unpacked."""
+        self.changes_nothing = predicate is None and not rules
+        """Whether all records but those of light queues go over as they are."""
+
+    def remake(self, record: bytes) -> bytes | None:
+        """The record that goes over for this one, None if a filter leaves it out.
+
+        Raises UnmaskableError.
+        """
+        if self.changes_nothing and _LIGHT not in record:
+            return record
+        message = decode_record(record)
+        if self._predicate is not None and not self._fits(message):
+            return None
+        properties = message.properties
+        if PROPERTY_INNER_MULTI_DISPATCH in properties:
+            # They name places in light queues, which do not go over.
+            dropped = (PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_INNER_MULTI_QUEUE_OFFSET)
+            message.properties = {n: v for n, v in properties.items() if n not in dropped}
+        elif not self._rules:
+            return record
+        try:
+            return self._encoded(message)
+        except BodyError as error:
+            raise UnmaskableError(str(error)) from error
+        except InvalidMessageError as error:
+            raise UnmaskableError(f"{message.place}: {error}") from error
+
+    def _fits(self, message: "MessageExt") -> bool:
+        assert self._predicate is not None
+        try:
+            return self._predicate(message)
+        except BodyError as error:
+            raise UnmaskableError(str(error)) from error
+
+    def _encoded(self, message: "MessageExt") -> bytes:
+        old = message.body if self.unpacks else None
+        masked(message, self._rules)
+        if old is not None and message.body is not old:
+            set_stored_body(message, message.body)
+        # Written anew from what readers see: a property that stands there twice is seen once.
+        set_stored_properties(message, message.properties)
+        return record_of(message)

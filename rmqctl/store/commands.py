@@ -1,0 +1,143 @@
+"""``rmqctl store init``, ``info`` and ``fsck``: making a store, looking at it, checking it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.opening import open_for_reading
+from rmqctl.errors import CliError, Refused, UsageProblem
+from rmqctl.exit_codes import DAMAGED, DONE, NOT_WRITABLE
+from rmqctl.output.view import Format
+
+from .rows import FindingRow, FsckRow, InitRow, StoreInfoRow, fsck_row, init_row
+
+_OBJECTS = (Format.JSON, Format.YAML)
+
+
+@prints(InitRow)
+def init(
+    ctx: typer.Context,
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[DIR]", help="Where (default: --store)")
+    ] = None,
+    small: Annotated[bool, typer.Option("--small", help="16 MiB log files, a small index")] = False,
+) -> None:
+    """Make an empty store, and print what a Java broker's broker.conf must say to open it.
+
+    The folder must be missing or empty. Files take room as they fill.
+
+    With files as long as a broker's:  rmqctl store init ./store
+    With short files:                  rmqctl store init ./store --small
+    """
+    from broker.new_store import create_store
+    from storage.config import SMALL_STORE, StoreConfig
+
+    cli = context_of(ctx)
+    if folder is not None and cli.given.get("store"):
+        raise UsageProblem("DIR and --store both say where the store is to be")
+    root = cli.store.path if folder is None else Path(folder).expanduser().absolute()
+    config = SMALL_STORE if small else StoreConfig()
+    _check_free(root)
+    row = init_row(str(root), config)
+    if cli.flag("dry_run"):
+        cli.say(f"would make the store {root}")
+    else:
+        create_store(root, config)
+        cli.say(f"made the store {root}")
+    if cli.setting("output") is None:
+        cli.out.write("".join(f"{line}\n" for line in row.broker_conf))
+    else:
+        cli.one(row)
+
+
+def _check_free(root: Path) -> None:
+    """Refuse a folder that holds something; whether it can be written shows when it is."""
+    from rmqctl.cli.context import looks_like_a_store
+
+    if root.exists() and not root.is_dir():
+        raise CliError(f"{root} is a file, not a folder", NOT_WRITABLE)
+    if not root.exists() or not any(root.iterdir()):
+        return
+    if looks_like_a_store(root):
+        raise Refused(f"{root} is a store already; nothing was changed")
+    raise Refused(f"{root} is not empty; name a folder that is empty or not there yet")
+
+
+@prints(StoreInfoRow)
+def info(ctx: typer.Context) -> None:
+    """Show what the store is and holds, and who has it open. Takes no lock, changes nothing."""
+    from storage.info import store_info
+
+    cli = context_of(ctx)
+    with open_for_reading(cli) as broker:
+        facts = StoreInfoRow(**store_info(broker.view).as_dict())
+        for part in broker.view.not_covered():
+            cli.warn(part)
+    cli.one(facts)
+
+
+@prints(FsckRow, FindingRow)
+def fsck(
+    ctx: typer.Context,
+    only: Annotated[
+        str | None, typer.Option(metavar="PARTS", help="Some of log,queue,index,offset,config")
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Queues of this topic; repeatable"),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="T", help="Skip log files from before this time")
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that share the log"),
+    ] = 1,
+    fast: Annotated[bool, typer.Option("--fast", help="Only files, ends and samples")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where the last check was interrupted")
+    ] = False,
+    fail_on: Annotated[
+        str, typer.Option(metavar="SEVERITY", help="Exit code 4 from error or warning on")
+    ] = "error",
+) -> int:
+    """Check log, queues, index, offsets and settings against one another. Changes nothing.
+
+    Works beside writers. Exit code 4: a message is unreadable or wrong. JSON and YAML hold the
+    outcome with its findings, all other formats a row for each finding.
+
+    Everything:                        rmqctl store fsck
+    As a report for a program:         rmqctl store fsck -o json
+    Only what derived data says:       rmqctl store fsck --only queue,index --fail-on warning
+    A quick look at the newest:        rmqctl store fsck --from -1h --fast
+    """
+    from rmqctl.parse.lists import parse_parts
+
+    from .fsck import FsckPlan, run_fsck
+
+    cli = context_of(ctx)
+    whole = cli.view.format in _OBJECTS
+    cli.check_view(FsckRow if whole else FindingRow)
+    if fail_on not in ("error", "warning"):
+        raise UsageProblem(f"--fail-on: {fail_on!r} is neither error nor warning")
+    begin = None if start is None else cli.time("--from", start)
+    if begin is not None:
+        cli.warn_of_future("--from", begin, "no message is as new as that, and none is checked")
+    plan = FsckPlan(
+        None if only is None else cli.parsed("--only", parse_parts, only),
+        topic,
+        begin,
+        jobs,
+        fast,
+        resume,
+    )
+    with open_for_reading(cli) as broker:
+        report = run_fsck(cli, broker, plan)
+    if whole:
+        cli.one(fsck_row(report))
+    else:
+        cli.rows(FindingRow, [FindingRow(*finding) for finding in report.findings])
+    bad = report.errors or (report.warnings and fail_on == "warning")
+    return DAMAGED if bad else DONE

@@ -1,0 +1,41 @@
+"""Half messages whose transactions have not ended, as a checker would find them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.transaction.copies import HalfCopies
+from broker.transaction.ops import HALF_QUEUE, EndedHalves, TransactionOffsets
+from storage.format.message import PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET, TRANS_HALF_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker.embedded.broker import EmbeddedBroker
+    from storage.format.message import MessageExt
+
+_BATCH = 32
+
+
+def open_halves(broker: EmbeddedBroker) -> Iterator[MessageExt]:
+    """The last half message of each transaction that has not ended, in the order of the queue."""
+    view = broker.view
+    at, op = TransactionOffsets(broker.progress, lambda: view).query()
+    end = view.max_offset_in_queue(TRANS_HALF_TOPIC, HALF_QUEUE)
+    if at >= end:
+        return
+    ended = EndedHalves(lambda: view, op, at)
+    while ended.read_more():
+        pass
+    copies = HalfCopies(view, at, wanted=True)
+    while at < end:
+        found = view.get_message(TRANS_HALF_TOPIC, HALF_QUEUE, at, _BATCH)
+        for half in found.messages:
+            offset = half.queue_offset
+            if ended.take(offset) or copies.is_followed(offset):
+                continue
+            first = half.get_property(PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET) or ""
+            known = first.isascii() and first.isdigit() and ended.take_earlier(int(first))
+            if not (known or ended.names(copies.others(offset))):
+                yield half
+        at = max(at + 1, found.next_begin_offset)

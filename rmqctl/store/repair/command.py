@@ -1,0 +1,55 @@
+"""``rmqctl store repair``: mending a damaged store by a plan."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import context_of, prints
+
+from .rows import RepairRow
+
+
+@prints(RepairRow)
+def repair(
+    ctx: typer.Context,
+    only: Annotated[
+        str | None, typer.Option(metavar="PARTS", help="Some of log,queue,index,offset,config")
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that share the check"),
+    ] = 1,
+    export: Annotated[
+        str | None, typer.Option("--export", metavar="FILE", help="Save the plan as JSON")
+    ] = None,
+    expect: Annotated[
+        str | None, typer.Option("--expect", metavar="FILE", help="Only if the plan is still this")
+    ] = None,
+) -> None:
+    """Mend what 'store fsck' finds: show a plan, and carry it out with --execute.
+
+    Nothing is deleted: what is written over or taken away goes to rmqctl/quarantine in the store.
+    A record that is damaged in the middle of the log is replaced by one of zeros, so that brokers
+    read on behind it; rmqctl passes over it, a Java broker delivers the zeros. Queues and index are
+    made anew from the log. Nobody else may have the store open for writing.
+
+    What would be done:        rmqctl store repair
+    Do it:                     rmqctl store repair --execute
+    Only queues and index:     rmqctl store repair --only queue,index --execute
+    """
+    from rmqctl.cli.opening import view_of
+    from rmqctl.parse.lists import parse_parts
+
+    from .run import repair as run_repair
+
+    cli = context_of(ctx)
+    with view_of(cli) as view:
+        run_repair(
+            cli,
+            view,
+            None if only is None else cli.parsed("--only", parse_parts, only),
+            jobs=jobs,
+            export=None if export is None else Path(export),
+            expect=None if expect is None else Path(expect),
+        )

@@ -1,0 +1,99 @@
+"""The part of ``store repair`` that brings back lost progress: what ``store recover-offsets`` does.
+
+It stands here and not in the plan of the files, because messages tell of progress too, and only a
+broker knows how.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rmqctl.audit.journal_entry import change_note
+from storage.configs.journal import Journal
+from storage.configs.progress import OFFSETS_FILE, ProgressFile
+from storage.format.names import OURS
+from storage.tools.config_recovery.progress_files import FileState, read_progress_files
+from storage.tools.fsck import Code, Part
+from storage.tools.quarantine import Quarantine
+from storage.tools.repair.steps import Action, Plan, Step
+
+if TYPE_CHECKING:
+    from broker.offset_recovery.recovery import Recovered
+    from rmqctl.cli.context import Cli
+    from storage.readonly import StoreView
+
+_FILE: Final = f"{OURS}/{OFFSETS_FILE}"
+_WHY: Final = str(Code.CONFIG_UNREADABLE)
+_DAMAGED: Final = (FileState.CUT, FileState.EMPTY)
+
+
+class ProgressRepair:
+    """What is to be done about a store's ``offsets.json``, and doing it."""
+
+    def __init__(self, view: "StoreView", parts: Sequence[Part] | None) -> None:
+        """``parts`` are those that were asked for, None for all. Reads the files."""
+        self._root = view.root
+        self._found: list[Recovered] = []
+        self._step: Step | None = None
+        ours = read_progress_files(view.root).ours
+        if (parts is None or Part.OFFSET in parts) and ours.state in _DAMAGED:
+            self._found = _recovered(view)
+            self._step = _step_of(self._found)
+
+    def added_to(self, plan: Plan) -> Plan:
+        """A plan with the step, if there is one, in place of the words that none mends it."""
+        if self._step is None:
+            return plan
+        steps = [s for s in plan.steps if s.action is not Action.NONE or s.file != _FILE]
+        return plan._replace(steps=[*steps, self._step])
+
+    def carry_out(self, cli: "Cli") -> Iterator[Step]:
+        """Do it while no other process has the store open. On the device when the step is given."""
+        from broker.offset.offset_move import move_progress
+        from broker.offset_recovery.recovery import targets_of
+
+        if self._step is None:
+            return
+        targets = targets_of(self._found)
+        quarantine = Quarantine(self._root, cli.now_ms)
+        if (self._root / _FILE).is_file() and targets:
+            quarantine.keep_copy(_FILE, "repair")
+        else:
+            quarantine.move(_FILE, "repair")
+        if targets:
+            move_progress(
+                ProgressFile(self._root),
+                Journal(self._root),
+                targets,
+                change_note(cli),
+                lambda: cli.now_ms,
+                damaged=True,
+            )
+        yield self._step
+
+
+def _recovered(view: "StoreView") -> "list[Recovered]":
+    from broker.offset_recovery.recovery import LostProgress
+    from broker.offset_recovery.retry_evidence import given_back
+    from rmqctl.store.recover.trace_evidence import traced
+    from storage.format.message import TRACE_TOPIC
+
+    lost = LostProgress(view, [*given_back(view), *traced(view, TRACE_TOPIC)])
+    queues: dict[str, set[int]] = {}
+    for topic, queue_id in view.queues():
+        queues.setdefault(topic, set()).add(queue_id)
+    return [row for row in lost.recovered(queues) if row.offset is not None or lost.damaged]
+
+
+def _step_of(found: "list[Recovered]") -> Step:
+    known = [row for row in found if row.offset is not None]
+    groups = len({row.place[0] for row in known})
+    what = "nothing tells of what it held: it goes to the quarantine"
+    if known:
+        what = (
+            f"the progress of {groups} group{'' if groups == 1 else 's'} in {len(known)} "
+            f"queue{'' if len(known) == 1 else 's'} is put together again of what else tells of it"
+        )
+    cost = ""
+    if len(known) < len(found) or not known:
+        cost = "where nothing tells of a group's progress, it begins as a new one"
+    return Step(Action.RECOVER, _FILE, None, None, _WHY, what, cost)

@@ -1,0 +1,51 @@
+"""``rmqctl store diff``: what two stores have not in common."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import context_of, prints
+from rmqctl.errors import UsageProblem
+
+from .rows import StoreDiffRow
+
+
+@prints(StoreDiffRow)
+def diff(
+    ctx: typer.Context,
+    first: Annotated[str, typer.Argument(metavar="A", help="A store or a snapshot: a folder")],
+    second: Annotated[str, typer.Argument(metavar="B", help="What to compare it with")],
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
+    ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Compare the messages themselves, not sizes and tags")
+    ] = False,
+) -> None:
+    """Compare two stores, or a store and a snapshot: a row for each difference.
+
+    Log, settings, topics, groups, bounds of queues, messages, progress of groups. Of a queue whose
+    messages differ the first one is shown. Where and when messages are stored does not count, so
+    stores of two brokers can be compared. No rows: nothing differs; the exit code is 0 either way.
+
+    A store and its snapshot:  rmqctl store diff /backup/monday ./store
+    Each message:              rmqctl store diff ./old ./new -t orders --deep
+    """
+    from storage.readonly import StoreView
+
+    from .diff import diff_rows
+
+    cli = context_of(ctx)
+    paths = [Path(text).expanduser().absolute() for text in (first, second)]
+    for path in paths:
+        if path.is_file():
+            raise UsageProblem(f"{path} is a file; unpack it first ('tar xf')")
+    with (
+        StoreView.open(paths[0]) as a,
+        StoreView.open(paths[1]) as b,
+        cli.progress("comparing", "messages") as progress,
+    ):
+        rows = diff_rows(a, b, topic or (), deep=deep, tick=progress.advance)
+        cli.rows(StoreDiffRow, rows)

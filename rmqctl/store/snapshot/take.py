@@ -1,0 +1,79 @@
+"""Taking and verifying a snapshot, with its progress on stderr."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rmqctl.cli.context import Cli
+from rmqctl.cli.progress import Progress
+from rmqctl.errors import CliError, NotFound, Refused
+from rmqctl.exit_codes import DAMAGED, NOT_WRITABLE
+from storage.tools.snapshot.file_copy import Placed, Tick
+from storage.tools.snapshot.snapshot import Phase, take_snapshot
+from storage.tools.snapshot.snapshot_source import SnapshotSource, open_snapshot, verify
+
+from .rows import SnapshotRow, snapshot_row
+
+_NAMED = 5
+
+
+@contextmanager
+def phases(cli: Cli) -> Iterator[Phase]:
+    """Show the parts of a long work on stderr, one behind the other."""
+    shown: list[Progress] = []
+
+    def begin(label: str, total: int | None) -> Tick:
+        for progress in shown:
+            progress.clear()
+        progress = cli.progress(label, "bytes", total)
+        shown[:] = [progress]
+        return lambda count: progress.advance(count, count)
+
+    try:
+        yield begin
+    finally:
+        for progress in shown:
+            progress.clear()
+
+
+def take(cli: Cli, target: Path, *, copies_only: bool) -> SnapshotRow:
+    """Take a snapshot of the call's store. Refused (7) where ``target`` is something already."""
+    check_free(target)
+    root = cli.store.path
+    if not root.exists():
+        raise NotFound(f"{root} does not exist; name another store with --store")
+    if target.is_relative_to(root):
+        raise Refused(f"{target} lies in the store itself; name a place outside of it")
+    with phases(cli) as phase:
+        taken = take_snapshot(root, target, now_ms=cli.now_ms, copies_only=copies_only, phase=phase)
+    for note in taken.notes:
+        cli.warn(note)
+    shared = taken.counts[Placed.CLONED] + taken.counts[Placed.LINKED]
+    return snapshot_row(str(target), taken.manifest, shared)
+
+
+def check_free(target: Path) -> None:
+    """Refuse a place where something is: a snapshot never replaces anything."""
+    if target.is_dir() and not any(target.iterdir()):
+        return
+    if target.exists() or target.is_symlink():
+        raise Refused(f"{target} exists already; a snapshot replaces nothing: name another place")
+    if not target.parent.is_dir():
+        raise CliError(f"{target.parent} is not a folder; make it first", NOT_WRITABLE)
+
+
+def verified(cli: Cli, source: SnapshotSource) -> None:
+    """Compare all check sums of a snapshot; CliError (4) if it is damaged."""
+    with phases(cli) as phase:
+        damage = verify(source, phase("verifying", source.manifest.size_bytes))
+    if damage:
+        named = "; ".join(f"{error.path}: {error.reason}" for error in damage[:_NAMED])
+        more = f" and {len(damage) - _NAMED} more" if len(damage) > _NAMED else ""
+        raise CliError(f"the snapshot {source.path} is damaged: {named}{more}", DAMAGED)
+
+
+def verify_snapshot(cli: Cli, path: Path) -> SnapshotRow:
+    """Compare all check sums of a snapshot. CliError (4) if it is damaged, NotFound if none."""
+    source = open_snapshot(path)
+    verified(cli, source)
+    return snapshot_row(str(path), source.manifest, None)

@@ -1,0 +1,229 @@
+"""``store du``: what fills the log, by topic, group or day, and what is deleted next."""
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import timedelta, tzinfo
+from typing import TYPE_CHECKING, Final
+
+from analytics.lag.queue_position import bytes_behind
+from rmqctl.parse.durations import format_duration, format_size
+from rmqctl.parse.times import LATEST, near_datetime
+from rmqctl.topic.figures import Part, TopicFigures, log_bytes
+from storage.files.disk import used_ratio
+from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+from storage.read.by_time import Boundary
+
+from .next_deletions import NextClean, Progress, expired, first_at, next_clean, unread_by
+from .rows import DiskUseRow
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+
+_DAY_MS: Final = 86_400_000
+_WARNINGS: Final = (75, 85, 90)
+"""Per cent of the disk at which RocketMQ deletes at any hour, deletes by force, and refuses."""
+
+_FAR_DAYS: Final = 3_650
+
+
+class DiskUse:
+    """The use of one store, as it is when this is made."""
+
+    def __init__(self, broker: "EmbeddedBroker", progress: Progress, now_ms: int) -> None:
+        self._view = broker.view
+        self._progress = progress
+        self._now = now_ms
+        self._whole = log_bytes(self._view)
+        self.next: NextClean = next_clean(self._view, now_ms)
+
+    def by_topic(self) -> Iterator[DiskUseRow]:
+        """A row a topic that has messages, and what of the log no queue tells of."""
+        sizes: list[int | None] = []
+        for topic, figures in self._topics():
+            row = self._row(topic, figures)
+            sizes.append(row.bytes)
+            yield row
+        known = [size for size in sizes if size is not None]
+        if self._whole and len(known) == len(sizes):
+            left = self._whole - sum(known)
+            share = left / self._whole
+            yield DiskUseRow(None, None, None, None, left, share, None, None, [], None)
+
+    def by_group(self) -> Iterator[DiskUseRow]:
+        """A row a group that has retries or dead letters: those together."""
+        groups: dict[str, list[DiskUseRow]] = {}
+        for topic, figures in self._topics():
+            for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
+                if topic.startswith(prefix):
+                    row = self._row(topic, figures)
+                    groups.setdefault(topic.removeprefix(prefix), []).append(row)
+        for group, rows in sorted(groups.items()):
+            yield self._added_up(rows)._replace(group=group)
+
+    def by_day(self, zone: tzinfo | None) -> Iterator[DiskUseRow]:
+        """A row for each day, of the zone's clock, in which something was stored."""
+        topics = list(self._topics())
+        times = [self._row(topic, figures) for topic, figures in topics]
+        known = [row for row in times if row.oldest_timestamp is not None]
+        if not known:
+            return
+        first: int | None = max(0, min(row.oldest_timestamp or 0 for row in known))
+        while first is not None:
+            day = _day_of(first, zone)
+            behind = _next_day(day, zone)
+            rows = [
+                self._row(topic, [self._within(topic, part, day, behind) for part in parts])
+                for topic, parts in topics
+            ]
+            row = self._added_up([row for row in rows if row.messages])
+            if row.messages:
+                yield row._replace(from_timestamp=day)
+            first = self._first_from(behind, topics)
+
+    def _first_from(self, day: int, topics: list[tuple[str, list[Part]]]) -> int | None:
+        """Store time of the first message from a day on: a damaged time may be far from others."""
+        found = []
+        for topic, parts in topics:
+            for part in parts:
+                offset = self._at(topic, part, day)
+                if offset < part.end:
+                    found.append(self._view.store_timestamp(topic, part.queue_id, offset))
+        return min((time for time in found if time and day <= time < LATEST), default=None)
+
+    def sentences(self) -> Iterator[str]:
+        """What goes next and when, why the rest stays, and how long the disk lasts."""
+        going, staying, at = self.next.files, self.next.staying, self.next.at
+        size = self._view.config.mapped_file_size_commit_log
+        if at is None:
+            yield "nothing of the log will be deleted: there is its newest file alone"
+        else:
+            when = "now" if at <= self._now else f"in {format_duration(at - self._now)}"
+            yield (
+                f"the next clean deletes {len(going)} of {len(going) + len(staying)} log files "
+                f"({format_size(len(going) * size)}), {when}"
+            )
+            old = len(expired(self._view, self._now))
+            if old and at > self._now:
+                yield f"'rmqctl store clean' would delete {old} now"
+            hours = self._view.config.file_reserved_time_hours
+            waiting = sum(file.due_timestamp is not None for file in staying)
+            if waiting:
+                yield f"{waiting} stay because they were written within {hours} h"
+            yield "the newest one always stays"
+        yield from self._forecast()
+
+    def _forecast(self) -> Iterator[str]:
+        """What comes in a day fills the disk, if nothing is deleted meanwhile."""
+        view = self._view
+        begin = max(view.log_min_offset(), self._day_ago())
+        grown = view.log_max_offset() - begin
+        used = used_ratio(view.root) * 100
+        if grown <= 0 or used >= 100:
+            yield f"the disk is {used:.0f} % full; nothing came within a day"
+            return
+        space = os.statvfs(view.root)
+        whole = (space.f_blocks - space.f_bfree + space.f_bavail) * space.f_frsize
+        lasts = {limit: (limit - used) / 100 * whole / grown for limit in _WARNINGS}
+        days = [f"{limit} % in {d:,.1f} d" for limit, d in lasts.items() if 0 < d < _FAR_DAYS]
+        rest = f": {', '.join(days)} at that rate, if nothing is deleted" if days else ""
+        yield f"the disk is {used:.0f} % full, {format_size(grown)} came within a day{rest}"
+
+    def _day_ago(self) -> int:
+        """Where the log was a day ago: the first record of the last day of any queue."""
+        view = self._view
+        places = []
+        for topic, queue_id in view.queues():
+            offset = view.offset_in_queue_by_time(
+                topic, queue_id, self._now - _DAY_MS, Boundary.LOWER
+            )
+            unit = view.unit(topic, queue_id, offset)
+            if unit is not None:
+                places.append(unit[0])
+        return min(places, default=view.log_max_offset())
+
+    # -- topics and their parts ---------------------------------------------------------------
+
+    def _topics(self) -> Iterator[tuple[str, list[Part]]]:
+        queues: dict[str, list[int]] = {}
+        for topic, queue_id in self._view.queues():
+            queues.setdefault(topic, []).append(queue_id)
+        for topic, queue_ids in sorted(queues.items()):
+            yield topic, TopicFigures(self._view, topic, queue_ids).parts
+
+    def _row(self, topic: str, parts: list[Part]) -> DiskUseRow:
+        light = topic.startswith(LMQ_PREFIX)
+        sizes = [0 if light else part.bytes for part in parts]
+        freed = [0 if light else self._freed(topic, part) for part in parts]
+        times = [time for part in parts if part.messages for time in self._times(topic, part)]
+        known = [time for time in times if time is not None]
+        ends = {part.queue_id: part.end for part in parts if part.messages}
+        size = _sum(sizes)
+        return DiskUseRow(
+            topic,
+            None,
+            None,
+            sum(part.messages for part in parts),
+            size,
+            None if size is None or not self._whole else size / self._whole,
+            min(known, default=None),
+            max(known, default=None),
+            unread_by(self._progress, topic, ends),
+            _sum(freed),
+        )
+
+    def _times(self, topic: str, part: Part) -> tuple[int | None, int | None]:
+        stored = self._view.store_timestamp
+        return stored(topic, part.queue_id, part.first), stored(topic, part.queue_id, part.end - 1)
+
+    def _freed(self, topic: str, part: Part) -> int | None:
+        behind = first_at(self._view, topic, part.queue_id, self.next.before)
+        return self._bytes(topic, part.queue_id, part.first, min(behind, part.end))
+
+    def _bytes(self, topic: str, queue_id: int, first: int, end: int) -> int | None:
+        if first >= end:
+            return 0
+        return bytes_behind(self._view, topic, queue_id, (first,), end)[first]
+
+    def _within(self, topic: str, part: Part, start: int, behind: int) -> Part:
+        first, end = (self._at(topic, part, moment) for moment in (start, behind))
+        return Part(part.queue_id, first, end, self._bytes(topic, part.queue_id, first, end))
+
+    def _at(self, topic: str, part: Part, timestamp: int) -> int:
+        if not part.messages:
+            return part.end
+        found = self._view.offset_in_queue_by_time(topic, part.queue_id, timestamp, Boundary.LOWER)
+        return min(max(found, part.first), part.end)
+
+    def _added_up(self, rows: Iterable[DiskUseRow]) -> DiskUseRow:
+        rows = list(rows)
+        oldest = [r.oldest_timestamp for r in rows if r.oldest_timestamp is not None]
+        newest = [r.newest_timestamp for r in rows if r.newest_timestamp is not None]
+        size = _sum([row.bytes for row in rows])
+        return DiskUseRow(
+            None,
+            None,
+            None,
+            sum(row.messages or 0 for row in rows),
+            size,
+            None if size is None or not self._whole else size / self._whole,
+            min(oldest, default=None),
+            max(newest, default=None),
+            sorted({group for row in rows for group in row.unread_by}),
+            _sum([row.freed_next for row in rows]),
+        )
+
+
+def _sum(sizes: list[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def _day_of(timestamp: int, zone: tzinfo | None) -> int:
+    moment = near_datetime(timestamp, zone)
+    return int(moment.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
+
+
+def _next_day(day: int, zone: tzinfo | None) -> int:
+    """When the day behind one begins; days of 23 and 25 hours are days, too."""
+    moment = near_datetime(day, zone) + timedelta(days=1)
+    return int(moment.timestamp() * 1000)

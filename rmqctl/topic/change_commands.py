@@ -1,0 +1,284 @@
+"""``rmqctl topic create``, ``alter`` and ``delete``."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqctl.audit.journal_entry import change_note
+from rmqctl.cli.change_steps import print_created
+from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.opening import tables_for_change
+from rmqctl.errors import Refused, UsageProblem
+
+from .rows import ChangedTopicRow, CreatedTopicRow, DeletedTopicRow
+
+if TYPE_CHECKING:
+    from storage.configs.topics import TopicConfig
+
+    from .table_file import WantedTopic
+
+_MoreNames = Annotated[
+    list[str] | None,
+    typer.Option("--topic", "-t", metavar="TOPIC", help="The same as an option; repeatable"),
+]
+_Queues = Annotated[int | None, typer.Option("--queues", metavar="N", help="Read and write queues")]
+_ReadQueues = Annotated[
+    int | None,
+    typer.Option("--read-queue-nums", "--read-queues", "-r", metavar="N", help="Read queues"),
+]
+_WriteQueues = Annotated[
+    int | None,
+    typer.Option("--write-queue-nums", "--write-queues", "-w", metavar="N", help="Write queues"),
+]
+_Perm = Annotated[
+    int | None,
+    typer.Option("--perm", "-p", metavar="N", help="6 read and write, 4 read, 2 write"),
+]
+_Order = Annotated[bool | None, typer.Option("--order/--no-order", help="An ordered topic")]
+_MAX_QUEUES = 65_536
+_PERMS = (2, 4, 6, 7)
+
+
+@prints(CreatedTopicRow)
+def create(
+    ctx: typer.Context,
+    new_topics: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="What to create")
+    ] = None,
+    topic: _MoreNames = None,
+    from_file: Annotated[
+        str | None,
+        typer.Option(
+            "--from-file",
+            metavar="FILE",
+            help="Topics of a file (- is stdin): names, CSV, JSON, a topics.json",
+        ),
+    ] = None,
+    queue_nums: _Queues = None,
+    read_queue_nums: _ReadQueues = None,
+    write_queue_nums: _WriteQueues = None,
+    perm: _Perm = None,
+    order: _Order = None,
+) -> None:
+    """Create topics, with 8 read and 8 write queues and perm 6 unless told otherwise.
+
+    A topic that is there with the same settings is left alone; one with others is refused, and
+    then none is created. What a file says of a topic goes before the options.
+
+    Eight queues:              rmqctl topic create orders
+    Two, to be read only:      rmqctl topic create archive --queues 2 --perm 4
+    As many as you like:       rmqctl topic create --from-file topics.csv
+    Those of another store:    rmqctl topic create --from-file ../old/config/topics.json
+    Some of them:              rmqctl topic list -S ../old -o csv --where 'topic ~ ^shop' |
+                                 rmqctl topic create --from-file -
+    """
+    cli = context_of(ctx)
+    wanted = _wanted(new_topics, topic, from_file)
+    configs: dict[str, TopicConfig] = {}
+    for item in wanted:
+        read = _count("read queues", item.read_queue_nums, read_queue_nums, queue_nums)
+        write = _count("write queues", item.write_queue_nums, write_queue_nums, queue_nums)
+        bits = item.perm if item.perm is not None else 6 if perm is None else perm
+        ordered = item.order if item.order is not None else bool(order)
+        config = _new_topic(item, read, write, bits, order=ordered)
+        if configs.setdefault(item.topic, config) != config:
+            raise UsageProblem(f"{item.where}: topic {item.topic} stands there twice, differently")
+    print_created(cli, CreatedTopicRow, list(_create(cli, list(configs.values()))))
+
+
+@prints(ChangedTopicRow)
+def alter(
+    ctx: typer.Context,
+    topics: Annotated[
+        list[str] | None, typer.Argument(metavar="TOPIC...", help="What to change")
+    ] = None,
+    topic: _MoreNames = None,
+    queue_nums: _Queues = None,
+    read_queue_nums: _ReadQueues = None,
+    write_queue_nums: _WriteQueues = None,
+    perm: _Perm = None,
+    order: _Order = None,
+) -> None:
+    """Change the settings of topics; what is not named stays as it is.
+
+    Fewer write queues first, then, once they are read, fewer read queues: so nothing is left
+    behind. Producers and consumers that run follow within 30 s.
+
+    More queues:               rmqctl topic alter orders --queues 16
+    Taken out of use:          rmqctl topic alter orders --perm 4
+    """
+    cli = context_of(ctx)
+    names = _names(topics, topic)
+    if not names:
+        raise UsageProblem("missing argument 'TOPIC...'")
+    values: dict[str, Any] = {}
+    for name, option, own in (
+        ("read_queue_nums", "--read-queue-nums", read_queue_nums),
+        ("write_queue_nums", "--write-queue-nums", write_queue_nums),
+    ):
+        count = queue_nums if own is None else own
+        if count is not None:
+            values[name] = _checked_count(option, count)
+    if perm is not None:
+        values["perm"] = _checked_perm("--perm", perm)
+    if order is not None:
+        values["order"] = order
+    if not values:
+        raise UsageProblem("nothing to change is named; give --queues, --perm or --order")
+    from rmqctl.cli.guarded_change import change_settings
+
+    from .plans import change_rows, change_topics, topic_changes
+
+    with tables_for_change(cli) as tables:
+        changes = topic_changes(tables, names, values)
+        change_settings(
+            cli,
+            tables.view.root,
+            ChangedTopicRow,
+            list(change_rows(tables, changes)),
+            lambda: change_topics(tables, changes, lambda name: change_note(cli, topic=name)),
+            question=f"Change {', '.join(names)}?",
+        )
+
+
+@prints(DeletedTopicRow)
+def delete(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to delete")],
+    confirm: Annotated[
+        str | None, typer.Option("--confirm", metavar="NAME", help="The topic's name once more")
+    ] = None,
+    remove_offsets: Annotated[
+        bool,
+        typer.Option(
+            "--remove-offsets/--keep-offsets",
+            help="Also forget the progress of groups in it (RocketMQ 4.9 keeps it)",
+        ),
+    ] = False,
+) -> None:
+    """Delete a topic: its settings and its queues. Nobody can read its messages by topic then.
+
+    The records stay in the log until its files are too old, so no disk space comes free, and
+    'message get' still finds them by their offset id. The progress of groups stays unless
+    --remove-offsets: a topic that is made again begins at offset 0, where such a group would wait
+    for old numbers.
+    Nobody else may have the store open for writing.
+
+    What would happen:         rmqctl topic delete orders -n
+    Do it:                     rmqctl topic delete orders --confirm orders
+    """
+    from rmqctl.cli.guarded_change import change_settings
+
+    from .deletion import TopicDeletion
+
+    cli = context_of(ctx)
+    with tables_for_change(cli) as tables:
+        deletion = TopicDeletion(tables, topic, remove_offsets=remove_offsets)
+        if not cli.flag("dry_run"):
+            deletion.check_possible()
+        change_settings(
+            cli,
+            tables.view.root,
+            DeletedTopicRow,
+            deletion.plan(),
+            lambda: deletion.carry_out(change_note(cli, topic=topic)),
+            question=f"Delete topic {topic} of {tables.view.root}?",
+            confirm_name=topic,
+            confirmed=confirm,
+        )
+
+
+def _wanted(
+    new_topics: list[str] | None, more: list[str] | None, from_file: str | None
+) -> Sequence["WantedTopic"]:
+    from .table_file import WantedTopic, wanted_topics
+
+    wanted = [WantedTopic("command line", name) for name in _names(new_topics, more)]
+    if from_file is not None:
+        wanted += wanted_topics(from_file)
+    if not wanted:
+        raise UsageProblem("missing argument 'TOPIC...'")
+    return wanted
+
+
+def _create(cli: Cli, configs: "Sequence[TopicConfig]") -> Iterator[CreatedTopicRow]:
+    from broker.tables.shared_table import Update
+
+    with tables_for_change(cli) as tables:
+        manager = tables.topics
+        topics = manager.all()
+        for config in configs:
+            manager.check_changeable(config.topic_name)
+            _refuse_others(config)(topics.get(config.topic_name))
+        new = [config for config in configs if topics.get(config.topic_name) != config]
+        made: dict[str, bool | None] = {config.topic_name: None for config in new}
+        if not cli.flag("dry_run"):
+            done = manager.update_all(
+                Update(config, change_note(cli, topic=config.topic_name), _refuse_others(config))
+                for config in new
+            )
+            made = {name: name in done for name in made}
+        for config in configs:
+            yield CreatedTopicRow(
+                config.topic_name,
+                made.get(config.topic_name, False),
+                config.read_queue_nums,
+                config.write_queue_nums,
+                config.perm,
+                config.order,
+            )
+
+
+def _refuse_others(config: "TopicConfig") -> "Callable[[TopicConfig | None], None]":
+    """A check that a topic is not there, or is so already: before the plan, and under the gate."""
+
+    def check(known: "TopicConfig | None") -> None:
+        if known is not None and known != config and known.write_queue_nums:
+            raise Refused(
+                f"topic {config.topic_name} exists already with {known.read_queue_nums} read "
+                f"and {known.write_queue_nums} write queues, perm {known.perm}; "
+                f"'rmqctl topic alter {config.topic_name}' changes it"
+            )
+
+    return check
+
+
+def _new_topic(
+    item: "WantedTopic", read: int, write: int, perm: int, *, order: bool
+) -> "TopicConfig":
+    from broker.errors import InvalidNameError
+    from broker.validation import check_topic
+    from storage.configs.topics import TopicConfig
+
+    where = "--perm" if item.where == "command line" else f"{item.where}: perm"
+    try:
+        check_topic(item.topic)
+    except InvalidNameError as error:
+        if item.where == "command line":
+            raise
+        raise UsageProblem(f"{item.where}: {error}") from error
+    return TopicConfig(item.topic, read, write, _checked_perm(where, perm), order=order)
+
+
+def _count(what: str, said: int | None, own: int | None, both: int | None) -> int:
+    given = [count for count in (said, own, both) if count is not None]
+    return _checked_count(what, given[0]) if given else 8
+
+
+def _checked_count(option: str, count: int) -> int:
+    if not 0 < count <= _MAX_QUEUES:
+        raise UsageProblem(f"{option}: {count} is not a number of queues (1 to {_MAX_QUEUES})")
+    return count
+
+
+def _checked_perm(option: str, perm: int) -> int:
+    if perm not in _PERMS:
+        raise UsageProblem(
+            f"{option}: {perm} is not one of 6 (read and write), 4 (read), 2 (write)"
+        )
+    return perm
+
+
+def _names(topics: list[str] | None, more: list[str] | None) -> list[str]:
+    return list(dict.fromkeys([*(topics or ()), *(more or ())]))

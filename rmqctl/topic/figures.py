@@ -1,0 +1,196 @@
+"""How much topics hold and how fast they grow, from the units of their queues.
+
+A unit (20 bytes) tells the size of its record, so bytes are exact without reading a record: 100
+million messages cost 2 GB of queue files, which take a second once they are in memory. Times are
+read off single records, found by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta, tzinfo
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from analytics.lag.queue_position import bytes_behind
+from rmqctl.parse.times import near_datetime
+from storage.format.message import LMQ_PREFIX
+from storage.format.names import CONSUMEQUEUE
+from storage.read.by_time import Boundary
+
+from .rows import TopicStatsRow, TopicUsageRow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.readonly import StoreView
+
+HOUR_MS: Final = 3_600_000
+
+
+class Part(NamedTuple):
+    """Some consecutive messages of one queue. Offsets count messages, the end is exclusive."""
+
+    queue_id: int
+    first: int
+    end: int
+    bytes: int | None
+
+    @property
+    def messages(self) -> int:
+        """How many."""
+        return self.end - self.first
+
+
+class TopicFigures:
+    """Figures of one topic of a store, as it is when this is made."""
+
+    def __init__(self, view: StoreView, topic: str, queue_ids: Iterable[int]) -> None:
+        self._view = view
+        self.topic = topic
+        self.parts = []
+        for queue_id in sorted(queue_ids):
+            low, high = view.queue_bounds(topic, queue_id)
+            size = self._bytes(queue_id, low, high)
+            self.parts.append(Part(queue_id, low, high, size))
+
+    def whole(self) -> TopicStatsRow:
+        """One row of the whole topic."""
+        return self._row(self.parts)
+
+    def by_queue(self) -> Iterator[TopicStatsRow]:
+        """A row a queue."""
+        for part in self.parts:
+            yield self._row([part])._replace(queue_id=part.queue_id)
+
+    def by_hour(self, zone: tzinfo | None) -> Iterator[TopicStatsRow]:
+        """A row for each hour, of the zone's clock, in which messages were stored."""
+        row = self.whole()
+        if row.first_timestamp is None or row.last_timestamp is None:
+            return
+        start = hour_of(row.first_timestamp, zone)
+        while start <= row.last_timestamp:
+            first = self._first_after(start)
+            if first is None:
+                break
+            start = max(start, hour_of(first, zone))  # over hours without messages
+            end = start + HOUR_MS
+            found = self._row([self._within(part, start, end) for part in self.parts])
+            seconds = HOUR_MS / 1000
+            yield found._replace(
+                from_timestamp=start,
+                rate=found.messages / seconds,
+                bytes_rate=None if found.bytes is None else found.bytes / seconds,
+            )
+            start = end
+
+    def usage(self, log_bytes: int) -> TopicUsageRow:
+        """What the topic takes on the disk, in a log of so many bytes."""
+        row = self.whole()
+        light = self.topic.startswith(LMQ_PREFIX)
+        size = 0 if light else row.bytes  # its records are another topic's
+        share = None if size is None or not log_bytes else size / log_bytes
+        return TopicUsageRow(
+            self.topic,
+            row.messages,
+            size,
+            share,
+            allocated(self._view.root / CONSUMEQUEUE / self.topic),
+            row.first_timestamp,
+            row.last_timestamp,
+        )
+
+    def _row(self, parts: Iterable[Part]) -> TopicStatsRow:
+        parts = list(parts)
+        messages = sum(part.messages for part in parts)
+        sizes = [part.bytes for part in parts]
+        known = [size for size in sizes if size is not None]
+        size = sum(known) if len(known) == len(sizes) else None
+        first, last = self._times(parts)
+        seconds = (last - first) / 1000 if first is not None and last is not None else 0
+        total = sum(part.messages for part in self.parts)
+        fullest = max((part.messages for part in parts), default=0)
+        return TopicStatsRow(
+            self.topic,
+            None,
+            None,
+            messages,
+            size,
+            None if size is None or not messages else round(size / messages),
+            messages / total if total else None,
+            messages / seconds if seconds else None,
+            first,
+            last,
+            size / seconds if seconds and size is not None else None,
+            fullest * len(parts) / messages if messages else None,
+        )
+
+    def _times(self, parts: Iterable[Part]) -> tuple[int | None, int | None]:
+        first, last = [], []
+        for part in parts:
+            if part.messages:
+                first.append(self._time(part.queue_id, part.first))
+                last.append(self._time(part.queue_id, part.end - 1))
+        return _known(min, first), _known(max, last)
+
+    def _first_after(self, start: int) -> int | None:
+        """Store time of the topic's first message at or after a time; None without any."""
+        times = []
+        for part in self.parts:
+            offset = self._at(part, start)
+            if offset < part.end:
+                times.append(self._time(part.queue_id, offset))
+        return _known(min, times)
+
+    def _within(self, part: Part, start: int, end: int) -> Part:
+        first, behind = self._at(part, start), self._at(part, end)
+        return Part(part.queue_id, first, behind, self._bytes(part.queue_id, first, behind))
+
+    def _at(self, part: Part, timestamp: int) -> int:
+        """Offset of the part's first message stored at or after a time; its end without any."""
+        if not part.messages:
+            return part.end
+        found = self._view.offset_in_queue_by_time(
+            self.topic, part.queue_id, timestamp, Boundary.LOWER
+        )
+        return min(max(found, part.first), part.end)
+
+    def _time(self, queue_id: int, offset: int) -> int | None:
+        return self._view.store_timestamp(self.topic, queue_id, offset)
+
+    def _bytes(self, queue_id: int, first: int, end: int) -> int | None:
+        if first >= end:
+            return 0
+        return bytes_behind(self._view, self.topic, queue_id, (first,), end)[first]
+
+
+def log_bytes(view: StoreView) -> int:
+    """Bytes of the log between its first file and its end."""
+    return view.log_max_offset() - view.log_min_offset()
+
+
+def rest_of_log(view: StoreView, rows: Iterable[TopicUsageRow]) -> TopicUsageRow | None:
+    """What of the log no topic's queues tell of: the ends of files, records of deleted topics,
+    damage. None if some topic's bytes are unknown."""
+    sizes = [row.bytes for row in rows]
+    whole = log_bytes(view)
+    if None in sizes or not whole:
+        return None
+    left = whole - sum(size for size in sizes if size is not None)
+    return TopicUsageRow(None, None, left, left / whole, None, None, None)
+
+
+def allocated(folder: Path) -> int:
+    """Bytes that the files below a folder take on the disk: their holes do not count."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
+def hour_of(timestamp: int, zone: tzinfo | None) -> int:
+    """When the hour of a time began by the zone's clock, which may be off by half an hour."""
+    moment = near_datetime(timestamp, zone)
+    within = timedelta(minutes=moment.minute, seconds=moment.second)
+    return timestamp - timestamp % 1000 - int(within.total_seconds()) * 1000
+
+
+def _known(choose: Callable[[Iterable[int]], int], times: Iterable[int | None]) -> int | None:
+    known = [time for time in times if time is not None]
+    return choose(known) if known else None

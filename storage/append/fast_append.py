@@ -1,0 +1,405 @@
+"""Appending one plain record, step by step as :mod:`.append` does it, with nothing between.
+
+Only what is open, has room and is known goes this way; whatever else there may be (a new file, a
+new queue, a nearly full disk) is left to the general one. Both write the same bytes in the same
+order of stores. A message takes 3 us here, so what can be done once is not done for each.
+
+The compiled form (storage/native/writing/append.c) takes 0.6 us. It knows what is told it here, and
+leaves whatever it does not know to the form here: :attr:`OneAppender.quick`.
+"""
+
+from __future__ import annotations
+
+from mmap import mmap
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+from storage import native
+from storage.config import FlushDiskType
+from storage.coordination.shared_state import (
+    STAGE_DISPATCH,
+    STAGE_NONE,
+    STAGE_RECORDS,
+    SharedPage,
+    Word,
+)
+from storage.files.preallocation import OF_QUEUE, Windows, has_pages_made
+from storage.files.prefault_size import LARGE, LITTLE, PAGE_SIZES
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
+from storage.format.crc import CRC_MASK, bulk_crc32
+from storage.format.encode import topic_field
+from storage.format.java_hash import tags_code
+from storage.format.layout import (
+    BLANK_SIZE,
+    HEAD_SIZES,
+    HEADS,
+    MAX_PROPERTIES_LENGTH,
+    MESSAGE_MAGIC_V1,
+)
+from storage.format.sys_flag import MessageSysFlag
+from storage.index.pending_keys import MOST_PENDING
+from storage.results import PutMessageResult, PutMessageStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from storage.config import StoreConfig
+    from storage.coordination.write_lock import Gate
+    from storage.files.mapped_file import MappedFile
+    from storage.files.mapped_file_queue import MappedFileQueue
+    from storage.format.encode import MessageInner
+    from storage.index.pending_keys import PendingKeys
+    from storage.queue.writer import ConsumeQueueTable
+
+_PUT_OK: Final = PutMessageStatus.PUT_OK
+_new_tuple: Final = tuple.__new__
+_join: Final = b"".join
+_pack_unit: Final = CQ_STORE_UNIT.pack
+_V6_BITS: Final = 0x30
+_TRANSACTION: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+_TWO_IPV4: Final = 16
+"""Bytes of two hosts if none is an IPv6 one."""
+LARGEST_STORED: Final = 16 << 10
+"""Bytes up to which a batch is stored to the map. Larger ones go through the descriptor, where
+pages cost less than small ones that were got ready; not where they were made ahead."""
+_MOST_CODES: Final = 4096
+# Names of this module are found faster than attributes of a class.
+_FROM: Final = Word.FROM
+_TO: Final = Word.TO
+_STAGE: Final = Word.STAGE
+_LOG_END: Final = Word.LOG_END
+_LAST_STORE_TIMESTAMP: Final = Word.LAST_STORE_TIMESTAMP
+
+
+class _Tail:
+    """Where one queue's next unit goes, and the bytes of its topic."""
+
+    __slots__ = ("end", "first", "last", "map", "middles", "topic_field", "windows", "word")
+
+    def __init__(self, word: int, topic: str, file: MappedFile, windows: Windows) -> None:
+        self.word = word  # of the page: the next offset, always the same one
+        self.windows = windows
+        self.map: Any = file.map
+        self.first = file.file_from_offset
+        self.last = file.reserved_to - CQ_STORE_UNIT_SIZE  # place of the last unit with blocks
+        self.end = self.first + file.reserved_to
+        self.topic_field = topic_field(topic)
+        self.middles: dict[int, bytes] = {}
+        """By length of the properties: what stands between body and properties."""
+
+    def middle(self, length: int) -> bytes:
+        """Topic and length field, remembered for some lengths."""
+        found = self.topic_field + length.to_bytes(2, "big")
+        if len(self.middles) < 256:
+            self.middles[length] = found
+        return found
+
+
+class OneAppender:
+    """The short way for one record; needs the gate."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        page: SharedPage,
+        log: MappedFileQueue,
+        queues: ConsumeQueueTable,
+        keys: PendingKeys,
+    ) -> None:
+        self._page = page
+        self._words = page.words
+        self._log_size = config.mapped_file_size_commit_log
+        self._unit_size = config.mapped_file_size_consume_queue
+        self._log_files = log.opened
+        self._queues = queues.opened
+        self._keys = keys
+        self._rows = keys.rows
+        self._topics: dict[str, dict[int, _Tail]] = {}
+        self._tags_codes: dict[str | None, int] = {None: 0}
+        self._crc32: Callable[[bytes], int] = crc32
+        self._syncs_each = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._makes_pages = has_pages_made(config)
+        self.in_run = self._syncs_each
+        """More than some records came, and the next ones pay for more."""
+        self._map: Any = None  # of the log file that records go to
+        self._file: MappedFile | None = None
+        self._first = 0
+        self._limit = -1
+        self._looked_ms = -1  # when the log file was last seen to have a name
+        self.checked_space_to = -1
+        """Log offset up to which the disk is known to have room."""
+        self.compiled: Any = None
+        """What the compiled forms know; None where nothing is compiled."""
+        if native.compiled is not None and type(page.words) is memoryview:
+            self.compiled = native.compiled.appending(
+                PutMessageResult, _PUT_OK, keys, keys.rows, MOST_PENDING
+            )
+            self.compiled.use_words(page.words)
+        self.put_batch: Any = None if self.compiled is None else self.compiled.put_batch
+        """What puts a batch that compiled code has encoded, as :meth:`put_alone` does a message."""
+        self.put_sent: Any = None if self.compiled is None else self.compiled.put_sent
+        """What puts a plain message that a producer sends; see MessageStore.put_sent."""
+        self.quick: Callable[[MessageInner, int], PutMessageResult | None] = (
+            self.append if self.compiled is None else self.compiled.append
+        )
+        """The quicker form of :meth:`append`. What it leaves undone is for the other one to try."""
+
+    def append(
+        self, message: MessageInner, now_ms: int, body_crc: int | None = None
+    ) -> PutMessageResult | None:
+        """Append the record if nothing stands in the way; None = nothing done.
+
+        ``body_crc`` is the body's checksum if it is known. May put keys (see PendingKeys.put).
+        """
+        (
+            topic,
+            queue_id,
+            body,
+            properties,
+            born_timestamp,
+            born_host,
+            store_host,
+            flag,
+            sys_flag,
+            reconsume_times,
+            prepared_transaction_offset,
+            tags,
+            keys,
+            level,
+            _,
+        ) = message
+        tails = self._topics.get(topic)
+        tail = None if tails is None else tails.get(queue_id)
+        if tail is None:
+            self.learn(topic, queue_id)
+            return None
+        length = len(properties)
+        if length > MAX_PROPERTIES_LENGTH:
+            return None
+        body_length = len(body)
+        hosts = 0
+        if len(born_host) + len(store_host) != _TWO_IPV4:
+            hosts = (len(born_host) == 20) | (len(store_host) == 20) << 1
+        middle = tail.middles.get(length) or tail.middle(length)
+        size = HEAD_SIZES[hosts] + body_length + len(middle) + length
+        words = self._words
+        start = words[_LOG_END]
+        end = start + size
+        position = start - self._first
+        if (
+            position < 0
+            or position + size > self._limit
+            or self._map.closed
+            or now_ms != self._looked_ms
+        ) and not self.have_room(start, end, now_ms):
+            return None
+        position = start - self._first
+        queue_offset = words[tail.word]
+        unit_position = queue_offset * CQ_STORE_UNIT_SIZE - tail.first
+        if not 0 <= unit_position <= tail.last or tail.map.closed:
+            self.learn(topic, queue_id)
+            return None
+        if level > 0 or sys_flag & _TRANSACTION:
+            return None
+        last_timestamp = words[_LAST_STORE_TIMESTAMP]
+        timestamp = now_ms if now_ms > last_timestamp else last_timestamp
+        image = _join(
+            (
+                HEADS[hosts].pack(
+                    size,
+                    MESSAGE_MAGIC_V1,
+                    self._crc32(body) & CRC_MASK if body_crc is None else body_crc,
+                    queue_id,
+                    flag,
+                    queue_offset,
+                    start,
+                    sys_flag & ~_V6_BITS | hosts << 4,
+                    born_timestamp,
+                    born_host,
+                    timestamp,
+                    store_host,
+                    reconsume_times,
+                    prepared_transaction_offset,
+                    body_length,
+                ),
+                body,
+                middle,
+                properties,
+            )
+        )
+        code = self._tags_codes.get(tags)
+        if code is None:
+            code = self._code_of(tags)
+        unit = _pack_unit(start, size, code)
+
+        words[_FROM] = start
+        words[_TO] = end
+        words[_STAGE] = STAGE_RECORDS
+        self._map[position : position + size] = image
+        words[_STAGE] = STAGE_DISPATCH
+        tail.map[unit_position : unit_position + CQ_STORE_UNIT_SIZE] = unit
+        words[tail.word] = queue_offset + 1
+        if timestamp != last_timestamp:
+            words[_LAST_STORE_TIMESTAMP] = timestamp
+        words[_LOG_END] = end
+        words[_STAGE] = STAGE_NONE
+
+        # PendingKeys.note, in place.
+        pending, rows = self._keys, self._rows
+        if pending.end != start:
+            pending.go_on_at(start)
+        rows.append((topic, keys, start, timestamp))
+        pending.end = end
+        if len(rows) >= MOST_PENDING:
+            pending.put()
+            if not self.in_run:
+                self.in_run = True
+                self._crc32 = bulk_crc32()
+        elif not pending.has_file:
+            pending.put_first()
+        return _new_tuple(PutMessageResult, (_PUT_OK, (start,), (queue_offset,), timestamp, ""))
+
+    def look_and_append(self, message: MessageInner, now_ms: int) -> PutMessageResult | None:
+        """Append the record where :attr:`quick` did nothing.
+
+        Next to always it has only not been looked at the log file in this millisecond: then the
+        quick form is asked once more. A message after a while finds all caches cold, and the form
+        here is what needs most of them.
+        """
+        if self.compiled is not None and now_ms != self._looked_ms:
+            end = self._words[_LOG_END]
+            if self.have_room(end, end, now_ms):
+                done = self.quick(message, now_ms)
+                if done is not None:
+                    return done
+        return self.append(message, now_ms)
+
+    def put_alone(
+        self,
+        gate: Gate,
+        clock: Callable[[], int] | None,
+        asked: Callable[[], None],
+        ring: Callable[[str], None],
+        *,
+        exclusive: bool,
+    ) -> Callable[[MessageInner], PutMessageResult | None] | None:
+        """What puts a message and sees to the gate in one step that nothing of Python comes into,
+        while the gate is held on to, or nobody has used it for a while; None from it: nothing is
+        done. None itself where nothing is compiled. To be asked for once.
+
+        ``clock`` None: the system's. ``asked`` is called if somebody asks for a gate that is held
+        on to, ``ring`` with the topic if somebody waits for messages, unless each put is synced:
+        then that is the caller's, behind the sync, and an OSError may leave a part of a record.
+        """
+        if self.compiled is None:
+            return None
+        self.compiled.guard(
+            gate,
+            gate.turns.locked,
+            gate.lock_file,
+            clock,
+            asked,
+            ring,
+            exclusive,
+            self._syncs_each,
+        )
+        put: Callable[[MessageInner], PutMessageResult | None] = self.compiled.put
+        return put
+
+    def _code_of(self, tags: str | None) -> int:
+        code = tags_code(tags)
+        if len(self._tags_codes) < _MOST_CODES:
+            self._tags_codes[tags] = code
+        return code
+
+    def begin_run(self) -> None:
+        """Have room only where pages are ready, from now on."""
+        self.in_run = True
+        self._limit = -1
+        if self.compiled is not None:
+            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0, False, None)
+
+    def have_room(self, start: int, end: int, now_ms: int) -> bool:
+        """Whether [start, end) lies in a log file that is open, still there and has room for it.
+
+        From then on up to ``_limit`` nothing more has to be asked within this millisecond; in a
+        run the compiled form looks by itself whether the file is still there in the next ones.
+        """
+        self._limit = -1
+        if self.compiled is not None:
+            self.compiled.use_log(None, -1, 0, -1, -1, -1, 0, False, None)
+        file = self._log_files.get(start - start % self._log_size)
+        if file is None or end > self.checked_space_to:
+            return False
+        if now_ms != self._looked_ms:  # a system call, so once a millisecond
+            if file.deleted:
+                return False
+            self._looked_ms = now_ms
+        if file is not self._file:
+            self._file = file
+            self._map = file.by_descriptor if self._syncs_each else file.map
+            self._first = file.file_from_offset
+        if self._keys.put_in_all >= MOST_PENDING:
+            self.in_run = True
+        first = self._first
+        reserved = min(file.reserved_to, self._log_size - BLANK_SIZE, self.checked_space_to - first)
+        if end - first > reserved:
+            return False
+        limit = reserved
+        if self.in_run:
+            file.take_made_pages(start - first)
+            ahead = LARGE if PAGE_SIZES.are_large and not self._syncs_each else LITTLE
+            if end - start <= LARGEST_STORED and end - first > file.ready_to:
+                stop = min(reserved, (end - first) // ahead * ahead + ahead)
+                file.get_ready(start - first, stop, syncs_each=self._syncs_each)
+            limit = min(reserved, file.ready_to)
+        self._limit = limit
+        if self.compiled is not None and type(file.map) is mmap:
+            most = 0 if self._syncs_each else LARGEST_STORED  # to the map
+            self.compiled.use_log(
+                file.map, file.fd, first, limit, reserved, now_ms, most, self.in_run, file.pages
+            )
+        return True
+
+    def learn(self, topic: str, queue_id: int, units: int = 1) -> bool:
+        """Remember where the queue is written, for its next ``units``; False if it can not be.
+
+        Raises OSError if there are no blocks for them.
+        """
+        page = self._page
+        slot = page.slot(topic, queue_id)
+        files = self._queues.get((topic, queue_id))
+        if slot is None or files is None:
+            return False
+        word = page.slot_word(slot)
+        self._words = page.words
+        unit_start = page.next_offset(slot) * CQ_STORE_UNIT_SIZE
+        file = files.opened.get(unit_start - unit_start % self._unit_size)
+        if file is None:
+            return False
+        position = unit_start - file.file_from_offset
+        end = position + units * CQ_STORE_UNIT_SIZE
+        if end > file.size:
+            return False
+        tails = self._topics.setdefault(topic, {})
+        known = tails.get(queue_id)
+        windows = known.windows if known else Windows(OF_QUEUE, makes_pages=self._makes_pages)
+        windows.reserve(file, position, end - position)
+        tail = tails[queue_id] = _Tail(word, topic, file, windows)
+        if known is not None and known.end < tail.end:  # it takes many
+            file.take_made_pages(position)
+            file.get_ready(position, file.reserved_to)
+        if self.compiled is not None and type(tail.map) is mmap:
+            self.compiled.use_words(page.words)
+            self.compiled.learn(
+                topic, queue_id, tail.topic_field, word, tail.map, tail.first, tail.last
+            )
+        return True
+
+    def close(self) -> None:
+        """Let go of the page and of all maps; nothing is appended any more."""
+        self._limit = -1
+        self._words = self._map = self._file = None
+        self._topics.clear()
+        if self.compiled is not None:
+            self.compiled.end()

@@ -1,0 +1,372 @@
+"""Having the device hold what was written.
+
+ASYNC_FLUSH: a background thread syncs the log every 500 ms, and queues and checkpoint every 60 s.
+SYNC_FLUSH: a put returns after a sync that covers it; one sync serves all threads that wait
+(org.apache.rocketmq.store.CommitLog.GroupCommitService). A failed sync is never tried again and
+called good: the page says FAILED and every process refuses to write.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.coordination.services import TimedServices
+from storage.coordination.shared_state import SharedPage, Word
+from storage.errors import GateTimeoutError, StoreBrokenError, StoreError
+from storage.format.checkpoint import CheckpointData
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
+from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader
+from storage.format.names import (
+    CHECKPOINT,
+    COMMITLOG,
+    CONSUMEQUEUE,
+    INDEX,
+    file_name,
+    is_index_file_name,
+    parse_file_name,
+)
+from storage.results import PutMessageStatus
+
+from .checkpoint_file import StoreCheckpoint
+from .group_commit import GroupCommit
+
+if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.coordination.write_lock import Gate
+    from storage.files.fs import FileSystem
+
+_FAILED: Final = Word.FAILED
+_FLUSHED_TO: Final = Word.FLUSHED_TO
+_LOG_END: Final = Word.LOG_END
+_MANY_FILES: Final = 64
+
+
+class Flusher:
+    """Syncs a store's files by name, with descriptors of its own, beside those who append."""
+
+    def __init__(
+        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage, gate: Gate
+    ) -> None:
+        self._fs = fs
+        self._root = root
+        self._config = config
+        self._log_size = config.mapped_file_size_commit_log
+        self._page = page
+        self._gate = gate
+        self._checkpoint = StoreCheckpoint(fs, root)
+        self.timeout = config.sync_flush_timeout_ms / 1000
+        """Seconds that somebody waits for the device (syncFlushTimeout)."""
+        self._syncing = threading.Lock()  # one sync at a time; guards the next field
+        self._newest: tuple[int, int] | None = None  # of the newest log file: offset, descriptor
+        self._commits = GroupCommit(lambda: page.words[_FLUSHED_TO], self.sync_log)
+
+    # -- the log ------------------------------------------------------------------------------
+
+    def sync_put(self, end: int) -> PutMessageStatus:
+        """Return when the device has the log up to ``end``.
+
+        FLUSH_DISK_TIMEOUT if that takes longer than syncFlushTimeout (the message is stored). The
+        thread that syncs itself answers when the device does, which may be later than that.
+        Raises StoreBrokenError when the sync fails: then nobody knows.
+        """
+        start = time.monotonic()
+        limit = self.timeout
+        if not self._commits.commit(end, limit) or time.monotonic() - start > limit:
+            return PutMessageStatus.FLUSH_DISK_TIMEOUT
+        return PutMessageStatus.PUT_OK
+
+    def sync_log(self) -> None:
+        """Have the device hold the log as far as it goes now. Blocks."""
+        with self._syncing:
+            if self._page.words[_FLUSHED_TO] < self._page.words[_LOG_END]:
+                self._sync_log()
+
+    def _sync_log(self) -> None:
+        words = self._page.words
+        start, end = words[_FLUSHED_TO], words[_LOG_END]
+        newest, size = self._newest, self._log_size
+        if words[_FAILED] or newest is None or not newest[0] < start < end <= newest[0] + size:
+            self._sync_files(start, end)
+            return
+        self._sync_newest(newest[0])  # nearly always: it is open, and all that there is to sync
+        if words[_FAILED]:
+            self._refuse_after_failure()
+        words[_FLUSHED_TO] = end
+
+    def _sync_files(self, start: int, end: int) -> None:
+        """Have the device hold these bytes of the log, whatever files they are in."""
+        words, size = self._page.words, self._log_size
+        self._refuse_after_failure()
+        files = range(start - start % size, end, size)
+        for first in files[:-1]:
+            self._sync_file(self._log_file(first))
+        self._sync_newest(files[-1])
+        if files[-1] >= start:  # made since: its maker may have died before syncing it
+            self._sync_folders({self._root / COMMITLOG})
+        # The kernel tells of lost pages once: perhaps it was another process, while we synced.
+        self._refuse_after_failure()
+        words[_FLUSHED_TO] = end
+
+    def _sync_newest(self, first: int) -> None:
+        """Sync the log file that begins at ``first``, and keep it open: it comes again and again.
+
+        Open all the time it hears of each page that the kernel lost. Nothing is asked about it:
+        whoever looks at a file's times has the next write change them, and the sync write them.
+        """
+        if self._newest is None or self._newest[0] != first:
+            self._close_newest()
+            try:
+                fd = self._fs.open(self._log_file(first), writable=False)
+            except FileNotFoundError:
+                return  # retention deleted it meanwhile
+            self._newest = first, fd
+        try:
+            self._fs.sync(self._newest[1])
+        except OSError as error:
+            raise self._failed(self._log_file(first), error) from error
+
+    def _log_file(self, first: int) -> Path:
+        return self._root / COMMITLOG / file_name(first)
+
+    def _close_newest(self) -> None:
+        newest, self._newest = self._newest, None
+        if newest is not None:
+            self._fs.close(newest[1])
+
+    def close(self) -> None:
+        """Close what is kept open; the next sync opens it again. Twice is fine."""
+        with self._syncing:
+            self._close_newest()
+
+    # -- everything ---------------------------------------------------------------------------
+
+    def sync_all(self) -> None:
+        """Have the device hold log, queues and index, then write the checkpoint. Needs the gate.
+
+        Only queues that grew since their last sync are touched. The index must have all keys: what
+        the checkpoint vouches for is not dispatched again by a Java broker. Nothing is left open.
+        """
+        words = self._page.words
+        timestamp = words[Word.LAST_STORE_TIMESTAMP]
+        before = self._checkpoint.read()
+        try:
+            self.sync_log()
+        finally:
+            self.close()
+        with self._syncing:
+            self._refuse_after_failure()
+            self._sync_queues(timestamp)
+            if words[Word.INDEX_FILE]:
+                newest = f"{words[Word.INDEX_FILE]:017d}"
+                self._sync_index_files(newest, before.index_msg_timestamp)
+        self._write_checkpoint(
+            before._replace(
+                physic_msg_timestamp=max(before.physic_msg_timestamp, timestamp),
+                logics_msg_timestamp=max(before.logics_msg_timestamp, timestamp),
+            )
+        )
+
+    def note_full_index(self, path: Path) -> None:
+        """Sync an index file that has filled up and say so in the checkpoint. Needs the gate.
+
+        The checkpoint then speaks for all older files too, and a writer may have died before it
+        synced one of them, so those that it did not speak for yet are synced first.
+        """
+        before = self._checkpoint.read()
+        with self._syncing:
+            end_timestamp = self._sync_index_files(path.name, before.index_msg_timestamp)
+        vouched = max(before.index_msg_timestamp, end_timestamp)  # 0 if the file was deleted
+        self._write_checkpoint(before._replace(index_msg_timestamp=vouched))
+
+    def _sync_index_files(self, newest: str, vouched_timestamp: int) -> int:
+        """Sync the files up to ``newest`` that the checkpoint does not speak for yet.
+
+        Gives the store time of the last key of ``newest``.
+        """
+        folder = self._root / INDEX
+        end_timestamp = 0
+        for name in sorted(entry.name for entry in folder.iterdir()):
+            if is_index_file_name(name) and name <= newest:
+                with (folder / name).open("rb") as file:
+                    data = file.read(INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
+                end_timestamp = IndexHeader.unpack_from(data).end_timestamp
+                if end_timestamp >= vouched_timestamp or name == newest:
+                    self._sync_file(folder / name)
+        self._sync_folders({folder})
+        return end_timestamp
+
+    def _write_checkpoint(self, data: CheckpointData) -> None:
+        try:
+            self._checkpoint.write(data)
+        except OSError as error:
+            raise self._failed(self._root / CHECKPOINT, error) from error
+
+    def _sync_queues(self, timestamp: int) -> None:
+        size = self._config.mapped_file_size_consume_queue
+        folders: set[Path] = set()
+        for slot, (topic, queue_id) in enumerate(self._page.queues()):
+            following = self._page.next_offset(slot)
+            synced = self._page.synced_offset(slot)
+            if not 0 <= synced <= following:
+                synced = 0  # a wrong word: sync all once more
+            if following <= synced or following > MAX_QUEUE_OFFSET:
+                continue
+            start = synced * CQ_STORE_UNIT_SIZE
+            end = following * CQ_STORE_UNIT_SIZE
+            folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
+            files: Sequence[int] = range(start - start % size, end, size)
+            if len(files) > _MANY_FILES:  # or the page is wrong: look which there are
+                files = [first for first in _first_offsets(folder) if first in files]
+                if not files:
+                    continue
+            for first in files:
+                self._sync_file(folder / file_name(first))
+            if files[-1] >= start:
+                folders.add(folder)
+            if synced == 0:
+                folders |= {folder.parent, folder.parent.parent}
+            # 4.9's time search wants the file's time to be at or after its last unit's.
+            newest = folder / file_name((end - 1) // size * size)
+            try:
+                self._fs.set_modified(newest, timestamp)
+            except FileNotFoundError:
+                continue  # the topic was deleted meanwhile
+            except OSError as error:
+                raise self._failed(newest, error) from error
+            self._page.set_synced_offset(slot, following)
+        self._sync_folders(folders)
+
+    def _sync_file(self, path: Path) -> None:
+        try:
+            fd = self._fs.open(path, writable=False)
+        except FileNotFoundError:
+            return  # retention deleted it meanwhile
+        try:
+            self._fs.sync(fd)
+        except OSError as error:
+            raise self._failed(path, error) from error
+        finally:
+            self._fs.close(fd)
+
+    def _sync_folders(self, folders: set[Path]) -> None:
+        for path in sorted(folders):
+            try:
+                self._fs.sync_dir(path)
+            except FileNotFoundError:  # the topic was deleted meanwhile
+                continue
+            except OSError as error:
+                raise self._failed(path, error) from error
+
+    def _failed(self, path: Path, error: OSError) -> StoreBrokenError:
+        """Have all processes refuse to write, since nobody knows what is on the device."""
+        self._page.words[Word.FAILED] = 1
+        return StoreBrokenError(
+            f"the device did not take {path} ({error.strerror}); what was acknowledged before "
+            "is safe, end all writers of the store and open it anew"
+        )
+
+    def _refuse_after_failure(self) -> None:
+        if self._page.words[Word.FAILED]:
+            raise StoreBrokenError(
+                f"a sync of {self._root} failed earlier; end all its writers and open it anew"
+            )
+
+
+class FlushService:
+    """The background thread of a long-lived writer; ends when a sync fails.
+
+    It also gives the store's timed services their turn.
+    """
+
+    def __init__(
+        self,
+        flusher: Flusher,
+        gate: Gate,
+        config: StoreConfig,
+        services: TimedServices,
+        *,
+        sync_all: Callable[[], None],
+        pending_keys: Callable[[], int],
+        put_keys: Callable[[], None],
+        make_file_ahead: Callable[[], None],
+        on_error: Callable[[], None],
+    ) -> None:
+        """``sync_all`` and ``put_keys`` need the gate; ``pending_keys`` changes when keys are put,
+        and is 0 while none are pending."""
+        self._flusher = flusher
+        self._gate = gate
+        self._interval = config.flush_interval_commit_log_ms / 1000
+        self._thorough = config.flush_consume_queue_thorough_interval_ms / 1000
+        self._services = services
+        self._sync_all = sync_all
+        self._pending_keys = pending_keys
+        self._put_keys = put_keys
+        self._make_file_ahead = make_file_ahead
+        self._pending_before = 0
+        self._on_error = on_error
+        self._stop = threading.Event()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.started = False
+        self._last_thorough = time.monotonic()
+
+    def start(self) -> None:
+        """Begin, unless it has, or the system gives no thread: then the next call tries again."""
+        with self._starting:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="flush", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the interpreter ends; closing syncs everything
+                    return
+                self._thread = thread
+            self.started = True
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def tick(self) -> None:
+        """One round: the timed services, a log file ahead, a sync of the log, each minute of all.
+
+        Index keys that have been pending for a whole round are put.
+        """
+        self._services.tick()
+        self._make_file_ahead()
+        self._flusher.sync_log()
+        pending = self._pending_keys()
+        if pending and pending == self._pending_before:
+            with self._gate.held():
+                self._put_keys()
+        self._pending_before = pending
+        if time.monotonic() - self._last_thorough >= self._thorough:
+            with self._gate.held():
+                self._sync_all()
+            self._last_thorough = time.monotonic()
+
+    def _run(self) -> None:
+        if not self._stop.wait(self._interval / 4):  # who puts at full speed soon needs it
+            self._make_file_ahead()
+        while not self._stop.wait(self._interval):
+            try:
+                self.tick()
+            except GateTimeoutError:
+                continue  # somebody is stopped or very busy; nothing is lost by waiting
+            except (StoreError, OSError):
+                self._on_error()
+                return
+
+
+def _first_offsets(folder: Path) -> list[int]:
+    """First offsets of the files in a folder, ascending."""
+    try:
+        names = [parse_file_name(path.name) for path in folder.iterdir()]
+    except FileNotFoundError:
+        return []
+    return sorted(first for first in names if first is not None)

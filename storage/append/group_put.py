@@ -1,0 +1,265 @@
+"""Single messages of many threads that are to be on the device: appended and synced together.
+
+Whoever comes while nobody is at it takes the gate, appends his message, syncs, and answers. Who
+comes meanwhile leaves his message and sleeps. When that sync is over, one of those appends all that
+were left, under the gate once, has one sync for them, and wakes them. Threads that each went
+through the gate would hand the interpreter to each other some twenty times a message, which takes
+longer than the device does.
+
+A message is acknowledged after a sync that covers it, as if its own thread had done everything. If
+the one who was at it fails, each of the others goes on by himself from where his message is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from storage.coordination.shared_state import Word
+from storage.errors import InvalidMessageError, StoreBrokenError
+from storage.results import PutMessageResult, PutMessageStatus
+
+if TYPE_CHECKING:
+    from storage.coordination.wakeup import Ringer
+    from storage.format.encode import MessageInner
+    from storage.session import Session
+
+    from .flush import Flusher
+
+_MOST_TOGETHER: Final = 64
+"""Messages that are appended in one go: other processes wait for the gate meanwhile."""
+_FAILED: Final = Word.FAILED
+_STAGE: Final = Word.STAGE
+_LOG_END: Final = Word.LOG_END
+_PUT_OK: Final = PutMessageStatus.PUT_OK
+
+
+class _State(Enum):
+    """How far a message is."""
+
+    LEFT = auto()
+    APPENDING = auto()
+    """Or somebody was, and did not come back."""
+    APPENDED = auto()
+    ANSWERED = auto()
+
+
+class _Put:
+    __slots__ = ("by", "error", "group", "message", "result", "state", "woken")
+
+    def __init__(self, message: MessageInner) -> None:
+        self.message = message
+        self.state = _State.LEFT
+        self.result: PutMessageResult | None = None
+        self.error: InvalidMessageError | None = None
+        self.group: list[_Put] = []  # of who leads: those that it puts, too
+        self.by: _Put | None = None  # who leads, and has taken it into his group
+        self.woken = threading.Lock()
+        self.woken.acquire()
+
+    def answer(self) -> PutMessageResult:
+        """Give what the put came to, or raise it."""
+        if self.error is not None:
+            raise self.error
+        assert self.result is not None
+        return self.result
+
+
+class JointPuts:
+    """Puts single messages for all threads of a process. Safe for threads.
+
+    ``recover_from`` puts the files in order after an error. ``at_once`` appends a message in one
+    step (OneAppender.put_alone), ``alone`` puts one by itself.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        flusher: Flusher,
+        ringer: Ringer,
+        clock: Callable[[], int],
+        *,
+        recover_from: Callable[[BaseException], None],
+        note_full_index: Callable[[], None],
+        at_once: Callable[[MessageInner], PutMessageResult | None] | None,
+        alone: Callable[[MessageInner], PutMessageResult],
+    ) -> None:
+        self._gate = session.gate
+        self._gate.never_hold_on()  # others use it while we sync
+        self._appender = session.appender
+        self._append_one = session.appender.one.quick
+        self._page = session.page
+        self._clock = clock
+        self._recover_from = recover_from
+        self._note_full_index = note_full_index
+        self._sync = flusher.sync_put
+        self._ringer = ringer
+        self._at_once = at_once
+        self._alone = alone
+        self._timeout = flusher.timeout
+        self._lock = threading.Lock()  # guards the two fields below; held for no time
+        self._leader: _Put | None = None
+        self._left: list[_Put] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many messages nobody has begun with."""
+        return len(self._left)
+
+    def put(self, message: MessageInner) -> PutMessageResult:
+        """Put a message; returns when the device has it.
+
+        FLUSH_DISK_TIMEOUT if it is stored and the device takes longer than syncFlushTimeout.
+        Raises what MessageStore.put_message raises.
+        """
+        own = _Put(message)
+        try:
+            try:
+                return self._put(own)
+            finally:
+                self._leave(own)
+        except BaseException:  # a signal may have come when it was about to leave
+            self._leave(own)
+            raise
+
+    def _put(self, own: _Put) -> PutMessageResult:
+        with self._lock:
+            if self._leader is None:
+                self._leader = own
+            else:
+                self._left.append(own)
+        in_time = self._leader is own or self._sleep(own)
+        if self._leader is own:
+            return self._lead(own)
+        return self._end_of(own, in_time=in_time)
+
+    def _sleep(self, own: _Put) -> bool:
+        """Wait to be woken; False if that takes too long and nobody will begin with ``own``, or its
+        sync takes too long."""
+        while not own.woken.acquire(timeout=self._timeout):
+            with self._lock:
+                if self._leader is own:
+                    return True
+                if own in self._left:
+                    self._left.remove(own)
+                    return False
+                if self._leader is not own.by:
+                    return True  # a signal has taken who had taken it, before he woke it
+            if own.state is _State.APPENDED:
+                return False
+        return True
+
+    def _end_of(self, own: _Put, *, in_time: bool) -> PutMessageResult:
+        """Answer for a message that was left to others."""
+        match own.state:
+            case _State.ANSWERED:
+                return own.answer()
+            case _State.LEFT:
+                return self._alone(own.message)
+            case _State.APPENDING:
+                raise StoreBrokenError(
+                    "the thread that was storing this message with its own was interrupted; "
+                    "it may be stored or not"
+                )
+            case _State.APPENDED:
+                result = own.answer()
+                late = PutMessageStatus.FLUSH_DISK_TIMEOUT
+                return _with_status(
+                    result, self._sync(self._page.words[_LOG_END]) if in_time else late
+                )
+
+    def _lead(self, own: _Put) -> PutMessageResult:
+        if not self._left and self._append_at_once(own):  # who comes now is for the next one
+            result = _with_status(own.answer(), self._sync(self._page.words[_LOG_END]))
+            if result.status is _PUT_OK and self._ringer.anybody():
+                self._ringer.ring_for(own.message.topic)
+            return result
+        with self._lock:
+            taken = self._left[: _MOST_TOGETHER - 1]
+            for put in taken:
+                put.by = own
+            own.group, self._left = taken, self._left[_MOST_TOGETHER - 1 :]
+        group = [own, *taken]
+        with self._gate.held():
+            self._append_all(group)
+        self._acknowledge(group, self._sync(self._page.words[_LOG_END]))
+        return own.answer()
+
+    def _append_at_once(self, put: _Put) -> bool:
+        """Append a message that nobody else has to wait for; False: nothing is done.
+
+        After the device all caches are cold: the way through the gate takes several times as long.
+        """
+        if self._at_once is None:
+            return False
+        try:
+            put.result = self._at_once(put.message)
+        except OSError as error:
+            with self._gate.held():
+                self._recover_from(error)
+            raise
+        return put.result is not None
+
+    def _append_all(self, group: list[_Put]) -> None:
+        """Append under the gate."""
+        for put in group:
+            self._append(put)
+        if self._appender.index.full:
+            self._note_full_index()
+
+    def _append(self, put: _Put) -> None:
+        words, appender = self._page.words, self._appender
+        put.state = _State.APPENDING
+        try:
+            if words[_FAILED] or words[_STAGE]:
+                appender.get_ready()
+            now = self._clock()
+            put.result = self._append_one(put.message, now)
+            if put.result is None:
+                put.result = appender.append_message(put.message, now)
+        except BaseException as error:
+            self._recover_from(error)
+            if not isinstance(error, InvalidMessageError):
+                raise
+            put.error = error  # its own fault, and nothing is written
+        put.state = _State.APPENDED
+
+    def _acknowledge(self, group: list[_Put], status: PutMessageStatus) -> None:
+        topics = set()
+        for put in group:
+            if put.result is not None:
+                put.result = _with_status(put.result, status)
+                if put.result.status is _PUT_OK:
+                    topics.add(put.message.topic)
+        if topics and self._ringer.anybody():
+            self._ringer.ring(topics)
+        for put in group:
+            put.state = _State.ANSWERED
+
+    def _leave(self, own: _Put) -> None:
+        """Wait no longer, lead no longer: wake who was waiting for ``own``; one of those who came
+        since does the next. Twice is fine."""
+        with self._lock:
+            if self._leader is own and not self._left and not own.group:
+                self._leader = None  # nearly always
+                return
+            if own in self._left:
+                self._left.remove(own)
+            if self._leader is not own:
+                return
+            group = [*self._left[:1], *own.group]
+            following = self._left[0] if self._left else None
+            # At once: should a signal come now, they wake by themselves when their time is over.
+            self._left, self._leader = self._left[1:], following
+        for put in group:
+            put.woken.release()
+        own.group = []
+
+
+def _with_status(result: PutMessageResult, status: PutMessageStatus) -> PutMessageResult:
+    """Say how the sync went of what was stored."""
+    if status is _PUT_OK or result.status is not _PUT_OK:
+        return result
+    return result._replace(status=status)

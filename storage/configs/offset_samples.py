@@ -1,0 +1,244 @@
+"""Samples of how far all groups are: what tells whether a group moves, and how fast.
+
+``<store>/rmqctl/samples/00000001.jsonl`` and so on, lines of JSON with a check sum (sealed_json).
+The first line of a file says where all groups and queues are; the others say what has changed
+since the line before. Each process that samples begins a file of its own, so within a file nothing
+happened between two lines that the second one does not tell. Written without a sync: what is lost
+is seen again in ten seconds. One process at a time writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
+from storage.files.fs import FileSystem
+from storage.format.names import OURS
+from storage.format.shapes import MAX_TIME, maybe, members, table, whole
+
+from .checksummed_json import seal, unseal
+
+SAMPLES_FOLDER: Final = "samples"
+MOST_FILES: Final = 32
+MOST_BYTES: Final = 1 << 20
+"""Bytes of all files together, unless three of them need more."""
+FILE_BYTES: Final = 256 << 10
+"""Bytes from which on a file is followed by a new one; at least four times its first line."""
+
+_OFFSETS: Final = table(table(maybe(whole()), ids=True))
+SAMPLE: Final = members({"at": whole(0, MAX_TIME), "committed": _OFFSETS, "ends": _OFFSETS})
+"""What every line is."""
+
+Table = Mapping[str, Mapping[int, int]]
+"""``topic@group``, or a topic, to queue id to offset."""
+
+
+Change = tuple[int, int | None]
+"""When an offset was first seen (ms), and the offset; None: there was none."""
+
+
+_NOTHING: Final[Mapping[int, list[Change]]] = {}
+
+
+class Watched(NamedTuple):
+    """A time (ms) in which a process has looked again and again."""
+
+    begin: int
+    end: int
+
+
+class SampleHistory:
+    """What samples tell, by queue: each offset with the time when it was first seen."""
+
+    def __init__(self) -> None:
+        self.watched: list[Watched] = []
+        """In the order of time; between two of them nobody has looked."""
+        self._committed: dict[str, dict[int, list[Change]]] = {}
+        self._ends: dict[str, dict[int, list[Change]]] = {}
+
+    def places(self) -> list[tuple[str, int]]:
+        """Wherever there was progress: ``topic@group`` and queue id."""
+        return [(key, queue_id) for key, row in self._committed.items() for queue_id in row]
+
+    def committed(self, key: str, queue_id: int) -> list[Change]:
+        """Progress of ``topic@group`` in a queue, in the order of time."""
+        return self.queues_of(key).get(queue_id, [])
+
+    def queues_of(self, key: str) -> Mapping[int, list[Change]]:
+        """Progress of ``topic@group`` by queue, each in the order of time."""
+        return self._committed.get(key, _NOTHING)
+
+    def seen_at(self, key: str, queue_id: int, at_ms: int) -> int | None:
+        """Progress as it was last seen at or before a time in which somebody kept looking.
+
+        So it is some seconds old at most. None if nobody did, and without progress then.
+        """
+        if not any(time.begin <= at_ms <= time.end for time in self.watched):
+            return None
+        before = [offset for at, offset in self.committed(key, queue_id) if at <= at_ms]
+        return before[-1] if before else None
+
+    def ends(self, topic: str, queue_id: int) -> list[Change]:
+        """Max offsets of a queue."""
+        return self._ends.get(topic, _NOTHING).get(queue_id, [])
+
+    def add(self, entry: Mapping[str, Any], *, is_first: bool) -> None:
+        """Take in a line; the first of a file replaces what earlier files say of the end."""
+        at = int(entry["at"])
+        if is_first:
+            self.watched.append(Watched(at, at))
+        self.watched[-1] = self.watched[-1]._replace(end=at)
+        for known, said in ((self._committed, entry["committed"]), (self._ends, entry["ends"])):
+            if is_first:
+                _forget(known, said, at)
+            for key, queues in said.items():
+                row = known.get(key)
+                if row is None:
+                    known[key] = {int(text): [(at, offset)] for text, offset in queues.items()}
+                    continue
+                for text, offset in queues.items():
+                    changes = row.setdefault(int(text), [])
+                    if not changes or changes[-1][1] != offset:
+                        changes.append((at, offset))
+
+    def forget_before(self, since_ms: int) -> None:
+        """Forget what is older, but for what held at that time."""
+        for known in (self._committed, self._ends):
+            for row in known.values():
+                for changes in row.values():
+                    while len(changes) > 1 and changes[1][0] <= since_ms:
+                        del changes[0]
+        self.watched = [time for time in self.watched if time.end >= since_ms]
+
+    def forget_after(self, until_ms: int) -> None:
+        """Forget what came later."""
+        for known in (self._committed, self._ends):
+            for row in known.values():
+                for changes in row.values():
+                    while changes and changes[-1][0] > until_ms:
+                        changes.pop()
+        self.watched = [
+            time._replace(end=min(time.end, until_ms))
+            for time in self.watched
+            if time.begin <= until_ms
+        ]
+
+
+class ProgressSamples:
+    """The samples of one store. Reading needs nothing; one process at a time may write."""
+
+    def __init__(self, root: Path, fs: FileSystem | None = None) -> None:
+        self.path = root / OURS / SAMPLES_FOLDER
+        self._fs = fs or FileSystem()
+        self._file: Path | None = None
+        self._size = self._first_size = 0
+        self._known: tuple[Table, Table] = ({}, {})
+
+    def files(self) -> list[Path]:
+        """List the files, oldest first."""
+        return sorted(path for path in self.path.glob("*.jsonl") if path.stem.isdigit())
+
+    def append(self, committed: Table, ends: Table, now_ms: int) -> bool:
+        """Write what has changed since the last call; False if nothing has. Raises OSError,
+        and the next call begins a new file then."""
+        if self._file is None or self._size >= max(FILE_BYTES, 4 * self._first_size):
+            self._begin(committed, ends, now_ms)
+            return True
+        changed = tuple(
+            _changed(before, after)
+            for before, after in zip(self._known, (committed, ends), strict=True)
+        )
+        if not any(changed):
+            return False
+        line = seal({"at": now_ms, "committed": changed[0], "ends": changed[1]}) + b"\n"
+        file, self._file = self._file, None
+        self._write(file, line, self._size)
+        self._file = file
+        self._size += len(line)
+        self._known = (committed, ends)
+        return True
+
+    def read(self, since_ms: int) -> SampleHistory:
+        """Read what is known from ``since_ms`` on, and where everything was then.
+
+        Nothing if there are no samples; what can not be read is left out.
+        """
+        files: list[list[dict[str, Any]]] = []
+        for path in reversed(self.files()):
+            try:
+                data = read_bounded(path)
+            except (OSError, CorruptFileError):
+                continue
+            lines = list(_lines(data))
+            if lines:
+                files.append(lines)
+                if lines[0]["at"] <= since_ms:
+                    break
+        history = SampleHistory()
+        for lines in reversed(files):
+            for number, line in enumerate(lines):
+                history.add(line, is_first=not number)
+        return history
+
+    def _begin(self, committed: Table, ends: Table, now_ms: int) -> None:
+        self._file = None
+        self._fs.make_dirs(self.path)
+        files = self.files()
+        file = self.path / f"{int(files[-1].stem) + 1 if files else 1:08d}.jsonl"
+        line = seal({"at": now_ms, "committed": committed, "ends": ends}) + b"\n"
+        self._write(file, line, 0)
+        self._file = file
+        self._size = self._first_size = len(line)
+        self._known = (committed, ends)
+        self._tidy(files)
+
+    def _tidy(self, older: list[Path]) -> None:
+        """Delete the oldest files: beyond a number of them, and of bytes."""
+        total = 0
+        for number, path in enumerate(reversed(older), 1):
+            total += path.stat().st_size
+            if number >= MOST_FILES or (number >= 3 and total > MOST_BYTES):
+                self._fs.unlink(path)
+
+    def _write(self, path: Path, data: bytes, offset: int) -> None:
+        fd = self._fs.open(path, writable=True, create=True)
+        try:
+            self._fs.write(fd, data, offset)
+        finally:
+            self._fs.close(fd)
+
+
+def _lines(data: bytes) -> Iterator[dict[str, Any]]:
+    """The lines of a file as far as they are whole: later ones build on them."""
+    for line in data.split(b"\n"):
+        entry = unseal(line, SAMPLE)
+        if entry is None:
+            return
+        yield entry
+
+
+def _forget(
+    known: Mapping[str, Mapping[int, list[Change]]], said: Mapping[str, Mapping[str, int]], at: int
+) -> None:
+    """What a first line does not tell of was gone by then."""
+    for key, row in known.items():
+        for queue_id, changes in row.items():
+            if changes[-1][1] is not None and str(queue_id) not in said.get(key, ()):
+                changes.append((at, None))
+
+
+def _changed(before: Table, after: Table) -> dict[str, dict[int, int | None]]:
+    """What is different after: offsets that are new or others, None for those that are gone."""
+    found: dict[str, dict[int, int | None]] = {}
+    if before == after:
+        return found
+    for key in before.keys() | after.keys():
+        old, new = before.get(key, {}), after.get(key, {})
+        if old != new:
+            queues: dict[int, int | None] = {q: n for q, n in new.items() if old.get(q) != n}
+            queues.update((queue_id, None) for queue_id in old if queue_id not in new)
+            found[key] = queues
+    return found

@@ -1,0 +1,38 @@
+"""Changing settings without opening the store: no recovery, no services, nothing mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from storage.format.names import LOCK
+
+from .write_lock import Gate
+
+_TIMEOUT_MS = 10_000
+
+
+@contextmanager
+def config_gate(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
+    """Hold the right to replace config files of the store at ``root`` for a block.
+
+    Keeps Java out meanwhile. Byte 0 is shared only while the gate is held, so that no opener takes
+    this process for a writer that vouches for the shared page. Raises StoreInUseError (a Java
+    broker), GateTimeoutError and StoreNotWritableError.
+    """
+    try:
+        gate = Gate(root, root / LOCK, timeout_ms=timeout_ms)
+    except OSError as error:
+        from storage.session import not_writable  # which imports all of the writer
+
+        raise not_writable(root, error) from error
+    try:
+        with gate.held():
+            gate.share()
+            try:
+                yield
+            finally:
+                gate.unshare()
+    finally:
+        gate.close()

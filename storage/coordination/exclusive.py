@@ -1,0 +1,55 @@
+"""Being the only process on a store: for whoever replaces files that others have mapped.
+
+No other rmqctl process has the store open for writing meanwhile, and no Java broker; readers may
+come and go. Who replaces or removes queue files calls :func:`distrust_page` first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from storage.errors import StoreInUseError, StoreNotWritableError
+from storage.files.fs import FileSystem
+from storage.format.names import LOCK, OURS
+
+from .lock_owners import find_holders
+from .shared_state import PAGE_NAME, SharedPage, Word
+from .write_lock import Gate
+
+_TIMEOUT_MS = 10_000
+
+
+@contextmanager
+def alone(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
+    """Hold the right to append and to replace files for a block, as the only process on a store.
+
+    Raises StoreInUseError (a Java broker, or an rmqctl process that has it open for writing),
+    GateTimeoutError and StoreNotWritableError.
+    """
+    try:
+        gate = Gate(root, root / LOCK, timeout_ms=timeout_ms)
+    except OSError as error:
+        raise StoreNotWritableError(root / LOCK, error.strerror or str(error)) from error
+    try:
+        with gate.held():
+            gate.share()
+            try:
+                if not gate.try_alone():
+                    raise StoreInUseError(root, find_holders(root).describe() or "rmqctl")
+                yield
+            finally:
+                gate.unshare()
+    finally:
+        gate.close()
+
+
+def distrust_page(fs: FileSystem, root: Path) -> None:
+    """Have readers look at the files themselves, and the next writer make the page anew."""
+    if (root / OURS / PAGE_NAME).exists():
+        page = SharedPage(fs, root, writable=True)
+        try:
+            page.words[Word.MAGIC] = 0
+        finally:
+            page.close()

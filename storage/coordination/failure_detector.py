@@ -1,0 +1,118 @@
+"""Noticing that a process has died: a released lock wakes only those who are blocked on it.
+
+Each station has a thread blocked on the life of the next one in the ring of names, so a death is
+noticed within a millisecond or so, and nobody wakes up while nothing happens. Whoever comes by the
+lock looks at *all* stations: if the one that should have noticed an earlier death has died as well,
+that is found too.
+
+A thread that is blocked in the kernel can not be called back. When somebody joins in between, the
+watcher gets a second thread, and the first one ends with what it watches. Until then it serves all
+stations of its process that come to watch the same one, so a process that opens and closes a
+thousand stations has no more such threads than there are others that live.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from .locks import LockFile
+from .processes import Stations
+
+logger = logging.getLogger("rmqctl.storage")
+
+_Watched = tuple[int, Path]  # our pid, because a forked child has no threads; somebody's life
+
+RETRY_S: Final = 1.0
+"""Seconds between two attempts to watch what can not be watched now, as without descriptors."""
+
+_lock: Final = threading.Condition()  # guards the table, and ``_closed`` of all watches
+_watchers: Final[dict[_Watched, list[DeathWatch]]] = {}  # a blocked thread each
+
+
+class DeathWatch:
+    """The watch of one station. ``on_death`` is called by a thread of its own, without arguments;
+    what it raises is logged."""
+
+    def __init__(self, stations: Stations, own_name: str, on_death: Callable[[], None]) -> None:
+        self._stations = stations
+        self._own_name = own_name
+        self._on_death = on_death
+        self._closed = False
+
+    def follow(self, living: list[str]) -> None:
+        """Watch the next of these names behind our own, unless it is watched already."""
+        names = sorted(name for name in living if name != self._own_name)
+        if not names:
+            return
+        following = next((name for name in names if name > self._own_name), names[0])
+        watched = (os.getpid(), self._stations.life_path(following))
+        with _lock:
+            if self._closed:
+                return
+            watchers = _watchers.get(watched)
+            if watchers is not None:
+                if self not in watchers:
+                    watchers.append(self)
+                return
+            thread = threading.Thread(
+                target=_wait_for_death, args=(watched,), name="death-watch", daemon=True
+            )
+            try:
+                _watchers[watched] = [self]  # before the start: the thread takes it out
+                thread.start()
+            except BaseException:
+                _watchers.pop(watched, None)  # a thread that runs all the same finds none
+                raise
+
+    def close(self) -> None:
+        """Call nobody any more."""
+        with _lock:
+            self._closed = True
+            for watchers in _watchers.values():
+                if self in watchers:
+                    watchers.remove(self)
+            _lock.notify_all()
+
+    def notice(self) -> None:
+        """Tell of a death."""
+        try:
+            self._on_death()
+        except Exception:
+            logger.exception("a death could not be told: station=%s", self._own_name)
+
+
+def _wait_for_death(watched: _Watched) -> None:
+    try:
+        failure = _wait_for_end(watched[1])
+        if failure is not None:
+            logger.warning("a station can not be watched yet: path=%s: %s", watched[1], failure)
+        while failure is not None:
+            with _lock:
+                if _lock.wait_for(lambda: not _watchers.get(watched), RETRY_S):  # all have closed
+                    break
+            failure = _wait_for_end(watched[1])
+    finally:
+        with _lock:
+            watchers = _watchers.pop(watched, [])
+    for watch in watchers:
+        watch.notice()
+
+
+def _wait_for_end(path: Path) -> OSError | None:
+    """Wait for the end of a life; gives what is in the way of that, as a want of descriptors."""
+    try:
+        life = LockFile(path, create=False, writable=False)
+        try:
+            life.lock(0, exclusive=False)
+        finally:
+            life.close()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        return error
+    return None

@@ -1,0 +1,86 @@
+"""Noticing, and undoing, what Java brokers did that failed to start beside us.
+
+What they do and what is kept against it: ``storage.coordination.kept_links``. The deletion of our
+index file comes before everything else that such a broker does, so its missing name tells of an
+attempt; from then on, until the page is made anew, all files are looked at every now and then.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.format.names import ABORT, INDEX, OURS, is_index_file_name
+
+from .kept_links import KEPT, SecondNames, exists
+from .shared_state import Word
+
+if TYPE_CHECKING:
+    from storage.files.fs import FileSystem
+
+    from .shared_state import SharedPage
+
+
+class Rivals:
+    """One process's view of such attempts. All methods but ``seen`` need the gate."""
+
+    def __init__(self, fs: FileSystem, root: Path, page: SharedPage) -> None:
+        self._fs = fs
+        self._root = root
+        self._page = page
+        self._names = SecondNames(fs, root)
+        fs.make_dirs(root / OURS / KEPT)
+
+    def seen(self) -> bool:
+        """Whether there was an attempt since the page was made. One look at a file's name."""
+        words = self._page.words
+        newest = words[Word.INDEX_FILE]
+        return bool(words[Word.RIVALS] or (newest and not exists(self._index_file(newest))))
+
+    def come_in(self, *, first: bool) -> bool:
+        """Bring the files in order and keep the index file; False if that is beyond help.
+
+        Then the page must not be trusted.
+        """
+        words = self._page.words
+        newest = words[Word.INDEX_FILE]
+        if self.seen():
+            self.undo()
+        elif first:
+            words[Word.INDEX_BASE] = newest
+        if newest:
+            file = self._index_file(newest)
+            if not exists(file):
+                return False
+            if not self._names.keeps(file):
+                self._names.keep(file, file)
+        return True
+
+    def undo(self) -> None:
+        """Give files their names back, and take away the broker's index file."""
+        restored = self._names.restore()
+        removed = self._remove_strange_index_files()
+        if restored or removed:
+            self._page.words[Word.RIVALS] = 1
+            self._fs.touch(self._root / ABORT)  # which it deletes if it found an empty log
+
+    def forget(self) -> None:
+        """Keep nothing any more: the store is closed, or made anew by recovery."""
+        self._names.let_go_all()
+
+    def _remove_strange_index_files(self) -> bool:
+        """Delete index files that none of us made."""
+        base = self._page.words[Word.INDEX_BASE]
+        removed = False
+        for path in (self._root / INDEX).glob("[0-9]*"):
+            if not is_index_file_name(path.name) or int(path.name) <= base:
+                continue
+            if not self._names.keeps(path):
+                self._fs.unlink(path)
+                removed = True
+        if removed:
+            self._fs.sync_dir(self._root / INDEX)
+        return removed
+
+    def _index_file(self, name: int) -> Path:
+        return self._root / INDEX / f"{name:017d}"

@@ -1,0 +1,203 @@
+"""Locks that the kernel releases when their process dies: open-file-description (OFD) locks.
+
+Unlike classic POSIX locks they belong to one open descriptor: closing another descriptor of the
+file does not lose them. They conflict with Java's POSIX locks (``FileChannel.tryLock``) as needed.
+Threads that share a descriptor do not exclude one another, so users add a thread lock.
+
+``os.fork`` shares a descriptor and with it the lock: children close theirs (see :func:`at_fork`),
+which, unlike an unlock, leaves the parent's lock alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import time
+import weakref
+from functools import lru_cache
+from io import FileIO
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from storage.errors import GateTimeoutError
+from storage.files.creating import open_or_create, open_to_write
+
+_FLOCK: Final = struct.Struct("hhqqi4x")
+# Values of <fcntl.h>; the module has them on Linux only.
+_GETLK: Final = getattr(fcntl, "F_OFD_GETLK", 36)
+_SETLK: Final = getattr(fcntl, "F_OFD_SETLK", 37)
+_SETLKW: Final = getattr(fcntl, "F_OFD_SETLKW", 38)
+_BUSY: Final = (errno.EAGAIN, errno.EACCES)
+_FIRST_PAUSE: Final = 50e-6
+_LEAST_S: Final = 0.5
+_LONGEST_PAUSE: Final = 5e-3
+"""Seconds between two looks of one that has waited for a while."""
+
+
+class Holder(NamedTuple):
+    """Who holds a conflicting lock. ``pid`` is None for an OFD lock (ours), 0 across namespaces."""
+
+    pid: int | None
+
+
+class LockFile:
+    """One descriptor of one lock file and the byte-range locks held through it.
+
+    Exclusive locks need ``writable=True``. Closing releases all of them.
+    """
+
+    __slots__ = ("__weakref__", "fd", "path")
+
+    def __init__(self, path: Path, *, create: bool = True, writable: bool = True) -> None:
+        self.path = path
+        if create:
+            self.fd = open_or_create(path)
+        elif writable:
+            self.fd = open_to_write(path)
+        else:
+            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        """The descriptor; -1 after :meth:`close`. Not to be set."""
+        _open_locks.add(self)
+
+    def try_lock(self, start: int, length: int = 1, *, exclusive: bool = True) -> bool:
+        """Lock the bytes, or change the lock held on them; False if somebody else is in the way.
+
+        A shared lock stays in place when making it exclusive fails. Never blocks.
+        """
+        try:
+            self._call(_SETLK, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
+        except OSError as error:
+            if error.errno in _BUSY:
+                return False
+            raise
+        return True
+
+    def lock(self, start: int, length: int = 1, *, exclusive: bool = True) -> None:
+        """Lock the bytes, waiting as long as it takes. Not interrupted by signals."""
+        self._call(_SETLKW, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
+
+    def unlock(self, start: int, length: int = 1) -> None:
+        """Release the bytes; also a full memory barrier (a system call)."""
+        self._call(_SETLK, fcntl.F_UNLCK, start, length)
+
+    def holder(self, start: int, length: int = 1, *, exclusive: bool = True) -> Holder | None:
+        """Who would be in the way of such a lock now, or None."""
+        wanted = fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK
+        request = _FLOCK.pack(wanted, os.SEEK_SET, start, length, 0)
+        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self.fd, _GETLK, request))
+        if kind == fcntl.F_UNLCK:
+            return None
+        return Holder(None if pid == -1 else pid)
+
+    def close(self) -> None:
+        """Close the descriptor and with it release all locks. Closing twice is fine."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def _call(self, command: int, kind: int, start: int, length: int) -> None:
+        fcntl.fcntl(self.fd, command, _request(kind, start, length))
+
+
+@lru_cache(maxsize=256)
+def _request(kind: int, start: int, length: int) -> bytes:
+    return _FLOCK.pack(kind, os.SEEK_SET, start, length, 0)
+
+
+_open_locks: weakref.WeakSet[LockFile | FileIO] = weakref.WeakSet()
+_fork_callbacks: weakref.WeakSet[ForkAware] = weakref.WeakSet()
+
+
+class ForkAware:
+    """Base of what must not be used in a forked child; :meth:`after_fork` runs there."""
+
+    __slots__ = ("__weakref__",)
+
+    def after_fork(self) -> None:
+        """Mark this object dead in the child."""
+
+
+def at_fork(what: ForkAware) -> None:
+    """Have ``what.after_fork()`` called in each forked child while it lives."""
+    _fork_callbacks.add(what)
+
+
+def _in_child() -> None:
+    for lock in list(_open_locks):
+        lock.close()
+    for callback in list(_fork_callbacks):
+        callback.after_fork()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
+class ProcessLock:
+    """An exclusive lock on byte 0 of a file of its own, for threads and processes alike: whoever
+    holds it has a descriptor of its own. Meant for work of milliseconds."""
+
+    def __init__(self, path: Path, limit_s: float = 10.0) -> None:
+        self._path = path
+        self._limit_s = limit_s
+        self._ends = float("inf")
+
+    def held(self) -> FileIO:
+        """Open the lock file, for ``with``: the lock is held inside, and entering waits for it.
+
+        Raises OSError. Entering raises it too, and GateTimeoutError if the lock is not to be had
+        within ``limit_s``: its holder may be stopped.
+        """
+        try:
+            file = _HeldInside(self._path, "r+")
+        except FileNotFoundError:
+            os.close(open_or_create(self._path))
+            file = _HeldInside(self._path, "r+")
+        file.process_lock = self
+        _open_locks.add(file)
+        return file
+
+    def hurry(self, seconds: float) -> None:
+        """Have all waits for the lock, begun or not, end so many seconds from now, or in half a
+        second if that is more: those that it belongs to are closed."""
+        self._ends = time.monotonic() + max(seconds, _LEAST_S)
+
+    def wait(self, fd: int) -> None:
+        """Lock the file behind a descriptor. Raises GateTimeoutError and OSError."""
+        start = time.monotonic()
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                fcntl.fcntl(fd, _SETLK, _request(fcntl.F_WRLCK, 0, 1))
+            except OSError as error:
+                if error.errno not in _BUSY:
+                    raise
+            else:
+                return
+            now = time.monotonic()
+            if now >= min(start + self._limit_s, self._ends):
+                from .lock_owner import describe_holder
+
+                waited_ms = round((now - start) * 1000)
+                raise GateTimeoutError(self._path, waited_ms, describe_holder(self._path, 0))
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+
+class _HeldInside(FileIO):
+    """A file whose byte 0 is locked inside ``with``.
+
+    Ctrl-C may raise at any call of Python code, which ``__exit__`` would be. That of a file is C,
+    so nothing comes in between, and a file that nobody refers to any more closes itself.
+    """
+
+    process_lock: ProcessLock
+
+    def __enter__(self) -> Self:
+        try:
+            self.process_lock.wait(self.fileno())
+        except BaseException:
+            self.close()  # it may be locked, and nobody leaves what was not entered
+            raise
+        return self

@@ -1,0 +1,494 @@
+"""The shared page: what processes that write one store tell each other, in one small mapped file.
+
+``<store>/rmqctl/shared`` is never replaced and never truncated; it grows when a store has more
+queues than fit. All words are 8 bytes, native order, aligned, so each is read and written whole.
+Beside it lies ``<store>/rmqctl/queues``, an append-only list of names: line k names the queue of
+slot k, with a check sum (queue_names.py).
+
+    byte 0                      words below, by :class:`Word`
+    byte 4096                   256 waiter flags, one byte each (see wakeup.py)
+    byte 8192                   256 words: what each waiter waits for
+    byte 10240                  256 words: what each waiter sleeps on
+    byte 16384                  slots of 2 words: next offset of the queue, and how much is synced
+
+Only the holder of the gate writes words (GATE_WANTED and the waiters' apart); readers take no lock.
+What a word means at which moment, and what a death between two stores leaves behind:
+ARCHITECTURE.md, "One folder, many processes".
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from storage.errors import CorruptFileError, StoreVersionError, go_on_without
+from storage.files.fs import FileSystem
+from storage.format.names import ABORT, LOCK, OURS
+
+from .java_start import LockTime, lock_mtime
+from .queue_names import SlotNamesError, name_line, read_name_lines
+
+if TYPE_CHECKING:
+    from mmap import mmap
+
+    from storage.files.read_files import FileRow
+
+PAGE_NAME: Final = "shared"
+QUEUES_NAME: Final = "queues"
+PAGE_VERSION: Final = 3
+PAGE_MAGIC: Final = 0x726D7163_00000000 | PAGE_VERSION
+WAITER_FLAGS: Final = 4096
+WAITER_TOPICS: Final = 8192
+WAITER_BELLS: Final = 10240
+MAX_WAITERS: Final = 256
+SLOTS: Final = 16384
+SLOT_SIZE: Final = 16
+FIRST_SLOTS: Final = 4096
+STATE_OPEN: Final = 1
+STATE_CLOSED: Final = 2
+STAGE_NONE: Final = 0
+STAGE_RECORDS: Final = 1
+STAGE_DISPATCH: Final = 2
+STAGE_KEYS: Final = 3
+
+
+class Word:
+    """Numbers of the words of the page.
+
+    Plain ints: looking up a member of an enum costs more than storing a word, and one message
+    stores twenty.
+    """
+
+    MAGIC = 0  # magic and version; written last, zeroed first
+    BOOT_HIGH = 1
+    BOOT_LOW = 2
+    DEVICE = 3  # a copied store carries a copied page: device and inode tell
+    INODE = 4
+    LOCK_MTIME = 5  # of Java's lock file, ns: Java writes it at each start
+    STATE = 6
+    FROM = 7  # the batch being written: [FROM, TO) of the commit log
+    TO = 8
+    STAGE = 9
+    LOG_END = 10  # end of the last whole record
+    FLUSHED_TO = 11  # the device has everything below
+    FAILED = 12  # a sync failed: everybody refuses to write
+    HOLDER_PID = 13
+    KEYS_FROM = 14  # the index files have all keys of records below, and none of later ones
+    FILES_GENERATION = 15  # counts deletions of files
+    LOG_MIN = 16
+    KEYS_TO = 17  # in stage 3 the keys of [KEYS_FROM, KEYS_TO) are being put into them
+    NAMES_BYTES = 18  # how much of the names file counts: a line is a slot
+    LAST_STORE_TIMESTAMP = 19
+    INDEX_FILE = 20  # 17-digit name of the index file that is written now, 0 = none
+    UNDO_INDEX_FILE = 21  # the index before stage 3: file, header fields, count
+    UNDO_INDEX_HEADER = 22  # six words: 22..27
+    RIVALS = 29  # a Java broker tried to start beside us since the page was made
+    INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
+    GATE_WANTED = 32  # changes when somebody asks for the gate: the only word written without it
+    CONFIGS = 33  # changes when topics.json or subscriptionGroup.json was replaced
+    MADE = 34  # when the page was made, ns: tells a page that was made anew from the one before
+
+
+_REMEDY: Final = (
+    "the next process that opens the store for writing, when no other has it open, makes it anew"
+)
+
+
+# Names of this module are found faster than attributes of a class.
+_MAGIC: Final = Word.MAGIC
+_LOCK_MTIME: Final = Word.LOCK_MTIME
+_LOG_END: Final = Word.LOG_END
+_KEYS_FROM: Final = Word.KEYS_FROM
+_FILES_GENERATION: Final = Word.FILES_GENERATION
+_WORDS_END: Final = 64
+_LOOKS: Final = 20
+WORD_NAMES: Final = {number: name for name, number in vars(Word).items() if name.isupper()}
+
+
+def boot_id() -> tuple[int, int] | None:
+    """The kernel's id of this boot as two signed words, or None where it can not be read."""
+    try:
+        text = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
+        raw = bytes.fromhex(text)
+    except (OSError, ValueError):
+        return None
+    return int.from_bytes(raw[:8], "big", signed=True), int.from_bytes(raw[8:], "big", signed=True)
+
+
+class SharedPage:
+    """The mapped page and the names of its slots.
+
+    ``words`` is a view of native 8-byte words. Writers keep one each under the gate; readers may
+    share one between threads.
+    """
+
+    def __init__(self, fs: FileSystem, root: Path, *, writable: bool) -> None:
+        """Map the page; creates it when writable. OSError if it is not there or not readable."""
+        self._fs = fs
+        self._root = root
+        self.path = root / OURS / PAGE_NAME
+        self._names_path = root / OURS / QUEUES_NAME
+        self._writable = writable
+        self._lock = threading.Lock()  # guards the names and the mapping while it grows
+        self._names: list[tuple[str, int]] = []
+        self._slots: dict[tuple[str, int], int] = {}
+        self._names_read = 0, 0
+        """Bytes of the file of names, and how many names they are."""
+        self._names_fd = -1
+        self.fd = fs.open(self.path, writable=writable, create=writable)
+        try:
+            size = fs.size(self.fd)
+            least = SLOTS + FIRST_SLOTS * SLOT_SIZE
+            if writable:
+                # Not by set_length first: if there is no space, a later opener would map a hole.
+                size = max(size, least)
+                fs.reserve(self.fd, 0, size)
+            elif size < least:
+                raise FileNotFoundError(self.path)
+            self._attach(size)
+        except BaseException:
+            fs.close(self.fd)
+            raise
+
+    def _attach(self, size: int) -> None:
+        self.map: mmap = self._fs.map(self.fd, size, writable=self._writable)
+        self.words: Any = self._fs.words(self.map)
+        self._capacity = (size - SLOTS) // SLOT_SIZE
+
+    # -- validity -----------------------------------------------------------------------------
+
+    def check_version(self) -> None:
+        """Raise StoreVersionError if a newer rmqctl made this page.
+
+        That of an older one does not count: whoever is first in makes it anew.
+        """
+        magic = self.words[Word.MAGIC]
+        if magic >> 32 == PAGE_MAGIC >> 32 and magic > PAGE_MAGIC:
+            raise StoreVersionError(self.path, magic & 0xFFFFFFFF, PAGE_VERSION)
+
+    def distrust(self, *, log_file_size: int) -> str | None:
+        """Why a first-in must not trust this page, or None if it may.
+
+        Trusted only if it is not stale, no sync failed, and the abort file is there if and only
+        if the state is open (sequences: ARCHITECTURE.md).
+        """
+        words = self.words
+        stale = self.stale(log_file_size=log_file_size)
+        if stale is not None:
+            return stale
+        if words[Word.FAILED]:
+            return "a sync failed"
+        if (self._root / ABORT).exists() != (words[Word.STATE] == STATE_OPEN):
+            return "the abort file disagrees"
+        from .shared_state_check import contradiction
+
+        wrong = contradiction(self, self._root, log_file_size)
+        if wrong is not None:
+            return wrong
+        try:
+            self.queues()
+        except CorruptFileError as error:
+            go_on_without(error, "it is made anew from the store's own files")
+            return "the names of queues are damaged"
+        return None
+
+    def stale(self, *, log_file_size: int) -> str | None:
+        """Why the words can not be those of the store as it is, or None: what a reader asks.
+
+        Magic, boot, device and inode, the time of Java's last start and the length of the last
+        log file must all agree.
+        """
+        words = self.words
+        if words[Word.MAGIC] != PAGE_MAGIC:
+            return "no page"
+        if (words[Word.BOOT_HIGH], words[Word.BOOT_LOW]) != boot_id():
+            return "another boot"
+        info = os.fstat(self.fd)
+        if (words[Word.DEVICE], words[Word.INODE]) != (info.st_dev, info.st_ino):
+            return "a copy"
+        if words[Word.LOCK_MTIME] != lock_mtime(str(self._root / LOCK)):
+            return "a Java broker ran"
+        end = words[Word.LOG_END]
+        if end % log_file_size:
+            name = f"{end - end % log_file_size:020d}"
+            try:
+                size = (self._root / "commitlog" / name).stat().st_size
+            except OSError:
+                return "the last log file is missing"
+            if size != log_file_size:
+                return "the last log file has another length"
+        return None
+
+    def invalidate(self) -> None:
+        """Forget everything; until :meth:`validate` readers find their own bounds."""
+        words = self.words
+        words[Word.MAGIC] = 0
+        for number in range(1, _WORDS_END):
+            words[number] = 0
+        for number in range(SLOTS // 8, (SLOTS + self._capacity * SLOT_SIZE) // 8):
+            if words[number]:
+                words[number] = 0  # a slot without a name has nothing: contradiction() looks
+        with self._lock:
+            self._fs.set_length(self._open_names(), 0)
+            self._names, self._slots, self._names_read = [], {}, (0, 0)
+
+    def validate(self) -> None:
+        """Say that all words are right; the magic is written last."""
+        words = self.words
+        high, low = boot_id() or (0, 0)
+        info = os.fstat(self.fd)
+        words[Word.BOOT_HIGH], words[Word.BOOT_LOW] = high, low
+        words[Word.DEVICE], words[Word.INODE] = info.st_dev, info.st_ino
+        words[Word.LOCK_MTIME] = lock_mtime(str(self._root / LOCK))
+        words[Word.MADE] = time.time_ns()
+        words[Word.MAGIC] = PAGE_MAGIC
+
+    # -- slots --------------------------------------------------------------------------------
+
+    def slot(self, topic: str, queue_id: int) -> int | None:
+        """Number of the queue's slot, or None if the queue has none yet."""
+        found = self._slots.get((topic, queue_id))
+        if found is None and self.words[Word.NAMES_BYTES] != self._names_read[0]:
+            self._read_names()
+            found = self._slots.get((topic, queue_id))
+        return found
+
+    def add_slot(self, topic: str, queue_id: int) -> int:
+        """Give the queue a slot; needs the gate.
+
+        The slot of a name is its line, and NAMES_BYTES alone says which lines count: with a count
+        of slots beside it, a death between the two stores would move all later names by one.
+        """
+        self._read_names()
+        with self._lock:
+            found = self._slots.get((topic, queue_id))
+            if found is not None:
+                return found  # its writer died right after naming it
+            number = len(self._names)
+            if number >= self._capacity:
+                self._grow(2 * self._capacity)
+            words = self.words
+            line = name_line(number, topic, queue_id)
+            self._fs.write(self._open_names(), line, words[Word.NAMES_BYTES])
+            base = (SLOTS + number * SLOT_SIZE) // 8
+            words[base] = 0
+            words[base + 1] = 0
+            words[Word.NAMES_BYTES] = words[Word.NAMES_BYTES] + len(line)
+            self._names.append((topic, queue_id))
+            self._slots[topic, queue_id] = number
+            self._names_read = words[Word.NAMES_BYTES], number + 1
+            return number
+
+    def queues(self) -> list[tuple[str, int]]:
+        """All queues that have a slot, in slot order."""
+        if self.words[Word.NAMES_BYTES] != self._names_read[0]:
+            self._read_names()
+        return list(self._names)
+
+    def pending_keys(self) -> int:
+        """Which index keys are pending: 1 + where they begin in the log, 0 = none."""
+        start = int(self.words[Word.KEYS_FROM])
+        return 1 + start if start < self.words[Word.LOG_END] else 0
+
+    def next_offset(self, slot: int) -> int:
+        """The queue offset that the next message of the queue gets."""
+        word = self.slot_word(slot)  # first: it may map more
+        return int(self.words[word])
+
+    def queue_end(self, topic: str, queue_id: int) -> int:
+        """The same by name, 0 if it has no slot: a reader asks at every read."""
+        slot = self._slots.get((topic, queue_id))
+        if slot is None or slot >= self._capacity:
+            slot = self.slot(topic, queue_id)
+            return 0 if slot is None else self.next_offset(slot)
+        end: int = self.words[(SLOTS + slot * SLOT_SIZE) // 8]
+        return end
+
+    def mapped_offset(self, slot: int) -> int:
+        """The same, 0 for a slot that is not mapped."""
+        return self.next_offset(slot) if slot < self._capacity else 0
+
+    def set_next_offset(self, slot: int, value: int) -> None:
+        """Say so; needs the gate."""
+        word = self.slot_word(slot)
+        self.words[word] = value
+
+    def synced_offset(self, slot: int) -> int:
+        """The device has all units of the queue below this offset."""
+        word = self.slot_word(slot) + 1
+        return int(self.words[word])
+
+    def set_synced_offset(self, slot: int, value: int) -> None:
+        """Say so."""
+        word = self.slot_word(slot) + 1
+        self.words[word] = value
+
+    def close(self) -> None:
+        """Unmap and close; what other processes see does not change.
+
+        What this one sees stays as it was left: a thread whose put comes back just now still asks
+        whom to wake.
+        """
+        descriptors, self._names_fd, self.fd = (self._names_fd, self.fd), -1, -1
+        for descriptor in descriptors:
+            if descriptor >= 0:
+                self._fs.close(descriptor)
+        left: Any = bytearray(self.map[:])
+        self.map, self.words = left, memoryview(left).cast("q")  # the mapping goes with its views
+
+    def slot_word(self, slot: int) -> int:
+        """Number of the slot's first word, which is mapped then."""
+        if slot >= self._capacity:
+            with self._lock:
+                self._grow(slot + 1)
+        return (SLOTS + slot * SLOT_SIZE) // 8
+
+    def _grow(self, slots: int) -> None:
+        """Map at least this many slots; a writer extends the file, readers find it extended."""
+        size = self._fs.size(self.fd)
+        wanted = SLOTS + slots * SLOT_SIZE
+        if size < wanted and self._writable:
+            self._fs.reserve(self.fd, 0, wanted)
+            size = wanted
+        self._attach(size)  # views of the old map stay valid: both maps show the same page
+
+    def _open_names(self) -> int:
+        if self._names_fd < 0:
+            self._names_fd = self._fs.open(self._names_path, writable=self._writable, create=True)
+        return self._names_fd
+
+    def _read_names(self) -> None:
+        with self._lock:
+            end = self.words[Word.NAMES_BYTES]
+            if end < self._names_read[0]:  # a first-in began anew
+                self._names, self._slots, self._names_read = [], {}, (0, 0)
+            read, count = self._names_read
+            if end == read:
+                return
+            names = self._names_between(read, end, count)
+            del self._names[count:]  # of a reading that a signal broke off: they come again
+            for name in names:
+                self._slots[name] = len(self._names)
+                self._names.append(name)
+            self._names_read = end, len(self._names)
+
+    def _names_between(self, read: int, end: int, count: int) -> list[tuple[str, int]]:
+        """Read the names in a part of their file, of which the first is that of slot ``count``."""
+        try:
+            fd = self._fs.open(self._names_path, writable=False)
+        except FileNotFoundError:
+            raise CorruptFileError(self._names_path, 0, f"it is missing ({_REMEDY})") from None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise CorruptFileError(self._names_path, 0, f"it is no file ({_REMEDY})") from None
+        try:
+            size = self._fs.size(fd)
+            if size < end:
+                what = f"it has {size} bytes of {end} ({_REMEDY})"
+                raise CorruptFileError(self._names_path, size, what)
+            return read_name_lines(self._fs.read(fd, end - read, read), count)
+        except IsADirectoryError:
+            raise CorruptFileError(self._names_path, 0, f"it is a folder ({_REMEDY})") from None
+        except SlotNamesError as error:
+            raise CorruptFileError(
+                self._names_path, read + error.position, f"{error.reason} ({_REMEDY})"
+            ) from None
+        finally:
+            self._fs.close(fd)
+
+
+class PageBounds:
+    """The bounds of a store that rmqctl processes write, read from their page without a lock.
+
+    Implements :class:`storage.read.bounds.Bounds`.
+    """
+
+    def __init__(self, page: SharedPage) -> None:
+        self.page = page
+        self._lock_time = LockTime(str(page.path.parent.parent / LOCK))
+
+    @classmethod
+    def open(cls, root: Path, *, log_file_size: int) -> Self | None:
+        """Bounds from the page of ``root``, or None if it has no page that can be trusted.
+
+        Takes no lock and creates nothing.
+        """
+        try:
+            page = SharedPage(FileSystem(), root, writable=False)
+        except OSError:
+            return None
+        from .shared_state_check import contradiction
+
+        if page.stale(log_file_size=log_file_size) or contradiction(page, root, log_file_size):
+            page.close()
+            return None
+        try:
+            page.queues()
+        except CorruptFileError as error:
+            page.close()
+            go_on_without(error, "the queues are read from their own files")
+            return None
+        return cls(page)
+
+    def log_end(self) -> int:
+        """End of the last whole record, exclusive."""
+        end: int = self.page.words[_LOG_END]
+        return end
+
+    def finished_to(self) -> int:
+        """Where the log ends when the batch of a dead writer is finished (writing/resolve.py)."""
+        words = self.page.words
+        end: int = words[Word.TO if words[Word.STAGE] == STAGE_DISPATCH else _LOG_END]
+        return end
+
+    def keys_from(self) -> int:
+        """The index files have all keys of records below this log offset."""
+        start: int = self.page.words[_KEYS_FROM]
+        return start
+
+    def index_is_whole(self) -> bool:
+        """Its writers have seen to it."""
+        return True
+
+    def next_offset(self, topic: str, queue_id: int) -> int:
+        """The queue's max offset (exclusive), 0 for a queue that has no message."""
+        return self.page.queue_end(topic, queue_id)
+
+    def agrees(self, topic: str, queue_id: int, row: FileRow) -> bool:
+        """Whether a queue can end where the page says, by its files; for who reads it first."""
+        from .shared_state_check import queue_agrees
+
+        for _ in range(_LOOKS):
+            if queue_agrees(self.page, topic, queue_id, row):
+                return True
+            time.sleep(0.0005)  # a writer may be between two stores
+        return False
+
+    def made(self) -> int:
+        """When the page was made; another one is made at another time."""
+        return int(self.page.words[Word.MADE])
+
+    def queues(self) -> list[tuple[str, int]]:
+        """All queues that ever got a unit; a writer may have died after naming another one."""
+        page = self.page
+        return [queue for slot, queue in enumerate(page.queues()) if page.next_offset(slot)]
+
+    def files_generation(self) -> int:
+        """A number that changes when files are deleted."""
+        generation: int = self.page.words[_FILES_GENERATION]
+        return generation
+
+    def valid(self) -> bool:
+        """Whether the page still speaks for the store: no Java broker has run meanwhile."""
+        words = self.page.words
+        return bool(words[_MAGIC] == PAGE_MAGIC and words[_LOCK_MTIME] == self._lock_time.ns())
+
+    def close(self) -> None:
+        """Let go of the page."""
+        self._lock_time.close()
+        self.page.close()

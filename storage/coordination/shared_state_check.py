@@ -1,0 +1,271 @@
+"""Whether the words of the shared page can be true: they are held against the files.
+
+A word that is wrong (a stray write, a bad sector) would make a queue end where it does not, or have
+a writer append over messages. So whoever opens the store looks whether the words agree with each
+other and with the files, and at a queue's words when it is used for the first time. All of it takes
+some reads of a few bytes, however large the store is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_bounded
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
+from storage.format.names import COMMITLOG, file_name
+from storage.format.record import (
+    BLANK_MAGIC,
+    BLANK_SIZE,
+    MESSAGE_MAGIC_V1,
+    MESSAGE_MAGIC_V2,
+    RecordError,
+    read_head,
+)
+
+from .shared_state import QUEUES_NAME, STAGE_DISPATCH, STAGE_KEYS, STAGE_NONE, STAGE_RECORDS, Word
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.config import StoreConfig
+    from storage.files.read_files import FileRow
+
+    from .shared_state import SharedPage
+
+_MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
+_STAGES: Final = (STAGE_NONE, STAGE_RECORDS, STAGE_DISPATCH, STAGE_KEYS)
+_WORDS: Final = range(Word.STATE, Word.INDEX_BASE + 1)
+_FARTHEST: Final = 1 << 60
+_MOST_RECORDS: Final = 64
+"""Records of the last batch that are looked at."""
+_LOOKS: Final = 50
+_DAY_MS: Final = 86_400_000
+_HEAD: Final = 128
+
+
+class Newest(NamedTuple):
+    """What is known of the last batch."""
+
+    store_timestamp: int
+    whole: bool
+    """All its records were looked at."""
+
+
+def contradiction(page: SharedPage, root: Path, log_file_size: int) -> str | None:
+    """Why the words can not be true, or None. Takes no lock: words that move are looked at again,
+    and count as true if they move on and on, because a writer lives then."""
+    for _ in range(_LOOKS):
+        before = _copy(page)
+        found = _judge(page, before, root, log_file_size)
+        if found is None:
+            return None
+        if _copy(page) == before:
+            time.sleep(0.0005)  # a writer that is between two stores
+            if _copy(page) == before:
+                return found
+    return None
+
+
+def _copy(page: SharedPage) -> list[int]:
+    words = page.words
+    return [0] * Word.STATE + [int(words[number]) for number in _WORDS]
+
+
+def _judge(page: SharedPage, words: list[int], root: Path, size: int) -> str | None:
+    stage, start, to = words[Word.STAGE], words[Word.FROM], words[Word.TO]
+    end = words[Word.LOG_END]
+    if not 0 <= end < _FARTHEST or stage not in _STAGES:
+        return "its words make no sense"
+    if not _agrees(stage, start, to, end, size):
+        return "the log's end is not where the last batch ended"
+    if not 0 <= words[Word.FLUSHED_TO] <= end or not 0 <= words[Word.LOG_MIN] <= end:
+        return "the log's end lies before what was synced or deleted"
+    if not 0 <= words[Word.KEYS_FROM] <= end:
+        return "keys are said to be there of records that are not"
+    if stage == STAGE_KEYS and not words[Word.KEYS_FROM] <= words[Word.KEYS_TO] <= end:
+        return "keys are being put of records that are not there"
+    try:
+        return (
+            _judge_log(root, words, size)
+            or _judge_keys(root, words, size)
+            or _judge_names(page, words, root)
+        )
+    except OSError as error:
+        return f"{error.filename or root}: {error.strerror}"
+
+
+def _agrees(stage: int, start: int, to: int, end: int, size: int) -> bool:
+    """Whether the log's end fits to the batch that was written last."""
+    if stage == STAGE_RECORDS:
+        return start == end < to and start // size == (to - 1) // size
+    rolled = to == start + BLANK_SIZE and end == start - start % size + size
+    return end in (start, to) or rolled or (start == to == 0 and stage in (STAGE_NONE, STAGE_KEYS))
+
+
+def _judge_log(root: Path, words: list[int], size: int) -> str | None:
+    """Hold the end against the bytes of the log there."""
+    stage, start, to = words[Word.STAGE], words[Word.FROM], words[Word.TO]
+    end = words[Word.LOG_END]
+    if end != words[Word.LOG_MIN] and not end % size and not _path(root, end - size).exists():
+        return "the last log file is missing"
+    if stage in (STAGE_NONE, STAGE_KEYS):
+        behind = _read(root, end, size, 8)
+        if _size_of(behind, size):
+            return "the log goes on behind its end"
+    if to == end and start < to and stage != STAGE_RECORDS:
+        newest = _last_batch(root, start, to, size)
+        if newest is None:
+            return "the last batch is not where it should be"
+        last = words[Word.LAST_STORE_TIMESTAMP]
+        if stage in (STAGE_NONE, STAGE_KEYS) and newest.whole:
+            ahead = int(time.time() * 1000) + _DAY_MS
+            if last < newest.store_timestamp or ahead < last != newest.store_timestamp:
+                return "the time of the last message is another one"
+    return None
+
+
+def _last_batch(root: Path, start: int, to: int, size: int) -> Newest | None:
+    """Walk the records of [start, to); None if they are not there."""
+    if start // size != (to - 1) // size:
+        return None
+    newest = 0
+    for _ in range(_MOST_RECORDS):
+        data = _read(root, start, size, _HEAD)
+        length = _size_of(data, size)
+        if not length or start + length > to:
+            return None
+        try:
+            head = read_head(data)
+        except RecordError:
+            return None
+        if head.physical_offset != start:
+            return None
+        newest = max(newest, head.store_timestamp)
+        start += length
+        if start == to:
+            return Newest(newest, True)
+    return Newest(newest, False)
+
+
+def _judge_keys(root: Path, words: list[int], size: int) -> str | None:
+    """Keys are put for whole records, so the first one without begins somewhere."""
+    start = words[Word.KEYS_FROM]
+    if start < words[Word.LOG_END] and words[Word.LOG_MIN] <= start:
+        data = _read(root, start, size, 8)
+        if data and not _size_of(data, size) and start % size:
+            return "no record begins where keys are missing from"
+    return None
+
+
+def _judge_names(page: SharedPage, words: list[int], root: Path) -> str | None:
+    count = words[Word.NAMES_BYTES]
+    if count == 0 and not page.mapped_offset(0):
+        return None
+    try:
+        text = read_bounded(page.path.parent / QUEUES_NAME)
+    except FileNotFoundError:
+        text = b""
+    except CorruptFileError:
+        return None  # a pipe or a folder in its place: a reader of the names tells of it
+    names = text[:count] if 0 <= count <= len(text) else b""
+    if len(names) != count or (names and not names.endswith(b"\n")):
+        return "the names of its queues end elsewhere"
+    if page.mapped_offset(names.count(b"\n")):
+        return "it has more queues than names"
+    return None
+
+
+def _size_of(data: bytes, file_size: int) -> int:
+    """Size of the record or blank that begins with these bytes, 0 if none does."""
+    if len(data) < 8:
+        return 0
+    length = int.from_bytes(data[:4], "big", signed=True)
+    magic = int.from_bytes(data[4:8], "big", signed=True)
+    known = magic in _MAGICS or magic == BLANK_MAGIC
+    return length if known and 0 < length <= file_size else 0
+
+
+def _path(root: Path, first: int) -> Path:
+    return root / COMMITLOG / file_name(first)
+
+
+def _read(root: Path, offset: int, size: int, count: int) -> bytes:
+    """Bytes of the log, fewer at a file's end; none where the file is missing."""
+    position = offset % size
+    try:
+        fd = os.open(_path(root, offset - position), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(fd, count, position)
+    finally:
+        os.close(fd)
+
+
+# -- queues --------------------------------------------------------------------------------------
+
+
+def queue_agrees(page: SharedPage, topic: str, queue_id: int, row: FileRow) -> bool:
+    """Whether a queue can end where the page says, by its files.
+
+    The unit before its end is there, and the one at it is not, or of a record behind the log's end.
+    Nothing is locked: the order of looks makes what a writer adds meanwhile no contradiction.
+    """
+    files = row.relist()
+    log_end = int(page.words[Word.LOG_END])
+    end = page.queue_end(topic, queue_id)
+    if not files:
+        return 0 <= end < _FARTHEST
+    first = files[0] // CQ_STORE_UNIT_SIZE
+    behind = (files[-1] + row.file_size) // CQ_STORE_UNIT_SIZE
+    if not first <= end <= behind:
+        return end == 0 and _unit(row, first)[1] <= 0
+    if end < behind:
+        offset, size = _unit(row, end)
+        if size > 0 and offset >= 0 and offset + size <= log_end:
+            return False
+    if end == first:
+        return True
+    offset, size = _unit(row, end - 1)
+    return size > 0 and offset >= 0 and offset + size <= _batch_end(page)
+
+
+def mend_queue(page: SharedPage, topic: str, queue_id: int, config: StoreConfig) -> bool:
+    """Make a queue end where files and log say; False if they lack units that the log has, which
+    is more than a wrong word. Needs the gate; nothing is half done."""
+    from storage.files.read_files import StoreFiles
+    from storage.read.scan_bounds import ScanBounds
+
+    slot = page.slot(topic, queue_id)
+    bounds = ScanBounds(StoreFiles(page.path.parent.parent, config), config, doubtful=True)
+    try:
+        end = bounds.next_offset(topic, queue_id)
+        whole = not bounds.rebuilt.next_offset(topic, queue_id)
+        whole = whole and bounds.log_end() == page.words[Word.LOG_END]
+    finally:
+        bounds.close()
+    if slot is None or not whole:
+        return False
+    page.set_next_offset(slot, end)
+    page.set_synced_offset(slot, 0)
+    return True
+
+
+def _unit(row: FileRow, queue_offset: int) -> tuple[int, int]:
+    position = queue_offset * CQ_STORE_UNIT_SIZE
+    within = position % row.file_size
+    file = row.look(position - within)
+    if file is None or within + CQ_STORE_UNIT_SIZE > file.length:
+        return 0, 0
+    offset, size, _ = CQ_STORE_UNIT.unpack_from(file.view, within)
+    return offset, size
+
+
+def _batch_end(page: SharedPage) -> int:
+    """The log's end, or that of the batch whose units are being written."""
+    words = page.words
+    to = int(words[Word.TO]) if words[Word.STAGE] == STAGE_DISPATCH else 0
+    return max(to, int(words[Word.LOG_END]))

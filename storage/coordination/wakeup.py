@@ -1,0 +1,304 @@
+"""Waking: a waiting process is rung by whoever appends, in microseconds, without polling.
+
+A waiter owns one flag byte of the shared page, a word that says which topics it waits for (a bit
+each, so that rings for others are rare), and a bell. The order of steps is what keeps bells from
+being lost:
+
+    waiter:   flag set, barrier -> look for data -> sleep
+    appender: LOG_END -> gate released (barrier) -> for each flag set: flag = 0, then ring
+
+A bell is one of two, and the flag says which:
+
+* a word of the page that counts rings, which the system can sleep on (a futex). What rings it and
+  sleeps is compiled (storage/native/writing/bells.c): one system call on either side.
+* a datagram socket ``rmqctl/bells/<slot>``, where nothing is compiled.
+
+A slot is owned through a lock on its byte that the kernel releases; slots of the dead are reused.
+An appender killed between clearing and ringing loses one ring, so sleeps are bounded by a second.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from storage import native
+from storage.files.creating import adopt
+from storage.files.fs import WORD
+from storage.format.names import OURS
+
+from .futex import ring_word
+from .locks import ForkAware, LockFile, at_fork
+from .shared_state import MAX_WAITERS, WAITER_BELLS, WAITER_FLAGS, WAITER_TOPICS, SharedPage
+
+if TYPE_CHECKING:
+    import socket
+
+    from storage.files.fs import FileSystem
+
+BELLS: Final = "bells"
+TOPIC_BITS: Final = 63
+ANY_TOPIC: Final = (1 << TOPIC_BITS) - 1
+LONGEST_SLEEP_MS: Final = 1000
+BY_SOCKET: Final = 1
+BY_WORD: Final = 2
+_CLEAR: Final = b"\x00"
+_NOBODY: Final = bytes(MAX_WAITERS)
+_FLAGS_END: Final = WAITER_FLAGS + MAX_WAITERS
+
+
+def topics_word(topics: Iterable[str] | None) -> int:
+    """The word that stands for topics in the page; None = any topic."""
+    if topics is None:
+        return ANY_TOPIC
+    word = 0
+    for topic in topics:
+        word |= _word_of(topic)
+    return word
+
+
+@lru_cache(4096)
+def _word_of(topic: str) -> int:
+    return 1 << crc32(topic.encode()) % TOPIC_BITS
+
+
+class Bell(ABC):
+    """One waiter's slot and what it is rung by. Not for several threads at once."""
+
+    def __init__(self, page: SharedPage, slot: int, lock: LockFile) -> None:
+        self._page = page
+        self._slot = slot
+        self._lock = lock
+
+    @classmethod
+    def take(cls, fs: FileSystem, page: SharedPage, root: Path) -> Bell | None:
+        """Take a free slot, or None when 256 waiters are there already (then poll).
+
+        Raises OSError if the bell can not be made, and the slot is free again.
+        """
+        lock = LockFile(page.path)
+        bell: Bell | None = None
+        try:
+            for slot in range(MAX_WAITERS):
+                if lock.try_lock(WAITER_FLAGS + slot):
+                    compiled = native.compiled
+                    if compiled is not None and compiled.has_word_bells():
+                        bell = WordBell(page, slot, lock)
+                    else:
+                        directory = root / OURS / BELLS
+                        fs.make_dirs(directory)
+                        bell = SocketBell(page, slot, lock, directory)
+                    break
+        finally:
+            if bell is None:
+                lock.close()
+        return bell
+
+    @abstractmethod
+    def arm(self, topics: Collection[str] | None) -> None:
+        """Ask to be rung for messages of ``topics``, and forget what has rung before; data that is
+        there already must be looked for after this call, because it rings no more."""
+
+    @abstractmethod
+    def sleep(self, timeout_ms: int) -> bool:
+        """Sleep until rung or ``timeout_ms`` is over, LONGEST_SLEEP_MS at most; whether it was
+        rung. May come back early, and say so."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """End the sleep of another thread, or its next one."""
+
+    def disarm(self) -> None:
+        """Stop being rung."""
+        at = WAITER_FLAGS + self._slot
+        self._page.map[at : at + 1] = _CLEAR
+
+    def close(self) -> None:
+        """Give the slot back. Closing twice is fine, also where the first time was broken off."""
+        if self._lock.fd >= 0:  # else the slot is another's by now
+            self.disarm()
+            self._lock.close()
+
+
+class WordBell(Bell):
+    """A bell that is a word of the page."""
+
+    _seen = 0
+
+    def arm(self, topics: Collection[str] | None) -> None:
+        """See Bell.arm."""
+        assert native.compiled is not None
+        self._seen = native.compiled.arm(self._page.map, self._slot, topics_word(topics))
+
+    def sleep(self, timeout_ms: int) -> bool:
+        """See Bell.sleep."""
+        assert native.compiled is not None
+        limit = max(0, min(timeout_ms, LONGEST_SLEEP_MS))
+        rung: bool = native.compiled.rung(self._page.map, self._slot, self._seen, limit)
+        return rung
+
+    def wake(self) -> None:
+        """See Bell.wake."""
+        assert native.compiled is not None
+        native.compiled.wake(self._page.map, self._slot)
+
+
+class SocketBell(Bell, ForkAware):
+    """A bell that is a datagram socket.
+
+    Who rings stays connected to the sockets that it has rung: finding one by its path takes as long
+    as the rest of a ring. One whose owner has closed it, or died, refuses: it is looked for anew.
+    """
+
+    def __init__(self, page: SharedPage, slot: int, lock: LockFile, directory: Path) -> None:
+        super().__init__(page, slot, lock)
+        self._path = directory / str(slot)
+        directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        made: socket.socket | None = None
+        try:
+            made = _new_socket()
+            self._path.unlink(missing_ok=True)
+            # Through /proc: the store's path may be longer than a socket address (108 bytes).
+            made.bind(f"/proc/self/fd/{directory_fd}/{slot}")
+            adopt(self._path)
+            self._poll = _poll_of(made)
+            self._socket, self._directory_fd = made, directory_fd
+            at_fork(self)
+        except BaseException:
+            if made is not None:
+                made.close()
+            os.close(directory_fd)
+            raise
+
+    def arm(self, topics: Collection[str] | None) -> None:
+        """See Bell.arm: drain first."""
+        with suppress(BlockingIOError):
+            while self._socket.recv(16):
+                pass
+        words = self._page.words
+        words[WAITER_TOPICS // 8 + self._slot] = topics_word(topics)
+        at = WAITER_FLAGS + self._slot
+        self._page.map[at : at + 1] = bytes((BY_SOCKET,))
+        self._lock.holder(WAITER_FLAGS + self._slot)  # a system call: full barrier
+
+    def sleep(self, timeout_ms: int) -> bool:
+        """See Bell.sleep."""
+        return bool(self._poll(max(0, min(timeout_ms, LONGEST_SLEEP_MS))))
+
+    def wake(self) -> None:
+        """See Bell.wake."""
+        with suppress(BlockingIOError):  # full: it has been rung
+            self._socket.sendto(b"!", f"/proc/self/fd/{self._directory_fd}/{self._slot}")
+
+    def after_fork(self) -> None:
+        """Have the socket die with the process whose slot it is."""
+        self._socket.close()
+
+    def close(self) -> None:
+        """See Bell.close."""
+        try:
+            self._socket.close()
+            if self._lock.fd >= 0:  # else the slot is another's by now, or the parent's
+                self.disarm()
+                self._path.unlink(missing_ok=True)
+        finally:
+            directory_fd, self._directory_fd = self._directory_fd, -1
+            if directory_fd >= 0:
+                os.close(directory_fd)
+            self._lock.close()
+
+
+class Ringer:
+    """What an appender rings with."""
+
+    def __init__(self, page: SharedPage, root: Path) -> None:
+        self._page = page
+        self._directory = root / OURS / BELLS
+        self._lock = threading.Lock()  # guards the sockets: one is closed in no other's send
+        self._sockets: dict[int, socket.socket] = {}  # by slot, each connected to its bell
+
+    def anybody(self) -> bool:
+        """Whether somebody waits; to be asked after the gate is released. Costs 0.2 us."""
+        return self._page.map[WAITER_FLAGS:_FLAGS_END] != _NOBODY
+
+    def ring(self, topics: set[str] | None) -> None:
+        """Ring everybody who waits for one of ``topics`` (None = all), after the gate is
+        released."""
+        self._ring(topics_word(topics))
+
+    def ring_for(self, topic: str) -> None:
+        """Ring everybody who waits for ``topic``, after the gate is released."""
+        self._ring(_word_of(topic))
+
+    def _ring(self, wanted: int) -> None:
+        mapped, compiled = self._page.map, native.compiled
+        if compiled is not None and not compiled.ring(mapped, wanted):
+            return
+        for slot, how in enumerate(mapped[WAITER_FLAGS:_FLAGS_END]):
+            if how and self._page.words[WAITER_TOPICS // 8 + slot] & wanted:
+                at = WAITER_FLAGS + slot
+                mapped[at : at + 1] = _CLEAR
+                if how == BY_SOCKET:
+                    self._send(slot)
+                else:
+                    ring_word(mapped, WAITER_BELLS + WORD * slot)
+
+    def _send(self, slot: int) -> None:
+        # Full: it has rung already. Refused or gone: it is dead, its slot will be taken over.
+        # Another user's: it looks once a second. A put that is stored does not fail for a bell.
+        with self._lock:
+            known = self._sockets.get(slot)
+            try:
+                if known is not None:
+                    known.send(b"!")
+            except ConnectionError:
+                self._sockets.pop(slot).close()
+                known = None
+            except OSError:
+                pass
+            if known is None:
+                with suppress(OSError):
+                    self._connect(slot).send(b"!")
+
+    def _connect(self, slot: int) -> socket.socket:
+        made = _new_socket()
+        try:
+            directory_fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                made.connect(f"/proc/self/fd/{directory_fd}/{slot}")
+            finally:
+                os.close(directory_fd)
+        except BaseException:
+            made.close()
+            raise
+        self._sockets[slot] = made
+        return made
+
+    def close(self) -> None:
+        """Close the sockets."""
+        with self._lock:
+            while self._sockets:
+                self._sockets.popitem()[1].close()
+
+
+def _poll_of(waited_on: socket.socket) -> Callable[[int], list[tuple[int, int]]]:
+    import select
+
+    made = select.poll()
+    made.register(waited_on, select.POLLIN)
+    return made.poll
+
+
+def _new_socket() -> socket.socket:
+    import socket
+
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    made.setblocking(False)
+    return made

@@ -1,0 +1,424 @@
+"""The gate: the right to append, open, close and replace configs, held by one process at a time.
+
+Java's ``lock`` file carries both locks of a store on one descriptor, because two files would lose
+theirs one after the other when a process dies:
+
+* byte 0: Java's exclusive lock, or the shared lock of every rmqctl process that may write;
+* byte 1: the gate.
+
+Two system calls a put are a fifth of a put, and handing the gate over after each of them leaves it
+unused until the next one wakes up. So a process that puts one after the other *holds on* to the
+gate between puts:
+
+* while nobody asks for it (see write_lock_idle.py), if puts are short, and from then on not for a while;
+* when it had to wait for it, for one turn of some milliseconds, though others ask.
+
+Some milliseconds without a put end both. Waiting is polling: nothing is fair, nobody steals a lock
+of a living process, and who took the gate again and again while others asked pauses for them.
+
+Signals (Ctrl-C) may raise at any call of Python code, and must not leave the gate taken for ever:
+
+    gate.wait_turn()
+    with gate.turns:                    # in C: nothing comes between taking it and the block
+        try:
+            if not gate.holding:
+                gate.take()
+            ...
+        finally:
+            try:
+                gate.give_back()
+            except BaseException:       # it came just now
+                gate.give_back()
+                raise
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from storage.errors import (
+    GateTimeoutError,
+    StoreClosedError,
+    StoreInUseError,
+    StoreNotWritableError,
+)
+from storage.format.names import SNAPSHOT_MANIFEST
+
+from .locks import Holder, LockFile
+from .shared_state import Word
+from .write_lock_idle import IdleWatch, change_unmapped
+
+if TYPE_CHECKING:
+    from .shared_state import SharedPage
+    from .write_lock_progress import GateProgress
+
+JAVA_BYTE: Final = 0
+GATE_BYTE: Final = 1
+_FIRST_PAUSE: Final = 50e-6
+LONGEST_PAUSE: Final = 2e-3
+"""Seconds between two looks of one who has been waiting for a while."""
+_QUICK_GAP: Final = 1e-3
+"""Between two puts of a busy process lies at most this, and at most about twice the time of a put:
+otherwise others could use the time in between."""
+_MAKING_A_BATCH: Final = 200e-6
+"""... but for so much, which is not worth the two system calls of a put."""
+_QUICK_FOR_BIAS: Final = 16
+_SHORT_PUT: Final = 100e-6
+"""The two system calls are next to nothing beside a longer one, and looking for idleness costs."""
+_QUICK_FOR_TURN: Final = 4
+_TURN: Final = 10e-3
+_GREED: Final = 20e-3
+"""Who has had the gate so long while others asked leaves it free until they have looked."""
+_LEFT_FREE: Final = 1.25 * LONGEST_PAUSE
+_QUIET: Final = 0.2
+"""Seconds after somebody asked in which nobody holds on without having waited."""
+_OPENERS_HURRY: Final = 0.1
+_OPENER_PAUSE: Final = 20e-3
+"""Seconds between two looks of a process that opens the store and has waited for a while."""
+_LOOKS_A_LIMIT: Final = 4
+"""How often a waiter looks, within its time limit, whether the holders make progress."""
+_MOST_LIMITS: Final = 30
+"""A waiter gives up after so many time limits, whatever progress the holders make."""
+_LAST_LOOK: Final = 0.5
+"""Seconds that one who closes the store waits for the gate at least."""
+_ORDERED: Final = os.uname().machine in {"x86_64", "i686"}
+"""Whether releasing a thread lock is a full memory barrier, as a system call is everywhere."""
+
+
+class Gate:
+    """Both locks of one store through one descriptor, and a lock for the threads that share it."""
+
+    def __init__(self, root: Path, lock_path: Path, *, timeout_ms: int) -> None:
+        """Open the lock file. Raises StoreNotWritableError for a snapshot, and OSError."""
+        if (root / SNAPSHOT_MANIFEST).exists():
+            raise StoreNotWritableError(
+                root, "it is a snapshot; make it a store with 'store restore'"
+            )
+        self._root = root
+        self._timeout_ms = timeout_ms
+        self.lock_file = LockFile(lock_path)
+        """The descriptor, which is the gate's to close."""
+        self.turns = threading.Lock()
+        """What the threads of this process take turns with: held whenever the gate is used."""
+        self._pid = os.getpid()
+        self._page: SharedPage | None = None
+        self._words: Any = None
+        self._watch = IdleWatch(self._look)
+        self.may_hold_on = _ORDERED
+        """Whether byte 1 may stay locked between puts."""
+        self._lone_after = _QUICK_GAP
+        # Guarded by the turn:
+        self.holding = False
+        """Byte 1 stays locked from one turn to the next."""
+        self.heard = 0
+        """The page's GATE_WANTED when it was last looked at."""
+        self._kept = False
+        self.lone_from = float("inf")
+        """A put from this time on (monotonic, in seconds) may take the gate, if nobody asks for it,
+        and give it back without anything being noted here but this: it is no run of puts."""
+        self._closing = False
+        self._taken = False  # byte 1 is surely locked
+        self._ends = float("inf")
+        self._turn_end = 0.0
+        self._asked_at = float("-inf")
+        self._quick = 0  # how many times in a row the gate was taken again at once
+        self._taken_at = 0.0
+        self._let_go_at = float("-inf")
+        self._held_for = 0.0
+        self._greed = 0.0  # for how long it was had while others asked, without ever waiting
+        self._seen_end = -1
+
+    @property
+    def page(self) -> SharedPage | None:
+        """Where holders and those who wait tell of themselves. Set while the gate is held, once
+        the page is mapped; set back to None before the page is closed, and after :meth:`shut`."""
+        return self._page
+
+    @page.setter
+    def page(self, page: SharedPage | None) -> None:
+        if page is not None:
+            self.heard = page.words[Word.GATE_WANTED]
+            page.words[Word.HOLDER_PID] = self._pid
+        self._page = page
+        self._words = None if page is None else page.words
+
+    # -- byte 1 -------------------------------------------------------------------------------
+
+    def wait_turn(self, timeout_ms: int | None = None) -> None:
+        """Wait while other threads of this process use the gate; ``turns`` is free then, or nearly.
+
+        Raises GateTimeoutError after ``timeout_ms`` (default: the store's).
+        """
+        if self.turns.locked():
+            limit = self._timeout_ms if timeout_ms is None else timeout_ms
+            if not self.turns.acquire(timeout=limit / 1000):
+                raise GateTimeoutError(self._root, limit, "another thread of this process")
+            self.turns.release()
+
+    def take(self, timeout_ms: int | None = None) -> None:
+        """Lock byte 1 if it is not :attr:`holding`; needs the turn.
+
+        Raises StoreClosedError, and GateTimeoutError after ``timeout_ms`` (default: the store's)
+        in which the gate made no progress: one process held it and stored nothing.
+        """
+        if self._closing:
+            raise StoreClosedError(f"{self._root} has been closed")
+        if not self.holding:
+            self._take(self._timeout_ms if timeout_ms is None else timeout_ms)
+
+    def give_back(self) -> None:
+        """Let the next one in, unless nobody asks; also a full memory barrier if it does.
+
+        Needs the turn; fine if :meth:`take` failed, and twice.
+        """
+        if not self._taken:
+            self._unlock()  # who was interrupted in between does not know whether it is locked
+        elif not self.holding or self._words[Word.GATE_WANTED] != self.heard:
+            self._let_go_or_hold_on()
+
+    def keep(self) -> None:
+        """Take the gate until :meth:`close`: from now on only threads of this process take turns.
+
+        Raises GateTimeoutError.
+        """
+        with self.held():
+            self._kept = self.holding = True
+
+    def never_hold_on(self) -> None:
+        """Have each put be a lone one: while a store syncs it, others use the gate."""
+        self.may_hold_on = False
+        self._lone_after = 0.0
+
+    def hurry(self, seconds: float) -> None:
+        """Have all waits for the gate, begun or not, end soon if its holder makes no progress:
+        ``seconds`` from now, and not before they have looked for half a second. It is closed."""
+        seconds = max(seconds, _LAST_LOOK)
+        self._ends = time.monotonic() + seconds
+        self._timeout_ms = min(self._timeout_ms, round(seconds * 1000))
+
+    def shut(self) -> None:
+        """Have all later turns fail with StoreClosedError. Whoever has the turn now, the last one,
+        gives the gate back as ever."""
+        self._closing = True
+        self.may_hold_on = self._kept = self.holding = False
+        self.lone_from = float("inf")
+        self._watch.stop()
+
+    @property
+    def held_on(self) -> bool:
+        """Whether byte 1 stays locked between two puts now, if it is not kept anyway."""
+        return self.holding and not self._kept
+
+    @contextmanager
+    def held(self, timeout_ms: int | None = None) -> Iterator[None]:
+        """Hold the gate for a block. Raises GateTimeoutError and StoreClosedError."""
+        self.wait_turn(timeout_ms)
+        with self.turns:
+            try:
+                self.take(timeout_ms)
+                yield
+            finally:
+                try:
+                    self.give_back()
+                except BaseException:
+                    self.give_back()
+                    raise
+
+    def give_up(self) -> None:
+        """Give it back after a put that held on to it, as somebody asks for it.
+
+        Stored is stored: who has the turn for so long, or has shut the gate, gives it back.
+        """
+        with suppress(GateTimeoutError, StoreClosedError), self.held():
+            pass
+
+    def _take(self, limit_ms: int) -> None:
+        start = time.monotonic()
+        gap = start - self._let_go_at
+        if gap > _QUICK_GAP or gap > 2 * self._held_for + _MAKING_A_BATCH:
+            self._quick = 0
+        else:
+            self._quick += 1
+        if self._greed > _GREED:
+            self._greed = 0.0
+            time.sleep(max(0.0, _LEFT_FREE - gap))
+        if self.lock_file.try_lock(GATE_BYTE):
+            self._taken = True
+            self._taken_at = time.monotonic()
+        else:
+            self._wait(start, limit_ms)
+            self._taken = True
+            self._taken_at = self._asked_at = time.monotonic()
+            self._greed = 0.0
+            if self._quick >= _QUICK_FOR_TURN and self.may_hold_on and self._words is not None:
+                self._hold_on(self._taken_at + _TURN)
+        if self._words is not None:
+            self._words[Word.HOLDER_PID] = self._pid
+
+    def _wait(self, start: float, limit_ms: int) -> None:
+        """Wait for the gate. The limit counts from the last sign of progress of other holders."""
+        limit = limit_ms / 1000
+        deadline, last = start + limit, start + _MOST_LIMITS * limit
+        next_look = start + limit / _LOOKS_A_LIMIT
+        pause = _FIRST_PAUSE
+        progress: GateProgress | None = None
+        hurries = False
+        while True:
+            self._ask()
+            time.sleep(pause)
+            if self.lock_file.try_lock(GATE_BYTE):
+                return
+            now = time.monotonic()
+            if self._ends < deadline and not hurries:
+                hurries = True
+                deadline = min(deadline, max(self._ends, now + _LAST_LOOK))
+                limit = deadline - now
+                next_look = now + limit / _LOOKS_A_LIMIT
+            if now >= next_look:
+                if progress is None:
+                    from .write_lock_progress import GateProgress  # only a long wait needs it
+
+                    progress = GateProgress(self._root, self.lock_file.path, GATE_BYTE)
+                made = progress.is_made()
+                looked = time.monotonic()
+                # The time of the look itself does not count: it grows with the processes.
+                deadline = min(looked + limit if made else deadline + looked - now, last)
+                next_look = looked + limit / _LOOKS_A_LIMIT
+            if now >= deadline:
+                waited_ms = round((now - start) * 1000)
+                raise GateTimeoutError(self._root, waited_ms, self._describe_holder())
+            # A process that opens a store may come a little later. A hundred of them that look each
+            # 2 ms would take the processor from the one that holds the gate.
+            opens = self._words is None and now - start > _OPENERS_HURRY
+            longest = _OPENER_PAUSE * (0.5 + now % 1) if opens else LONGEST_PAUSE
+            pause = min(pause * 1.5, longest)
+
+    def _ask(self) -> None:
+        if self._words is None:
+            change_unmapped(self._root, Word.GATE_WANTED)
+        else:
+            self._words[Word.GATE_WANTED] = time.monotonic_ns()
+
+    def _let_go_or_hold_on(self) -> None:
+        now = time.monotonic()
+        words = self._words
+        if words is not None and words[Word.GATE_WANTED] != self.heard:
+            self.heard = words[Word.GATE_WANTED]
+            self._greed += now - max(self._taken_at, self._asked_at)
+            self._asked_at = now
+        if self._kept or (self.holding and now < self._turn_end):
+            return
+        if self.holding:
+            self._let_go(now)
+            return
+        self._held_for = now - self._taken_at
+        if (
+            self._quick >= _QUICK_FOR_BIAS
+            and self._held_for < _SHORT_PUT
+            and now - self._asked_at >= _QUIET
+            and self.may_hold_on
+            and words is not None
+        ):
+            self._hold_on(now)
+        else:
+            self._let_go(now)
+
+    def _hold_on(self, turn_end: float) -> None:
+        if self._watch.begin():
+            self._turn_end = turn_end
+            self._seen_end = -1
+            self.holding = True
+
+    def _let_go(self, now: float) -> None:
+        if self._words is not None:
+            self._words[Word.HOLDER_PID] = 0
+        self.holding = self._taken = False
+        self._let_go_at = now
+        pauses = self._closing or self._greed > _GREED
+        self.lone_from = float("inf") if pauses else now + self._lone_after
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self.lock_file.fd >= 0:
+            self.lock_file.unlock(GATE_BYTE)
+
+    def _look(self) -> bool:
+        """Let go if nothing was put since the last look; whether the gate is still held on to."""
+        if not self.turns.acquire(False):
+            return True  # it is being used
+        try:
+            return self._let_go_when_idle()
+        finally:
+            self.turns.release()
+
+    def _let_go_when_idle(self) -> bool:
+        if not self.holding or self._kept:
+            return False
+        end = self._words[Word.LOG_END]
+        if end != self._seen_end:
+            self._seen_end = end
+            return True
+        self._quick = 0
+        self._let_go(time.monotonic())
+        return False
+
+    def _describe_holder(self) -> str:
+        from .lock_owner import describe_holder
+
+        # The page's word is stale when its writer died and another process is opening the store.
+        known = 0 if self._words is None else int(self._words[Word.HOLDER_PID])
+        return describe_holder(self.lock_file.path, GATE_BYTE, known)
+
+    # -- byte 0 -------------------------------------------------------------------------------
+
+    def share(self) -> None:
+        """Take the shared lock that keeps Java out. Raises StoreInUseError if Java is in, and
+        StoreNotWritableError if the store was replaced (restored) while this waited."""
+        if not self._is_in_place():
+            raise StoreNotWritableError(self._root, "it was replaced just now; try again")
+        while not self.lock_file.try_lock(JAVA_BYTE, exclusive=False):
+            holder: Holder | None = self.lock_file.holder(JAVA_BYTE)
+            if holder is not None and holder.pid is not None:
+                who = f"a Java broker (pid {holder.pid})" if holder.pid else "a Java broker"
+                raise StoreInUseError(self._root, who)
+            # An OFD lock (a closer's, about to go) or nothing any more: try again.
+
+    def _is_in_place(self) -> bool:
+        """Whether what is locked is the store's lock file, and not that of one moved aside."""
+        try:
+            return os.path.samestat(os.fstat(self.lock_file.fd), self.lock_file.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def try_alone(self) -> bool:
+        """Whether no other process shares byte 0; if so the lock is exclusive now."""
+        return self.lock_file.try_lock(JAVA_BYTE, exclusive=True)
+
+    def share_again(self) -> None:
+        """Turn the exclusive lock back into the shared one; can not fail."""
+        self.lock_file.try_lock(JAVA_BYTE, exclusive=False)
+
+    def unshare(self) -> None:
+        """Let go of byte 0."""
+        self.lock_file.unlock(JAVA_BYTE)
+
+    def close(self) -> None:
+        """Close the descriptor: all locks go, in one step.
+
+        Waits for the thread that has the turn, as long as for the gate: it may be about to unlock,
+        and the descriptor's number that of another file by then.
+        """
+        self.shut()
+        has_turn = False
+        try:
+            has_turn = self.turns.acquire(timeout=self._timeout_ms / 1000)
+        finally:
+            self.lock_file.close()
+            if has_turn:
+                self.turns.release()

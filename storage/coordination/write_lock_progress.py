@@ -1,0 +1,80 @@
+"""Whether the holders of a gate make progress, for a process that has waited for some time.
+
+Sixty processes that open a store at once take turns, and the last one waits longer than any of them
+holds the gate. That is no reason to give up. A holder that is stopped, or stuck, is one. The signs
+of progress:
+
+* another process holds the gate than at the last look;
+* the shared page says that records were stored, or that a record was begun;
+* the page is being rebuilt (a recovery), and its process uses the processor.
+
+Nothing is written, and no lock is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from storage.files.bounded import read_first
+from storage.format.names import OURS
+
+from .lock_owner import find_holder
+from .shared_state import PAGE_MAGIC, PAGE_NAME, Word
+
+_WORD_SIZE: Final = 8
+_WORDS: Final = (Word.HOLDER_PID, Word.FROM, Word.LOG_END)
+_PAGE_BYTES: Final = _WORD_SIZE * (max(_WORDS) + 1)
+
+
+class GateProgress:
+    """Compares what can be seen of the holders with what was seen at the last look."""
+
+    def __init__(self, root: Path, lock_path: Path, byte: int) -> None:
+        self._page_path = root / OURS / PAGE_NAME
+        self._lock_path = lock_path
+        self._byte = byte
+        self._words: tuple[int, ...] | None = None
+        self._holder: tuple[int | None, int | None] | None = None
+
+    def is_made(self) -> bool:
+        """Whether anything changed since the last call; False at the first one.
+
+        Takes some 10 ms where the words of the page are unchanged: the locks of all processes are
+        looked at then.
+        """
+        before, self._words = self._words, self._read_words()
+        if before is not None and self._words is not None and self._words != before:
+            self._holder = None
+            return True
+        pid = find_holder(self._lock_path, self._byte)
+        busy = _processor_time(pid) if self._words is None and pid != os.getpid() else None
+        seen, self._holder = self._holder, (pid, busy)
+        return seen is not None and seen != self._holder
+
+    def _read_words(self) -> tuple[int, ...] | None:
+        """The words that change with progress; None while the page is not valid."""
+        try:
+            data = read_first(self._page_path, _PAGE_BYTES)
+        except OSError:
+            return None
+        if len(data) < _PAGE_BYTES or _word(data, Word.MAGIC) != PAGE_MAGIC:
+            return None
+        return tuple(_word(data, number) for number in _WORDS)
+
+
+def _word(data: bytes, number: int) -> int:
+    return int.from_bytes(data[_WORD_SIZE * number : _WORD_SIZE * (number + 1)], sys.byteorder)
+
+
+def _processor_time(pid: int | None) -> int | None:
+    """Clock ticks that the process has used; None where that can not be read."""
+    if pid is None:
+        return None
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+    except (OSError, IndexError, ValueError):
+        return None

@@ -1,0 +1,107 @@
+"""Short ways for plain messages: those that ask for nothing but to be stored, as nearly all do.
+
+Plain is an object of the class Message itself with a body of bytes and properties that all have
+names and values, without separators in them and without DELAY, WAIT, TRAN_MSG and CLUSTER. Compiled
+loops see to such messages at once. Whatever else there is, and everything where nothing is
+compiled, goes the general way, which knows the rules and the errors: the client's checks, and
+MessageBuilder of broker.send. Both ways end with the same.
+
+A message made of tags and keys alone keeps them, and the id that it gets, beside each other: its
+``properties`` become a dict when somebody looks at them, and are that dict from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from storage import native
+
+from .encode import MessageInner, PreparedRecords
+from .message import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, Message
+from .prepared_table import PreparedTable
+
+Seen = tuple[int, int]
+"""Of messages: how many have no UNIQ_KEY, and the bytes of their bodies and properties."""
+PLAIN_WITHOUT_ID: Final = 2
+"""``look_at`` says so of a message that has no UNIQ_KEY yet; 1 of another plain one, else 0."""
+
+
+LookAt = Callable[[Message, int], "int | None"]
+LookOver = Callable[[Sequence[Message], str, int], Seen | None]
+HaveTopic = Callable[[Sequence[Message], str], "bool | None"]
+GiveIds = Callable[[Sequence[Message], bytes, int], None]
+GiveId = Callable[[Message, str], None]
+HasId = Callable[[Message], bool]
+InnerMessage = Callable[
+    [str, int, bytes, int, Any, Message, str], "tuple[MessageInner, str] | None"
+]
+EncodeSent = Callable[
+    [str, int, bytes, int, Any, Sequence[Message], Sequence[str] | None],
+    tuple[bytearray, bytes, list[tuple[str, int]], bytes, str] | None,
+]
+
+
+def _not_plain(*_: object) -> Any:
+    return None
+
+
+def _give_id(message: Message, unique_id: str) -> None:
+    message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique_id
+
+
+def _has_id(message: Message) -> bool:
+    return PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX in message.properties
+
+
+def _compiled(name: str) -> Any:
+    return _not_plain if native.compiled is None else getattr(native.compiled, name)
+
+
+if native.compiled is not None:
+    native.compiled.bind_sent(Message, MessageInner)
+    # Programs that send make one for each message: half of that time was Python's. A dict for each
+    # was half of what was left, and nobody looks into most of them.
+    Message.properties = native.compiled.make_late(Message.__init__)  # type: ignore[misc]
+    Message.__init__ = native.compiled.Made.__init__  # type: ignore[method-assign]
+
+look_at: Final[LookAt] = _compiled("look_at")
+"""Tell whether a message is plain, with a body of 1 byte to so many."""
+look_over: Final[LookOver] = _compiled("look_over")
+"""The same of messages of one topic in a list or tuple; None if one is not plain."""
+have_topic: Final[HaveTopic] = _compiled("have_topic")
+"""Tell whether all messages in a list or tuple have this very topic; they may have its like."""
+give_ids: Final[GiveIds] = _compiled("give_ids")
+"""Put the next of joined ids of one width into each plain message that has no UNIQ_KEY."""
+give_id: Final[GiveId] = _give_id if native.compiled is None else native.compiled.give_id
+"""Put an id into any message, as its UNIQ_KEY."""
+has_id: Final[HasId] = _has_id if native.compiled is None else native.compiled.has_unique_id
+"""Tell whether any message has a UNIQ_KEY; its properties need not be made for that."""
+inner_message: Final[InnerMessage] = _compiled("inner_message")
+"""Make what is stored of a plain message, and give its id; None for another.
+
+Arguments: topic and queue id where it is stored, encoded properties to add, bytes of the largest
+body, the message's Origin (broker.send.message_builder), the message, an id if it has none.
+"""
+_encode_sent: Final[EncodeSent] = _compiled("encode_sent")
+
+
+def prepare_sent(
+    topic: str,
+    queue_id: int,
+    after: bytes,
+    largest: int,
+    origin: tuple[int, bytes, bytes, int, int],
+    messages: Sequence[Message],
+    unique_ids: Sequence[str] | None,
+) -> tuple[PreparedRecords, str] | None:
+    """Encode plain messages of a topic, in a list or tuple; with it their ids, joined by commas.
+
+    Arguments as for ``inner_message``; ``None`` for ids: all have theirs. None if one is not plain,
+    or if they have more than ``largest`` bytes together as the body of a batch request.
+    """
+    made = _encode_sent(topic, queue_id, after, largest, origin, messages, unique_ids)
+    if made is None:
+        return None
+    image, table, queues, hashes, msg_ids = made
+    return PreparedTable(image, table, queues, hashes), msg_ids

@@ -1,0 +1,253 @@
+"""Keys of single appends, put into the index many at a time: one at a time they cost as much as all
+the rest of the append.
+
+``KEYS_FROM`` in the shared page says how far the index files go; the records behind that are few,
+and readers look into them (storage.index.keys_from_log). The writer remembers the keys of its own
+records; what others appended between, or somebody who died, it reads again from the log. Putting
+them is a stage of its own:
+
+    KEYS_TO, undo -> stage 3 -> entries, slots, header -> KEYS_FROM = KEYS_TO -> stage 0
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from storage import native
+from storage.coordination.shared_state import STAGE_KEYS, STAGE_NONE, SharedPage, Word
+from storage.files.read_files import FileRow, MapBudget
+from storage.format.encode import index_hashes, topic_hash
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.config import StoreConfig
+    from storage.format.dispatch import KeyRow
+    from storage.format.prepared import Ints
+
+    from .writer import IndexWriter
+
+MOST_PENDING: Final = 1024
+"""Records of one process that wait for their keys to be put into the index."""
+_MOST_AT_ONCE: Final = 1 << 15
+"""Records whose keys are put in one stage."""
+_NUMPY_FROM: Final = 8 * MOST_PENDING
+"""So many records put one by one, and importing NumPy pays."""
+
+_offset: Final = itemgetter(2)
+
+
+class PendingKeys:
+    """What one process knows of the keys that are still to be put. All methods need the gate."""
+
+    def __init__(
+        self, config: StoreConfig, page: SharedPage, log_folder: Path, index: IndexWriter
+    ) -> None:
+        self._enabled = config.message_index_enable
+        self._page = page
+        self._index = index
+        self._maps = MapBudget(8)
+        self._log = FileRow(self._maps, str(log_folder), config.mapped_file_size_commit_log)
+        self.rows: list[KeyRow] = []
+        """The records of this process in [``_start``, ``end``) of the log, in order."""
+        self._start = 0
+        self.end = 0
+        self._gaps: list[tuple[int, int]] = []  # between them, what others appended
+        self.has_file = False
+        """There is an index file. The first key makes it at once: if it goes missing, that is what
+        tells of a Java broker beside us (storage.coordination.java_interference)."""
+        self.put_in_all = 0
+        """So many rows were put one by one."""
+
+    def note(self, start: int, end: int, row: KeyRow) -> None:
+        """Remember the keys of the record in [start, end), which the log has now.
+
+        :class:`.append_one.OneAppender` does the same in place.
+        """
+        if self.end != start:
+            self.go_on_at(start)
+        self.rows.append(row)
+        self.end = end
+        if len(self.rows) >= MOST_PENDING:
+            self.put()
+        elif not self.has_file:
+            self.put_first()
+
+    def put_first(self) -> None:
+        """Put the keys if there is no index file yet."""
+        self.has_file = self._page.words[Word.INDEX_FILE] != 0 or not self._enabled
+        if not self.has_file:
+            self.put()
+
+    def go_on_at(self, start: int) -> None:
+        """Remember that others appended something before ``start`` meanwhile."""
+        if self.rows:
+            if self._gaps and self._gaps[-1][0] == self.end:
+                del self._gaps[-1]  # noted by a put that a signal broke off: it goes on to here
+            self._gaps.append((self.end, start))
+        else:
+            self._start = start
+        self.end = start
+
+    @property
+    def has_own(self) -> bool:
+        """Whether records of this process may still be without keys in the index."""
+        return bool(self.rows)
+
+    def put(self) -> None:
+        """Put all keys up to the log's end into the index. Raises OSError; then resolve."""
+        words = self._page.words
+        start, end = words[Word.KEYS_FROM], words[Word.LOG_END]
+        if start < end:
+            if self._enabled:
+                self._put_between(start, end)
+            words[Word.KEYS_FROM] = end
+        self.put_in_all += len(self.rows)
+        self._forget(end)
+
+    def close(self) -> None:
+        """Unmap what was read of the log."""
+        self._maps.drop()
+
+    def _put_between(self, start: int, end: int) -> None:
+        """Put the keys of own records, and of those between them, which the log has."""
+        own = self.rows
+        done = bisect_left(own, start, key=_offset)
+        rows: list[KeyRow] = []
+        for begin, behind in ((0, self._start), *self._gaps, (self.end, end)):
+            gap = max(begin, start)
+            if gap < behind:
+                here = bisect_left(own, gap, done, key=_offset)
+                rows += own[done:here]
+                rows = self._read(rows, gap, behind)
+                # None lies in a gap, unless an interrupt came right after it was noted.
+                done = bisect_left(own, behind, here, key=_offset)
+        self._put_rows(rows + own[done:], end)
+
+    def _read(self, rows: list[KeyRow], start: int, end: int) -> list[KeyRow]:
+        """Read keys behind ``rows`` from the log; puts them as soon as they are too many."""
+        from .keys_from_log import key_stretches
+
+        for stretch in key_stretches(self._log, start, end):
+            rows += stretch.rows
+            if len(rows) >= _MOST_AT_ONCE:
+                self._put_rows(rows, stretch.end)
+                rows = []
+        return rows
+
+    def _forget(self, end: int) -> None:
+        self.rows.clear()
+        self._gaps.clear()
+        self._start = self.end = end
+
+    def put_now(self, end: int, hashes: Ints, offsets: Ints, timestamps: Ints | int) -> None:
+        """Put the keys of a batch that is in the log up to ``end``; all before it have theirs."""
+        if len(hashes) and self._enabled:
+            self._put(end, hashes, offsets, timestamps)
+        self._page.words[Word.KEYS_FROM] = end
+        self._forget(end)
+
+    def _put_rows(self, rows: Sequence[KeyRow], end: int) -> None:
+        hashes, offsets, timestamps = columns_of(rows, many=self.put_in_all >= _NUMPY_FROM)
+        if len(hashes):
+            self._put(end, hashes, offsets, timestamps)
+
+    def _put(self, end: int, hashes: Ints, offsets: Ints, timestamps: Ints | int) -> None:
+        words = self._page.words
+        words[Word.KEYS_TO] = end
+        self._index.begin()
+        words[Word.STAGE] = STAGE_KEYS
+        self._index.put(hashes, offsets, timestamps)
+        words[Word.KEYS_FROM] = end
+        words[Word.STAGE] = STAGE_NONE
+
+    def redo(self) -> None:
+        """Finish what somebody began who died in stage 3. Raises StoreBrokenError for damage.
+
+        The stage itself is the caller's.
+        """
+        words = self._page.words
+        start, end = words[Word.KEYS_FROM], words[Word.KEYS_TO]
+        if start < end:
+            rows = self._rows_of_stage(start, end)
+            hashes, offsets, timestamps = columns_of(rows, many=len(rows) >= _NUMPY_FROM)
+            self._index.take_back(len(hashes))
+            self._index.put(hashes, offsets, timestamps)
+            words[Word.KEYS_FROM] = end
+
+    def _rows_of_stage(self, start: int, end: int) -> list[KeyRow]:
+        from storage.errors import StoreBrokenError
+
+        from .keys_from_log import key_stretches
+
+        rows: list[KeyRow] = []
+        reached = start
+        for stretch in key_stretches(self._log, start, end):
+            if not stretch.whole:
+                break
+            reached = stretch.end
+            rows += stretch.rows
+        if reached < end:
+            raise StoreBrokenError(
+                f"{self._log.directory} is damaged at log offset {reached}; run 'rmqctl store fsck'"
+            )
+        return rows
+
+
+def columns_of(rows: Sequence[KeyRow], *, many: bool) -> tuple[Any, Any, Any]:
+    """Hash, log offset and store time of each key; in NumPy if ``many`` or it is there anyway,
+    and if nothing is compiled."""
+    if native.compiled is not None:
+        columns = native.compiled.key_columns(rows if type(rows) is list else list(rows))
+        if columns is not None:
+            hashed, places, times = (memoryview(column).cast("q") for column in columns)
+            return hashed, places, times
+    if len(rows) >= 48 and (many or "numpy" in sys.modules):
+        return _many_columns_of(rows)
+    hashes: list[int] = []
+    offsets: list[int] = []
+    timestamps: list[int] = []
+    for topic, keys, offset, timestamp in rows:
+        hashes += index_hashes(topic, keys)
+        offsets += [offset] * len(keys)
+        timestamps += [timestamp] * len(keys)
+    return hashes, offsets, timestamps
+
+
+def _many_columns_of(rows: Sequence[KeyRow]) -> tuple[Any, Any, Any]:
+    import numpy as np
+
+    topics, several, offsets, timestamps = zip(*rows, strict=True)
+    # array() takes ints at twice the speed of NumPy.
+    places = np.frombuffer(array("q", offsets), np.int64)
+    times = np.frombuffer(array("q", timestamps), np.int64)
+    counts: Any = len(several[0])
+    if len(set(map(len, several))) > 1:
+        counts = np.fromiter(map(len, several), np.int64, len(rows))
+    return _hashes(topics, several, counts), np.repeat(places, counts), np.repeat(times, counts)
+
+
+def _hashes(topics: Sequence[str], several: Sequence[Sequence[str]], counts: Any) -> Any:
+    """Hash the keys of records, which have ``counts`` keys each (one int: all so many)."""
+    import numpy as np
+
+    from storage.format.hash_many import index_hashes_many
+
+    if topics.count(topics[0]) == len(topics):
+        begun: Any = topic_hash(topics[0])
+    else:
+        known = {topic: topic_hash(topic) for topic in set(topics)}
+        begun = np.array([known[topic] for topic in topics], np.uint32)
+    if isinstance(counts, int):
+        # The unique ids are equally long, and then hashed faster by themselves.
+        columns = [index_hashes_many(begun, keys) for keys in zip(*several, strict=True)]
+        return np.stack(columns, 1).ravel() if columns else []
+    if not isinstance(begun, int):
+        begun = np.repeat(begun, counts)
+    return index_hashes_many(begun, list(chain.from_iterable(several)))

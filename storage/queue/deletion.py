@@ -1,0 +1,55 @@
+"""Deleting the consume queues of a topic (DefaultMessageStore.cleanUnusedTopic).
+
+The files of its queues go and the folders of the queues with them; the topic's own folder and all
+records stay, as a real broker leaves them. Maps of these files in other processes would outlive
+them, so nobody else may have the store open for writing meanwhile.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.configs.deleted_topics import note_deleted_topic
+from storage.coordination.exclusive import distrust_page
+from storage.errors import StoreNotWritableError
+from storage.files.fs import FileSystem
+from storage.files.read_files import is_queue_number
+from storage.format.names import CONSUMEQUEUE, CONSUMEQUEUE_EXT
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+
+def delete_queues(view: StoreView, topic: str, fs: FileSystem | None = None) -> int:
+    """Delete all queues of a topic; gives how many there were. Needs storage.coordination.exclusive.alone.
+
+    The next message of the topic gets queue offset 0. ``view`` reads the store and is of no use
+    afterwards. On the device when this returns. A death in between deletes nothing: the next writer
+    makes all units again, as long as nothing notes that they were deleted. Raises
+    StoreNotWritableError.
+    """
+    fs = fs or FileSystem()
+    root = view.root
+    try:
+        log_end, log_min = view.log_max_offset(), view.log_min_offset()
+        distrust_page(fs, root)
+        queues = _queue_folders(root / CONSUMEQUEUE / topic)
+        for folder in [*queues, *_queue_folders(root / CONSUMEQUEUE_EXT / topic)]:
+            # The last one first: what is left is a queue that lacks its end, and that is mended.
+            for path in sorted(folder.iterdir(), reverse=True):
+                fs.unlink(path)
+            folder.rmdir()
+            fs.sync_dir(folder.parent)
+        note_deleted_topic(root, topic, log_end, log_min, fs)
+    except OSError as error:
+        where = Path(error.filename) if error.filename else root
+        raise StoreNotWritableError(where, error.strerror or str(error)) from error
+    return len(queues)
+
+
+def _queue_folders(topic: Path) -> list[Path]:
+    try:
+        return sorted(path for path in topic.iterdir() if is_queue_number(path.name))
+    except (FileNotFoundError, NotADirectoryError):
+        return []

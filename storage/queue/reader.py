@@ -1,0 +1,235 @@
+"""One consume queue for reading: its bounds, its units."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.files.read_files import FEW_BYTES
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.log.record_reader import QueueKey
+
+from .file_times import FileTimes
+from .tail_reader import FollowedQueue
+
+_new: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
+
+if TYPE_CHECKING:
+    from storage.coordination.shared_state import SharedPage
+    from storage.files.read_files import FileRow
+    from storage.read.bounds import Bounds
+    from storage.read.scan_bounds import ScanBounds
+
+_BLOCK_UNITS: Final = 1024
+_JUST_NOW: Final = 1 << 62
+
+
+class QueueBounds(NamedTuple):
+    """A queue's offsets at one moment: messages are at ``min_offset`` .. ``max_offset`` - 1."""
+
+    min_offset: int
+    max_offset: int
+
+
+class QueueReader:
+    """Reads the units of one queue. Thread-safe.
+
+    ``scan`` is given where units may have been rebuilt in memory instead of lying in the files,
+    ``page`` where it is a writer of the store that reads: its end is followed then.
+    """
+
+    __slots__ = (
+        "_bounds",
+        "_file_times",
+        "_first_message",
+        "_page",
+        "_row",
+        "_scan",
+        "_units_per_file",
+        "followed",
+        "key",
+    )
+
+    def __init__(
+        self,
+        key: QueueKey,
+        row: FileRow,
+        bounds: Bounds,
+        scan: ScanBounds | None,
+        page: SharedPage | None = None,
+    ) -> None:
+        self.key = key
+        self._row = row
+        self._file_times = FileTimes(row)
+        self._bounds = bounds
+        self._scan = scan
+        self._page = page
+        self.followed: FollowedQueue | None = None
+        """What reads a few messages at the end, once there was one."""
+        self._units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
+        # (files generation, log min, min offset): where retention has left the queue
+        self._first_message: tuple[int, int, int] | None = None
+
+    @property
+    def units_per_file(self) -> int:
+        """Units that one file holds."""
+        return self._units_per_file
+
+    def bounds(self, log_min: int, generation: int) -> QueueBounds:
+        """Min and max offset. ``log_min`` is the log's first offset, ``generation`` the bounds'."""
+        key = self.key
+        max_offset = self._bounds.next_offset(key.topic, key.queue_id)
+        known = self._first_message
+        if known is None or known[:2] != (generation, log_min) or known[2] > max_offset:
+            min_offset = self._find_first(log_min, max_offset)
+            if min_offset < max_offset:  # an empty queue may get its first message any time
+                self._first_message = (generation, log_min, min_offset)
+            return QueueBounds(min_offset, max_offset)
+        return _new(QueueBounds, (known[2], max_offset))
+
+    def follow(self, bounds: QueueBounds, log: FileRow, max_count: int, max_bytes: int) -> None:
+        """Have :attr:`followed` read what comes behind the end; the two are its limits."""
+        page, known = self._page, self.followed
+        if page is not None and (known is None or not known.holds(bounds.max_offset)):
+            slot = page.slot(self.key.topic, self.key.queue_id)
+            if slot is not None:
+                limits = (bounds.min_offset, max_count, max_bytes)
+                self.followed = FollowedQueue(self.key, self._row, log, page, slot, *limits)
+
+    def units(self, queue_offset: int, count: int) -> bytes | None:
+        """Up to ``count`` units from ``queue_offset`` on, none from the next file; fewer may come.
+
+        None if the file that holds the first one is missing (ConsumeQueue.getIndexBuffer).
+        ``queue_offset`` lies within the bounds, and ``queue_offset + count`` at most at the end.
+        """
+        view = self.unit_view(queue_offset, count)
+        return None if view is None else bytes(view)
+
+    def unit_view(self, queue_offset: int, count: int) -> memoryview | None:
+        """The same as :meth:`units` without copying what lies in a file."""
+        scan = self._scan
+        if scan is not None:
+            key = self.key
+            in_files = scan.file_units(key.topic, key.queue_id)
+            if queue_offset >= in_files:
+                data = scan.rebuilt.read(key.topic, key.queue_id, queue_offset, count)
+                return memoryview(data) if data else None
+            count = min(count, in_files - queue_offset)
+        position = queue_offset * CQ_STORE_UNIT_SIZE
+        within = position % self._row.file_size
+        end = min(within + count * CQ_STORE_UNIT_SIZE, self._row.file_size)
+        open_file = self._row.look if end - within <= FEW_BYTES else self._row.at
+        file = open_file(position - within)
+        if file is None:
+            return None
+        view = file.view[within:end]
+        short = len(view) % CQ_STORE_UNIT_SIZE
+        if short:  # the file was cut inside a unit
+            view = view[:-short]
+        return view or None
+
+    def segment_view(self, first: int, behind: int) -> memoryview | None:
+        """Units of one file, from ``first`` to before ``behind``, without copying.
+
+        None if some of them are missing, or do not lie in a file.
+        """
+        scan, key = self._scan, self.key
+        if scan is not None and behind > scan.file_units(key.topic, key.queue_id):
+            return None
+        view = self.unit_view(first, behind - first)
+        whole = view is not None and len(view) == (behind - first) * CQ_STORE_UNIT_SIZE
+        return view if whole else None
+
+    def unit(self, queue_offset: int) -> tuple[int, int, int] | None:
+        """One unit: commit log offset, size and tags code; None if its file is missing."""
+        data = self.unit_view(queue_offset, 1)
+        if data is None:
+            return None
+        unit: tuple[int, int, int] = CQ_STORE_UNIT.unpack(data)
+        return unit
+
+    def behind_gap(self, queue_offset: int) -> int:
+        """Where to go on when the units at ``queue_offset`` are missing: the next file that there
+        is, or the next rebuilt unit (ConsumeQueue.rollNextFile, which goes from number to number,
+        for hours where the last file claims to be far behind the others)."""
+        scan = self._scan
+        if scan is not None:
+            key = self.key
+            if queue_offset >= scan.file_units(key.topic, key.queue_id):
+                following = scan.rebuilt.next_run(key.topic, key.queue_id, queue_offset)
+                if following is not None:
+                    return following
+        rolled = queue_offset + self._units_per_file - queue_offset % self._units_per_file
+        files = self._row.offsets()
+        following = bisect_left(files, rolled * CQ_STORE_UNIT_SIZE)
+        return files[following] // CQ_STORE_UNIT_SIZE if following < len(files) else rolled
+
+    def segment(self, timestamp: int, max_offset: int) -> tuple[int, int] | None:
+        """First and end offset of the units below ``max_offset`` that the time search looks at:
+        those of one file (see FileTimes.segment), None if there are none.
+
+        Rebuilt units count as part of the file that lacks them, just written. Where all units lie
+        in one file, nobody needs to know when it was written.
+        """
+        scan, key = self._scan, self.key
+        known = self._row.offsets()
+        if scan is None and len(known) == 1:
+            first = known[0] // CQ_STORE_UNIT_SIZE
+            if max_offset <= first + self._units_per_file:
+                return (first, max_offset) if first < max_offset else None
+        rebuilt = None if scan is None else scan.rebuilt.first_offset(key.topic, key.queue_id)
+        if rebuilt is None:
+            return self._file_times.segment(timestamp, max_offset, is_told=scan is None)
+        # Files that begin behind the first rebuilt unit hold none that count; the one in which it
+        # would stand is searched with it: when that was written says nothing of it.
+        files = [file for file in self._file_times.now() if file[0] < rebuilt]
+        shared = bool(files) and rebuilt < files[-1][0] + self._units_per_file
+        files.append((files.pop()[0] if shared else rebuilt, _JUST_NOW))
+        begun = [(first, modified) for first, modified in files if first < max_offset]
+        for (first, modified), (following, _) in pairwise(begun):
+            if modified >= timestamp:
+                return first, min(following, max_offset)
+        return (begun[-1][0], max_offset) if begun else None
+
+    # -- min offset ---------------------------------------------------------------------------
+
+    def _find_first(self, log_min: int, max_offset: int) -> int:
+        """First unit whose record is still in the log; ``max_offset`` if there is none.
+
+        ConsumeQueue.correctMinOffset looks at the first file only and then keeps the old value;
+        like 5.x this gives an empty range when every message has been deleted.
+        """
+        files = self._row.relist()
+        offset = files[0] // CQ_STORE_UNIT_SIZE if files else max_offset
+        scan = self._scan
+        if scan is not None:
+            rebuilt = scan.rebuilt.first_offset(self.key.topic, self.key.queue_id)
+            if rebuilt is not None:
+                offset = min(offset, rebuilt)
+        count = 1  # as a rule the first is still in the log
+        while offset < max_offset:
+            data = self.unit_view(offset, min(count, max_offset - offset))
+            if data is None:
+                offset = self.behind_gap(offset)
+                continue
+            if not _is_expired(data, 0, log_min):
+                return offset
+            if not _is_expired(data, len(data) - CQ_STORE_UNIT_SIZE, log_min):
+                return offset + _first_kept(data, log_min)
+            offset += len(data) // CQ_STORE_UNIT_SIZE
+            count = _BLOCK_UNITS
+        return max_offset
+
+
+def _is_expired(data: memoryview, position: int, log_min: int) -> bool:
+    """Whether a unit's record has been deleted, or the unit is a filler."""
+    offset, size, _ = CQ_STORE_UNIT.unpack_from(data, position)
+    return bool(offset < log_min or size == PRE_BLANK_SIZE)
+
+
+def _first_kept(data: memoryview, log_min: int) -> int:
+    for number, (offset, size, _) in enumerate(CQ_STORE_UNIT.iter_unpack(data)):
+        if offset >= log_min and size != PRE_BLANK_SIZE:
+            return number
+    return len(data) // CQ_STORE_UNIT_SIZE

@@ -1,0 +1,139 @@
+"""Finding messages by key (DefaultMessageStore.queryMessage)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage import native
+from storage.format.message import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, MessageExt
+from storage.index.keys_from_log import NO_HITS, PendingKeys
+from storage.index.reader import IndexReader
+from storage.log.record_reader import UNUSUAL
+from storage.results import QueryMessageResult
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.config import StoreConfig
+    from storage.index.prefix import UnsureIndex
+    from storage.index.reader import QueryOffsetResult
+    from storage.log.record_reader import RecordReader
+
+    from .bounds import Bounds
+
+_new: Final = tuple.__new__
+
+
+class KeyReader:
+    """Looks for keys in the index files of one store, and behind them in its log. Thread-safe."""
+
+    def __init__(
+        self,
+        root: Path,
+        config: StoreConfig,
+        bounds: Bounds,
+        records: RecordReader,
+        *,
+        follow_slots: bool,
+    ) -> None:
+        """``follow_slots``: the bounds are those of rmqctl's writers (see IndexReader.query)."""
+        self.index = IndexReader(root, config)
+        self._bounds = bounds
+        self._records = records
+        self._log = records.log
+        self._pending = PendingKeys(records.log) if config.message_index_enable else None
+        self._follow_slots = follow_slots
+        self._unsure: UnsureIndex | None = None
+        if self._pending is not None and not bounds.index_is_whole():
+            from storage.index.prefix import UnsureIndex
+
+            self._unsure = UnsureIndex(root, config, self.index, records)
+
+    def messages(
+        self, topic: str, key: str, max_num: int, begin: int, end: int
+    ) -> QueryMessageResult:
+        """Find the newest ``max_num`` messages of a topic with a key, oldest first.
+
+        Times in ms, both ends included. Hash collisions are not filtered, as in RocketMQ. Hits
+        that can not be read are left out.
+        """
+        if self._follow_slots and native.compiled is not None:
+            usual = self._usual(topic, key, max_num, begin, end)
+            if usual is not None:
+                return usual
+        found, log_end = self.offsets(topic, key, max_num, begin, end)
+        if not found.offsets:
+            return QueryMessageResult([], [], 0, 0)
+        look = self._records.look
+        read = [look(offset, log_end) for offset in sorted(found.offsets)]
+        messages = [message for message in read if message is not None]
+        return _new(QueryMessageResult, (messages, *found))
+
+    def _usual(
+        self, topic: str, key: str, max_num: int, begin: int, end: int
+    ) -> QueryMessageResult | None:
+        """The same in one compiled step where nothing has to be opened and all records are usual.
+
+        That is so while rmqctl's writers have the store, all keys are in files that are mapped,
+        and so are the log's; else None.
+        """
+        index, log, compiled = self.index, self._log, native.compiled
+        files = index.files  # before it is asked whether there are older ones
+        if compiled is None or self._pending is None or index.older:
+            return None
+        keys_from = self._bounds.keys_from()  # first, as below
+        log_end = self._bounds.log_end()
+        if keys_from < log_end:
+            return None
+        most = index.max_hits
+        try:
+            found = compiled.query_key(
+                files,
+                index.slots,
+                index.entries,
+                topic,
+                key,
+                begin,
+                end,
+                keys_from,
+                max_num if max_num < most else most,
+                log.opened,
+                log.file_size,
+                log_end,
+                UNUSUAL,
+            )
+        except OverflowError:  # times that no machine word holds
+            return None
+        return None if found is None else _new(QueryMessageResult, found)
+
+    def offsets(
+        self, topic: str, key: str, max_num: int, begin: int, end: int, *, capped: bool = True
+    ) -> tuple[QueryOffsetResult, int]:
+        """Where the records of these messages may lie, newest first; the log's end at that time.
+
+        ``capped``: a broker's own limit holds, too.
+        """
+        pending, bounds = self._pending, self._bounds
+        if self._unsure is not None:
+            log_end = bounds.log_end()
+            most = min(max_num, self.index.max_hits) if capped else max_num
+            return self._unsure.query(topic, key, most, begin, end, log_end), log_end
+        # In this order: what is put into the index from now on is in the log below this end.
+        keys_from = None if pending is None else bounds.keys_from()
+        log_end = bounds.log_end()
+        hits = NO_HITS
+        if pending is not None and keys_from is not None and keys_from < log_end:
+            hits = pending.find(topic, key, keys_from, log_end)
+        found = self.index.query(
+            topic, key, max_num, begin, end, keys_from, hits, self._follow_slots, capped=capped
+        )
+        return found, log_end
+
+
+def carries_key(message: MessageExt, topic: str, key: str) -> bool:
+    """Tell whether a hit really is the topic's and has the key, as UNIQ_KEY or among its KEYS."""
+    if message.topic != topic:
+        return False
+    return key == message.get_property(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or (
+        key in message.keys
+    )

@@ -1,0 +1,172 @@
+"""From a time to a queue offset: RocketMQ 4.9's rule, and the two bounds of 5.x.
+
+The store time of a message is read from its record in the log; a queue keeps none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from storage import native
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+
+if TYPE_CHECKING:
+    from storage.files.read_files import FileRow
+    from storage.log.record_reader import RecordReader
+    from storage.queue.reader import QueueBounds, QueueReader
+
+_PLACE_AND_SIZE: Final = Struct(">qi")
+_MISSING: Final = (0, 0, 0)
+_FOREVER: Final = 1 << 62
+_LOOK_ASIDE: Final = 1000
+"""Neighbours that are asked when a message's time can not be read."""
+
+
+class Boundary(StrEnum):
+    """Which message answers for a time that no message was stored at exactly."""
+
+    NEAREST49 = "nearest49"
+    """The nearest one, as 4.9 finds it (ConsumeQueue.getOffsetInQueueByTime); see TimeSearch."""
+    LOWER = "lower"
+    """The first message stored at or after the time; the max offset if there is none."""
+    UPPER = "upper"
+    """The last message stored at or before the time; the min offset if there is none."""
+
+
+class TimeSearch:
+    """Searches queues by store time (ms)."""
+
+    def __init__(self, records: RecordReader, log: FileRow) -> None:
+        self._records = records
+        self._log = log
+
+    def offset(
+        self,
+        queue: QueueReader,
+        bounds: QueueBounds,
+        log_min: int,
+        timestamp: int,
+        boundary: Boundary,
+    ) -> int:
+        """Give the queue offset for ``timestamp``.
+
+        NEAREST49 picks one queue file by the files' modification times and bisects only that:
+        messages of other files are never considered, of several with the same time any may be
+        found, after the last message it gives that one (max - 1), for an empty queue, and when a
+        record it meets can not be read, 0.
+        """
+        if boundary is Boundary.NEAREST49:
+            return self._nearest(queue, bounds, log_min, timestamp)
+        if boundary is Boundary.LOWER:
+            return self._first_not_before(queue, bounds, timestamp)
+        behind = self._first_not_before(queue, bounds, timestamp + 1)
+        return max(bounds.min_offset, behind - 1)
+
+    def _nearest(
+        self, queue: QueueReader, bounds: QueueBounds, log_min: int, timestamp: int
+    ) -> int:
+        end = bounds.max_offset
+        segment = queue.segment(timestamp, end)
+        if segment is None:
+            return 0
+        first, behind = segment
+        # Units within the file, as Java counts them; it divides such that -1 becomes 0.
+        low = max(0, bounds.min_offset - first)
+        high = behind - first - 1
+        units = queue.segment_view(first, behind)
+        compiled = native.compiled
+        nearest: int | None
+        if compiled is not None and units is not None and 0 <= timestamp < _FOREVER:
+            log = self._log
+            nearest = compiled.halve(units, low, high, log_min, timestamp, log.file_size, log.at)
+        else:
+            place_of = _places(queue, first, units)
+            time_of = self._records.store_timestamp
+            nearest = halve(place_of, time_of, low, high, log_min, timestamp)
+        return 0 if nearest is None else max(0, first + nearest)
+
+    def _first_not_before(self, queue: QueueReader, bounds: QueueBounds, timestamp: int) -> int:
+        low, high = bounds
+        while low < high:
+            middle = (low + high) // 2
+            at, found = self._readable_from(queue, middle, high)
+            if found is None:
+                high = middle  # nothing readable from here on: the answer lies before
+            elif found < timestamp:
+                low = at + 1
+            else:
+                high = middle
+        return self._skip_unreadable(queue, low, bounds.max_offset)
+
+    def _readable_from(self, queue: QueueReader, offset: int, end: int) -> tuple[int, int | None]:
+        """The first message from ``offset`` on whose time can be read, and that time."""
+        for _ in range(_LOOK_ASIDE):
+            if offset >= end:
+                break
+            unit = queue.unit(offset)
+            if unit is None:
+                offset = queue.behind_gap(offset)
+                continue
+            if unit[1] != PRE_BLANK_SIZE:
+                found = self._records.store_timestamp(*unit[:2])
+                if found is not None:
+                    return offset, found
+            offset += 1
+        return end, None
+
+    def _skip_unreadable(self, queue: QueueReader, offset: int, end: int) -> int:
+        """Pass messages that can not be read, but never to the end of the queue."""
+        at, found = self._readable_from(queue, offset, end)
+        return offset if found is None else at
+
+
+def _places(
+    queue: QueueReader, first: int, units: memoryview | None
+) -> Callable[[int], tuple[int, int]]:
+    """Place and size of the message number n behind ``first``; ``units`` begin there, if given."""
+    if units is None:
+        return lambda number: (queue.unit(first + number) or _MISSING)[:2]
+    return lambda number: _PLACE_AND_SIZE.unpack_from(units, number * CQ_STORE_UNIT_SIZE)
+
+
+def halve(
+    place_of: Callable[[int], tuple[int, int]],
+    time_of: Callable[[int, int], int | None],
+    low: int,
+    high: int,
+    log_min: int,
+    timestamp: int,
+) -> int | None:
+    """Number of the message among ``low`` .. ``high`` that is nearest to a time.
+
+    -1 if there is none, None if a record that it meets can not be read. The pure form of ``halve``
+    of storage/native/reading/time_search.c.
+    """
+    left = right = -1
+    left_time = right_time = -1
+    while high >= low:
+        middle = (low + high) // 2
+        place, size = place_of(middle)
+        if place < log_min:
+            low = middle + 1
+            left = middle
+            continue
+        found = time_of(place, size)
+        if found is None or found < 0:
+            return None
+        if found == timestamp:
+            return middle
+        if found > timestamp:
+            high = middle - 1
+            right, right_time = middle, found
+        else:
+            low = middle + 1
+            left, left_time = middle, found
+    if left_time == -1:
+        return right
+    if right_time == -1:
+        return left
+    return right if timestamp - left_time > right_time - timestamp else left

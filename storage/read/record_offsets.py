@@ -1,0 +1,88 @@
+"""Where all records of a part of the log begin, told by the units of the queues alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.format.layout import BLANK_MAGIC, TWO_INTS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from storage.files.read_files import FileRow
+    from storage.readonly import StoreView
+
+_MOST_QUEUES: Final = 64
+"""With more of them, finding out which units lie in the part takes longer than other ways."""
+
+
+def record_starts(
+    view: StoreView, log: FileRow, begin: int, end: int, log_end: int
+) -> NDArray[np.int64] | None:
+    """Commit log offsets where records begin from ``begin`` to ``end``, ascending.
+
+    A record begins at ``begin``, and both lie in one log file. None where the units do not tell:
+    those that are there leave a gap or overlap, or there are too many queues.
+    """
+    import numpy as np
+
+    queues = view.queues()
+    if len(queues) > _MOST_QUEUES:
+        return None
+    data = b"".join([_units_between(view, *queue, begin, end) for queue in queues])
+    layout = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+    units = np.frombuffer(data, layout)
+    starts = units["offset"].astype(np.int64)
+    sizes = units["size"].astype(np.int64)
+    usable = (sizes > 0) & (sizes < PRE_BLANK_SIZE)
+    if not usable.all():
+        starts, sizes = starts[usable], sizes[usable]
+    if not len(starts):
+        return None
+    order = np.argsort(starts, kind="stable")
+    starts, sizes = starts[order], sizes[order]
+    stops = starts + sizes
+    if int(starts[0]) != begin or not (starts[1:] == stops[:-1]).all():
+        return None
+    behind = int(stops[-1])
+    return starts if behind >= end or _ends_there(log, behind, log_end) else None
+
+
+def _ends_there(log: FileRow, offset: int, log_end: int) -> bool:
+    """Whether no record follows in this file: the log's end, or the blank record."""
+    if offset >= log_end:
+        return True
+    position = offset % log.file_size
+    file = log.at(offset - position)
+    if not position or file is None or position + TWO_INTS.size > file.length:
+        return not position
+    return bool(TWO_INTS.unpack_from(file.view, position)[1] == BLANK_MAGIC)
+
+
+def _units_between(view: StoreView, topic: str, queue_id: int, begin: int, end: int) -> bytes:
+    """Units of one queue whose records begin in [begin, end), by bisection."""
+    bounds = view.queue_bounds(topic, queue_id)
+    low = _first_at(view, topic, queue_id, begin, *bounds)
+    high = _first_at(view, topic, queue_id, end, low, bounds.max_offset)
+    pieces = []
+    while low < high:
+        data = view.unit_bytes(topic, queue_id, low, high - low)
+        if not data:
+            break
+        pieces.append(data)
+        low += len(data) // CQ_STORE_UNIT_SIZE
+    return b"".join(pieces)
+
+
+def _first_at(view: StoreView, topic: str, queue_id: int, offset: int, low: int, high: int) -> int:
+    """Queue offset of the first unit whose record begins at or behind a log offset."""
+    while low < high:
+        middle = (low + high) // 2
+        unit = view.unit(topic, queue_id, middle)
+        if unit is None or unit[0] < offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low

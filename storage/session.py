@@ -1,0 +1,245 @@
+"""Opening and closing a store for writing: who is first in, who is last out.
+
+The sequences (ARCHITECTURE.md, "One folder, many processes") keep a Java broker out while any
+rmqctl process is in, let exactly the first one judge the page, and let exactly the last one
+remove ``abort``, whoever is killed at any instant.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.append.append import Appender
+from storage.coordination.java_interference import Rivals
+from storage.coordination.shared_state import PAGE_MAGIC, STATE_CLOSED, STATE_OPEN, SharedPage, Word
+from storage.coordination.shared_state_check import contradiction
+from storage.coordination.write_lock import Gate
+from storage.files.access import refuse_unwritable
+from storage.files.creating import remove_left
+from storage.files.ownership import ShutsOutOwnerError, refuse_to_shut_out
+from storage.format.names import ABORT, CONFIG, LOCK, OURS
+
+from .errors import StoreBrokenError, StoreContradictionError, StoreError, StoreNotWritableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from storage.files.fs import FileSystem
+    from storage.recovery.store import RecoveryReport
+
+    from .config import StoreConfig
+
+_NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs"})
+
+
+class Session:
+    """One process's membership among the writers of a store."""
+
+    def __init__(
+        self, fs: FileSystem, root: Path, config: StoreConfig, *, gate_timeout_ms: int
+    ) -> None:
+        """Come in. Blocks for the gate; runs recovery when it is first in and must.
+
+        Raises StoreInUseError, GateTimeoutError, StoreNotWritableError, StoreVersionError and
+        CorruptFileError; nothing is held then.
+        """
+        self._fs = fs
+        self._root = root
+        self._has_left = self._is_copy = False
+        self.report: RecoveryReport | None = None
+        """What recovery found, if this opening ran one."""
+        _refuse_network_file_system(root)
+        try:
+            refuse_unwritable(root)
+            refuse_to_shut_out(root)
+            self.gate = Gate(root, root / LOCK, timeout_ms=gate_timeout_ms)
+        except OSError as error:
+            raise not_writable(root, error) from error
+        try:
+            with self.gate.held():
+                self._come_in(config)
+        except BaseException:
+            self.gate.close()
+            raise
+
+    def _come_in(self, config: StoreConfig) -> None:
+        gate, fs, root = self.gate, self._fs, self._root
+        gate.share()
+        try:
+            first = gate.try_alone()
+            gate.share_again()
+            if first:  # all who wrote are gone, and what the killed left is no process's
+                for folder in (OURS, CONFIG):
+                    remove_left(root / folder)
+            fs.make_dirs(root / OURS)
+            self.page = SharedPage(fs, root, writable=True)
+            try:
+                self._judge_and_announce(config, first=first)
+            except BaseException:
+                self.page.close()
+                raise
+        except BaseException as error:
+            # While the gate is still held: the next one must not take itself for the second.
+            gate.unshare()
+            if isinstance(error, OSError):
+                raise not_writable(root, error) from error
+            raise
+
+    def _judge_and_announce(self, config: StoreConfig, *, first: bool) -> None:
+        fs, root, page = self._fs, self._root, self.page
+        page.check_version()
+        self.appender = Appender(fs, root, config, page)
+        try:
+            rivals = self.rivals = Rivals(fs, root, page)
+            if not first and page.words[Word.MAGIC] != PAGE_MAGIC:
+                raise StoreBrokenError(f"{root} is open in another version of rmqctl; end that")
+            if not first:
+                page.queues()  # damaged names end this here, before anything is held or written
+                wrong = contradiction(page, root, config.mapped_file_size_commit_log)
+                if wrong is not None:
+                    raise StoreContradictionError(
+                        f"{page.path} can not be right: {wrong}; end all writers of {root}, "
+                        "the next one makes it anew"
+                    )
+            trusted = not first or not page.distrust(
+                log_file_size=config.mapped_file_size_commit_log
+            )
+            trusted = trusted and (not first or self.appender.index.is_whole())
+            if not (trusted and rivals.come_in(first=first) and self._resolve(first)) and first:
+                from storage.recovery.store import Recovery  # 8 ms that a plain start does not need
+
+                rivals.forget()
+                self.report = Recovery(fs, root, config, page, self.appender).run()
+                page.validate()
+                rivals.come_in(first=True)
+            self.gate.page = page
+            fs.touch(root / ABORT)
+            fs.sync_dir(root)
+            page.words[Word.STATE] = STATE_OPEN
+        except BaseException:
+            self.appender.close()
+            raise
+
+    def _resolve(self, first: bool) -> bool:
+        """Finish a dead writer's batch; False if its files are not as it left them.
+
+        Beside others that is an error: only a first-in may begin anew.
+        """
+        try:
+            self.appender.resolve()
+            if first:
+                with suppress(OSError):  # a full disk is the next put's trouble
+                    self.appender.put_keys()
+        except StoreBrokenError:
+            if first:
+                return False
+            raise
+        return True
+
+    def undo_rivals(self) -> None:
+        """Undo what Java brokers did that tried to start beside us, if there was one."""
+        if self.rivals.seen():
+            with self.gate.held():
+                self.rivals.undo()
+
+    def leave(self, sync_all: Callable[[], None], first: Sequence[Callable[[], None]] = ()) -> None:
+        """Do all that is to be done ``first``, and go out, whatever one of them raises; what a
+        signal broke off, a second call does. The last one out calls ``sync_all`` and marks the
+        store cleanly closed. If that fails, ``abort`` stays and the next opener recovers. A forked
+        copy does nothing: a thread that it has not may hold any lock.
+
+        Raises what one of ``first`` raises, and StoreError.
+        """
+        if self._is_copy:
+            return
+        leaving = ExitStack()  # from the last to the first
+        leaving.callback(self.gate.close)
+        leaving.callback(self.page.close)
+        leaving.callback(self.appender.close)
+        leaving.callback(self._shut)
+        if not self._has_left:
+            leaving.callback(self._go_out, sync_all)
+        for step in reversed(first):
+            leaving.callback(step)
+        leaving.close()
+
+    def forsake(self) -> None:
+        """There is nothing to go out of: this is a forked copy."""
+        self._is_copy = True
+
+    def _go_out(self, sync_all: Callable[[], None]) -> None:
+        gate, fs, root, page = self.gate, self._fs, self._root, self.page
+        try:
+            with gate.held():
+                try:
+                    last = gate.try_alone() and not page.words[Word.FAILED]
+                    if last or self.rivals.seen():
+                        self.rivals.undo()
+                    if last:
+                        self.appender.resolve()
+                        sync_all()
+                        self.rivals.forget()
+                        page.words[Word.STATE] = STATE_CLOSED
+                        fs.unlink(root / ABORT)
+                        fs.sync_dir(root)
+                    elif self.appender.keys.has_own and not page.words[Word.FAILED]:
+                        self.appender.put_keys()
+                finally:
+                    gate.unshare()
+                    gate.shut()  # threads that come late must not put beside Java
+        except OSError as error:
+            raise not_writable(root, error) from error
+
+    def _shut(self) -> None:
+        self._has_left = True
+        self.gate.shut()
+        self.gate.page = None
+
+
+def not_writable(root: Path, error: OSError) -> StoreError:
+    """The error for a folder that the system does not let us write."""
+    reasons = {
+        errno.EROFS: "the file system is mounted read-only",
+        errno.EACCES: "no permission",
+        errno.EPERM: "no permission",
+        errno.ENOSPC: "no space is left on the device",
+        errno.EDQUOT: "the disk quota is used up",
+    }
+    what = reasons.get(error.errno or 0, os.strerror(error.errno) if error.errno else str(error))
+    if isinstance(error, ShutsOutOwnerError):
+        return StoreNotWritableError(root, error.strerror or "")
+    if error.filename:
+        what = f"{what} ({error.filename})"
+    return StoreNotWritableError(root, what)
+
+
+def _refuse_network_file_system(root: Path) -> None:
+    """Locks and maps are not shared reliably over a network."""
+    kind = file_system_of(root)
+    if kind in _NETWORK_FILE_SYSTEMS:
+        raise StoreNotWritableError(
+            root, f"it lies on a {kind} file system, where locks between hosts can not be trusted"
+        )
+
+
+def file_system_of(path: Path) -> str:
+    """Type of the file system that holds ``path`` as the kernel names it, '' if unknown."""
+    try:
+        wanted = str(path.resolve())
+        mounts = Path("/proc/self/mounts").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    best, kind = "", ""
+    for line in mounts:
+        fields = line.split()
+        if len(fields) < 3:
+            continue
+        point = fields[1].replace("\\040", " ")
+        inside = wanted == point or wanted.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return kind

@@ -1,0 +1,55 @@
+"""From whole records to what an append needs: which queue, which tag, which keys, since when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from storage.format.prepared_exact import ExactColumns
+from storage.record_batch.byte_windows import Longs
+from storage.record_batch.queue_numbers import TopicNames
+from storage.record_batch.record_batch import read_records
+
+
+class ExactEncoder:
+    """Makes batches for the appender. Remembers the topics that it has met."""
+
+    def __init__(self, queues: Sequence[tuple[str, int]]) -> None:
+        """``queues`` are those that records may go to; a batch names them by their number here."""
+        self._queues = list(queues)
+        self._topics = TopicNames()
+
+    def columns(
+        self,
+        records: Sequence[bytes],
+        queue_numbers: Longs,
+        queue_offsets: Longs | None,
+        *,
+        may_go_back: bool = False,
+    ) -> ExactColumns:
+        """Prepare whole records of the queues with these numbers, one or more, in log order.
+
+        ``queue_offsets`` None: they get new ones.
+        """
+        image = bytearray().join(records)
+        size = np.fromiter(map(len, records), np.int64, len(records))
+        start = np.cumsum(size) - size
+        block = read_records(memoryview(image), 0, start, size, self._topics)
+        owner, hashes = block.index_keys()
+        present, numbers = np.unique(queue_numbers, return_inverse=True)
+        return ExactColumns(
+            image,
+            start,
+            size,
+            [self._queues[number] for number in present.tolist()],
+            numbers.astype(np.int64) if len(present) > 1 else None,
+            None,
+            block.tags_code,
+            None,
+            hashes,
+            np.bincount(owner, minlength=len(size)).astype(np.int64),
+            store_timestamps=block.store_timestamp,
+            queue_offsets=queue_offsets,
+            may_go_back=may_go_back,
+        )

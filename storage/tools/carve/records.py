@@ -1,0 +1,64 @@
+"""A message as a record again, with everything that it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from storage.format.compress import compress
+from storage.format.crc import crc32
+from storage.format.layout import MAX_TOPIC_LENGTH_V1
+from storage.format.properties import encode_properties
+from storage.format.record import encode_record
+from storage.format.sys_flag import MessageSysFlag
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+_METHODS: Final = MessageSysFlag.COMPRESSION_TYPE_MASK
+
+
+def record_of(message: MessageExt) -> bytes:
+    """Encode a message as it is, with its ``stored_body`` and ``property_bytes``.
+
+    Places in queue and log are those of the message. Raises InvalidMessageError.
+    """
+    long = len(message.topic.encode("utf-8", "replace")) > MAX_TOPIC_LENGTH_V1
+    return encode_record(
+        topic=message.topic,
+        queue_id=message.queue_id,
+        body=message.stored_body,
+        properties=message.property_bytes,
+        queue_offset=message.queue_offset,
+        physical_offset=message.commitlog_offset,
+        store_timestamp=message.store_timestamp,
+        born_timestamp=message.born_timestamp,
+        born_host=message.born_host_bytes,
+        store_host=message.store_host_bytes,
+        flag=message.flag,
+        sys_flag=message.sys_flag,
+        reconsume_times=message.reconsume_times,
+        prepared_transaction_offset=message.prepared_transaction_offset,
+        body_crc=crc32(message.stored_body),
+        version=2 if long else message.version,
+    )
+
+
+def set_stored_properties(message: MessageExt, properties: Mapping[str, str]) -> None:
+    """Give a message other properties. Raises InvalidMessageError for what can not be stored."""
+    message.property_bytes = encode_properties(properties)
+    message.properties = dict(properties)
+
+
+def set_stored_body(message: MessageExt, body: bytes) -> None:
+    """Give a message another body, to be stored packed if its flags say so: by zlib, whatever
+    packed the one before."""
+    if message.sys_flag & MessageSysFlag.COMPRESSED_FLAG and body:
+        if message.sys_flag & _METHODS:
+            message.sys_flag &= ~_METHODS
+            message.sys_flag |= MessageSysFlag.COMPRESSION_ZLIB_TYPE
+        message.stored_body = compress(body)
+    else:
+        message.stored_body = body
+    message.body = body
+    message.body_crc = crc32(message.stored_body)

@@ -1,0 +1,333 @@
+"""Damaged files of rmqctl's own, and what they are made again of.
+
+    queues              the page's names: the next process that writes makes them of the queues
+    store.json          the lengths of the store's files
+    settings.json       the journal, which has every change, store.json, what is whole of the file
+    deleted.json        the names in the file and in the journal, and where their queues begin
+    handled.json        the journal, which has every mark, and the receipts of redrives
+    delays-ended.json   nothing: what was sent before its time comes once more
+    deliveries          no damage to tell of: a slot whose sum is wrong says nothing, and the next
+                        delivery writes it
+    journal, samples, redrives   their lines that are whole
+
+``offsets.json`` is not here: what tells of progress lies further up (broker.offset_recovery). Nothing
+here writes; ``store fsck`` names the damage and ``store repair`` puts the content in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from storage.config import FIXED_FIELDS, StoreConfig
+from storage.configs.checksummed_json import SealError, examine, seal
+from storage.configs.deleted_topics import DELETED_FILE, deleted_entry, read_deleted_topics
+from storage.configs.dlq_acks import Change, HandledFile, handled_entry
+from storage.configs.early_deliveries import EndedDelays
+from storage.configs.journal import JOURNAL_ENTRY, Journal
+from storage.configs.offset_samples import SAMPLE, ProgressSamples
+from storage.configs.redrive_runs import RECEIPT, TASK, RedriveRuns
+from storage.configs.store_settings import (
+    SETTINGS_FILE,
+    StoreSettings,
+    read_store_settings,
+    settings_entry,
+    settings_error,
+)
+from storage.coordination.shared_state import PAGE_MAGIC, SharedPage, Word
+from storage.detect import recorded_config
+from storage.errors import CorruptFileError, StoreVersionError
+from storage.files.bounded import read_bounded
+from storage.files.fs import FileSystem
+from storage.format.message import dlq_topic
+from storage.format.names import OURS
+from storage.format.partial_json import loads_torn
+from storage.layout import given_settings, read_sizes, sizes_record
+
+if TYPE_CHECKING:
+    from storage.format.shapes import Shape
+    from storage.readonly import StoreView
+
+
+class OwnDamage(NamedTuple):
+    """A damaged file, or lines of it.
+
+    ``content`` is what it gets; None: it goes to the quarantine. ``made_of`` says what that is, and
+    ``cost`` what is lost with it, "" for nothing. ``torn`` is the line that a death broke off: no
+    harm, and readers pass over it.
+    """
+
+    file: str
+    position: int
+    what: str
+    content: Callable[[], bytes | None]
+    made_of: str
+    cost: str = ""
+    torn: bool = False
+
+
+_Made = Callable[["StoreView", CorruptFileError], OwnDamage]
+BrokerCheck = Callable[[dict[str, Any]], object]
+"""Raises ValueError for settings of a broker that none can have: storage does not know them."""
+
+
+def damaged_own_files(
+    view: StoreView, check_broker: BrokerCheck | None = None
+) -> Iterator[OwnDamage]:
+    """Look at each file of a store's ``rmqctl`` folder but ``offsets.json``.
+
+    ``content`` reads more of the store when it is called. Raises OSError; files of a later rmqctl
+    are left alone.
+    """
+    root = view.root
+    whole_files: tuple[tuple[Callable[[Path], object], _Made], ...] = (
+        (read_sizes, _sizes),
+        (lambda root: _read_settings(root, check_broker), partial(_settings, check_broker)),
+        (read_deleted_topics, _deleted),
+        (lambda root: HandledFile(root).all(), _handled),
+        (lambda root: EndedDelays(root).all(), _ended),
+        (_read_names, _names),
+    )
+    for read, made in whole_files:
+        try:
+            read(root)
+        except CorruptFileError as error:
+            yield made(view, error)
+        except StoreVersionError:
+            continue
+    for path in Journal(root).files():
+        yield from _lines(root, path, [JOURNAL_ENTRY], "changes that these lines told of")
+    for path in ProgressSamples(root).files():
+        yield from _lines(root, path, [SAMPLE], "what was seen of groups then")
+    runs = RedriveRuns(root)
+    for name in runs.names():
+        yield from _lines(
+            root, runs.path_of(name), [TASK, RECEIPT], "receipts; what was sent is found in the log"
+        )
+
+
+# -- files of one entry -----------------------------------------------------------------------
+
+
+def _damage(
+    error: CorruptFileError,
+    content: Callable[[], bytes | None],
+    made_of: str,
+    cost: str = "",
+) -> OwnDamage:
+    reason = error.reason.partition(" ('")[0].partition(" (the next process")[0]
+    return OwnDamage(f"{OURS}/{error.path.name}", error.position, reason, content, made_of, cost)
+
+
+def _sizes(view: StoreView, error: CorruptFileError) -> OwnDamage:
+    def content() -> bytes:
+        return sizes_record(view.config)
+
+    return _damage(error, content, "the lengths that the store's files have")
+
+
+def _read_settings(root: Path, check_broker: BrokerCheck | None) -> None:
+    recorded_config(root)
+    try:
+        if check_broker is not None:
+            check_broker(read_store_settings(root).broker)
+    except ValueError as error:
+        raise settings_error(root, error) from error
+
+
+def _settings(
+    check_broker: BrokerCheck | None, view: StoreView, error: CorruptFileError
+) -> OwnDamage:
+    def content() -> bytes:
+        return seal(settings_entry(salvaged_settings(view.root, check_broker)))
+
+    return _damage(
+        error,
+        content,
+        "the journal, and what is whole of the file",
+        "settings of the broker that were given when the store was made may be the defaults",
+    )
+
+
+def salvaged_settings(root: Path, check_broker: BrokerCheck | None = None) -> StoreSettings:
+    """Put the changed settings together again: the journal's word counts before the file's."""
+    left = _left_of(root / OURS / SETTINGS_FILE).get("store")
+    of_file = left.items() if isinstance(left, dict) else ()
+    of_store = set(StoreConfig.__slots__)
+    found: dict[str, dict[str, Any]] = {
+        "store": {
+            **given_settings(root),
+            **{name: value for name, value in of_file if name in of_store},
+        },
+        "broker": {},  # which has no other source than changes
+    }
+    for entry in Journal(root).entries():
+        name, new = entry.get("what"), entry.get("new")
+        if not str(entry.get("command")).startswith("broker config") or not isinstance(name, str):
+            continue
+        values = found["store" if name in of_store else "broker"]
+        values.pop(name, None)
+        if isinstance(new, (bool, int, float, str)):
+            values[name] = new
+    checks = {"store": StoreConfig.from_record, "broker": check_broker}
+    return StoreSettings(*(_possible(found[part], checks[part]) for part in ("store", "broker")))
+
+
+def _possible(values: dict[str, Any], check: BrokerCheck | None) -> dict[str, Any]:
+    """Leave out what can not be the value of a setting."""
+    kept = {}
+    for name, value in values.items():
+        with suppress(ValueError):
+            if check is not None:
+                check({name: value})
+            if name not in FIXED_FIELDS:
+                kept[name] = value
+    return kept
+
+
+def _deleted(view: StoreView, error: CorruptFileError) -> OwnDamage:
+    def content() -> bytes:
+        return seal(deleted_entry(salvaged_deleted_topics(view)))
+
+    return _damage(
+        error,
+        content,
+        "the names that are left and the journal, and the places where the topics' queues begin",
+        "a topic that nothing names any more may come back when queues are made anew",
+    )
+
+
+def salvaged_deleted_topics(view: StoreView) -> dict[str, int]:
+    """Give the deleted topics of a damaged file, and where the log begins to count for each.
+
+    Records before the first one that a queue has belong to the topic that was deleted. A topic
+    without a queue is deleted as far as the log goes.
+    """
+    topics = _left_of(view.root / OURS / DELETED_FILE).get("topics")
+    names = {str(name) for name in topics} if isinstance(topics, dict) else set()
+    for entry in Journal(view.root).entries():
+        topic = entry.get("topic")
+        if topic is not None and entry.get("command") == "topic delete":
+            names.add(topic)
+    firsts: dict[str, int] = {}
+    for topic, queue_id in view.files.queue_folders():
+        if topic in names:
+            low, high = view.queue_bounds(topic, queue_id)
+            unit = view.unit(topic, queue_id, low) if low < high else None
+            # Where the first messages are gone, so is what was there before them.
+            place = view.log_max_offset() if unit is None else 0 if low else unit[0]
+            firsts[topic] = min(place, firsts.get(topic, place))
+    return {topic: firsts.get(topic, view.log_max_offset()) for topic in sorted(names)}
+
+
+def _handled(view: StoreView, error: CorruptFileError) -> OwnDamage:
+    def content() -> bytes:
+        return seal(handled_entry(_marks(view.root)))
+
+    return _damage(error, content, "the journal, and the receipts of redrives")
+
+
+def _marks(root: Path) -> dict[str, dict[int, list[Change]]]:
+    """Replay what was marked: by redrives first, which take no mark back."""
+    file: dict[str, dict[int, list[Change]]] = {}
+    runs = RedriveRuns(root)
+    for name in runs.names():
+        task, receipts = runs.read(name) or ({}, [])
+        for receipt in receipts:
+            if receipt.get("applied"):
+                topic, offset = dlq_topic(task["group"]), receipt["queue_offset"]
+                marks = file.setdefault(topic, {})
+                marks.setdefault(receipt["queue_id"], []).append((True, offset, offset + 1))
+    for entry in Journal(root).entries():
+        if entry.get("what") != "ack" or entry.get("topic") is None:
+            continue
+        for value, handled in ((entry["new"], True), (entry["old"], False)):
+            for queue_id, ranges in (value or _NO_MARKS)["handled"].items():
+                of_queue = file.setdefault(entry["topic"], {}).setdefault(int(queue_id), [])
+                of_queue += [(handled, low, high) for low, high in ranges]
+    return file
+
+
+_NO_MARKS: Final[dict[str, dict[str, Any]]] = {"handled": {}}
+
+
+def _ended(view: StoreView, error: CorruptFileError) -> OwnDamage:
+    return _damage(
+        error,
+        lambda: None,
+        "nothing: it goes to the quarantine",
+        "messages that were sent before their time come once more",
+    )
+
+
+def _read_names(root: Path) -> None:
+    """Read the names of the page's slots, where the page counts at all."""
+    try:
+        page = SharedPage(FileSystem(), root, writable=False)
+    except OSError:
+        return
+    try:
+        if page.words[Word.MAGIC] == PAGE_MAGIC:
+            page.queues()
+    finally:
+        page.close()
+
+
+def _names(view: StoreView, error: CorruptFileError) -> OwnDamage:
+    return _damage(error, lambda: b"", "the queues, by the next process that writes")
+
+
+def _left_of(path: Path) -> dict[Any, Any]:
+    """Give what is whole of the entry of a sealed file."""
+    try:
+        data = read_bounded(path)
+    except (OSError, CorruptFileError):
+        return {}
+    entry = loads_torn(data.decode("utf-8", "replace")).document.get("entry")
+    return entry if isinstance(entry, dict) else {}
+
+
+# -- files of lines ---------------------------------------------------------------------------
+
+
+def _lines(root: Path, path: Path, shapes: list[Shape], cost: str) -> Iterator[OwnDamage]:
+    """Look at the lines of a file; ``shapes`` are those of the first line and of all others."""
+    name = str(path.relative_to(root))
+    try:
+        data = read_bounded(path)
+    except FileNotFoundError:
+        return
+    except CorruptFileError as error:
+        yield OwnDamage(name, error.position, error.reason, lambda: None, _AWAY, cost)
+        return
+    bad: list[tuple[int, SealError]] = []
+    good: list[bytes] = []
+    position = 0
+    for number, line in enumerate(data.split(b"\n")):
+        try:
+            if line.strip():
+                examine(line, shapes[min(number, len(shapes) - 1)])
+                good.append(line)
+        except SealError as wrong:
+            bad.append((position + wrong.position, wrong))
+        position += len(line) + 1
+    if not bad:
+        return
+    rest = b"".join(line + b"\n" for line in good)
+    first, found = next(((at, each) for at, each in bad if not each.torn), bad[0])
+    lines = "1 line is" if len(bad) == 1 else f"{len(bad)} lines are"
+    yield OwnDamage(
+        name,
+        first,
+        f"{lines} damaged: {found.reason}",
+        lambda: rest,
+        "its lines that are whole",
+        cost,
+        torn=found.torn,
+    )
+
+
+_AWAY: Final = "nothing: it goes to the quarantine"

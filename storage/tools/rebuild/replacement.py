@@ -1,0 +1,149 @@
+"""Putting rebuilt files in the place of the old ones, which go to the quarantine.
+
+Needs the right to change the store's files as the only process (``storage.coordination.exclusive``). Each
+file is replaced by one rename, so there is a whole one at any moment; queue files are right or
+wrong one by one, so old and new ones side by side are no worse than before. ``abort`` is there
+meanwhile: who opens a store whose rebuilding was killed recovers it as after a crash, and makes
+again what is missing. Rebuilding once more finishes the job.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.coordination.exclusive import distrust_page
+from storage.errors import StoreNotWritableError
+from storage.files.fs import FileSystem
+from storage.format.names import ABORT, COMMITLOG, INDEX, OURS
+from storage.tools.quarantine import Quarantine
+
+from .index import RebuiltIndexFile
+from .queue import RebuiltQueue, folder_of
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+STAGING: Final = "rebuilt"
+"""Folder in ``<store>/rmqctl/`` of files that are not in their place yet."""
+WHY: Final = "REBUILT"
+"""What the quarantine's manifest says of replaced files."""
+
+
+@contextmanager
+def staging(root: Path, fs: FileSystem) -> Iterator[Path]:
+    """An empty folder for new files on the store's file system; it is gone afterwards.
+
+    Raises StoreNotWritableError for a link in its place.
+    """
+    folder = root / OURS / STAGING
+    if folder.is_symlink():
+        raise StoreNotWritableError(folder, "it is a symbolic link; remove it")
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+    fs.make_dirs(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def unclean(root: Path, fs: FileSystem) -> Iterator[None]:
+    """Have the store look as after a crash for a block, and its page be distrusted from then on."""
+    abort = root / ABORT
+    was_clean = not abort.exists()
+    if was_clean:
+        fs.touch(abort)
+        fs.sync_dir(root)
+    distrust_page(fs, root)
+    yield
+    # Readers that have old files mapped look anew (Bounds.files_generation).
+    fs.set_modified(root / COMMITLOG, time.time_ns() // 1_000_000)
+    if was_clean:
+        fs.unlink(abort)
+        fs.sync_dir(root)
+
+
+def put_queues_in_place(
+    view: StoreView,
+    made: Path,
+    queues: Iterable[RebuiltQueue],
+    quarantine: Quarantine,
+    *,
+    why: str = WHY,
+    fs: FileSystem | None = None,
+) -> Iterator[RebuiltQueue]:
+    """Replace queues by what ``rebuild_queues`` made below ``made``; gives each that is done.
+
+    Queues that are the same are passed over. On the device when a queue is given. ``view`` is of no
+    use afterwards. To be run to the end, within :func:`unclean`. Raises StoreNotWritableError.
+    """
+    fs = fs or FileSystem()
+    root = view.root
+    try:
+        for queue in queues:
+            if queue.is_same:
+                continue
+            folder = folder_of(queue.topic, queue.queue_id)
+            # The last one first: what is left is a queue that lacks its end, and that is mended.
+            for name in sorted(queue.taken_away, reverse=True):
+                quarantine.move(f"{folder}/{name}", why)
+            for name in queue.replaced:
+                quarantine.keep_copy(f"{folder}/{name}", why)
+            _rename_all(fs, made / queue.topic / str(queue.queue_id), root / folder, queue)
+            yield queue
+    except OSError as error:
+        where = Path(error.filename) if error.filename else root
+        raise StoreNotWritableError(where, error.strerror or str(error)) from error
+
+
+def put_index_in_place(
+    view: StoreView,
+    made: Path,
+    files: Iterable[RebuiltIndexFile],
+    quarantine: Quarantine,
+    *,
+    why: str = WHY,
+    fs: FileSystem | None = None,
+) -> Iterator[RebuiltIndexFile]:
+    """The same for what ``rebuild_index`` made in the folder ``made``.
+
+    Raises StoreNotWritableError.
+    """
+    fs = fs or FileSystem()
+    root = view.root
+    folder = root / INDEX
+    try:
+        for file in files:
+            if file.is_same:
+                continue
+            path = f"{INDEX}/{file.name}"
+            if file.keys_after is None:
+                quarantine.move(path, why)
+            else:
+                if file.keys_before is not None:
+                    quarantine.keep_copy(path, why)
+                fs.make_dirs(folder)
+                fs.rename(made / file.name, folder / file.name)
+                fs.sync_dir(folder)
+            yield file
+    except OSError as error:
+        where = Path(error.filename) if error.filename else root
+        raise StoreNotWritableError(where, error.strerror or str(error)) from error
+
+
+def _rename_all(fs: FileSystem, source: Path, target: Path, queue: RebuiltQueue) -> None:
+    names = sorted((*queue.replaced, *queue.made))
+    if not names:
+        return
+    if not target.exists():
+        fs.make_dirs(target)
+        fs.sync_dir(target.parent)
+        fs.sync_dir(target.parent.parent)
+    for name in names:
+        fs.rename(source / name, target / name)
+    fs.sync_dir(target)

@@ -1,0 +1,99 @@
+"""What repair is going to do, as values: nothing is written that no step says."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from storage.format.tombstone import Replaced
+
+_BLOCK: Final = 1 << 20
+
+
+class Action(StrEnum):
+    """What a step does. What it takes away or writes over is in the quarantine before."""
+
+    BRING_BACK = "BRING_BACK"
+    """A file from the quarantine gets the place that its records say."""
+    QUARANTINE = "QUARANTINE"
+    """A file that does not belong goes to the quarantine."""
+    SET_LENGTH = "SET_LENGTH"
+    """A file gets the length that the store's files have: cut, or lengthened by zeros."""
+    MAKE_FILE = "MAKE_FILE"
+    """A missing log file is made: records that keep the ends of queues, if one ended in it, and a
+    blank record that every reader passes."""
+    MEND = "MEND"
+    """Fields of a record's head get what its unit and its place say; its body is whole."""
+    REPLACE = "REPLACE"
+    """A record of the same length, topic, queue and offset, with a body of zeros."""
+    FILL = "FILL"
+    """Bytes of which nobody knows what they were become a record without a queue."""
+    BLANK = "BLANK"
+    """The blank record that ends a log file is written."""
+    CLEAR = "CLEAR"
+    """Left-over bytes become zeros."""
+    REBUILD_QUEUE = "REBUILD_QUEUE"
+    """A consume queue is made anew from the log."""
+    REBUILD_INDEX = "REBUILD_INDEX"
+    """The key index is made anew from the log."""
+    RESTORE = "RESTORE"
+    """A file of settings gets the content of its .bak."""
+    RECOVER = "RECOVER"
+    """Progress of groups is put together again of all that tells of it (store recover-offsets)."""
+    CHECKPOINT = "CHECKPOINT"
+    """The checkpoint is written anew."""
+    NONE = "NONE"
+    """Repair can not mend it; ``what`` says what can."""
+
+
+class Step(NamedTuple):
+    """One step. ``file`` is relative to the store, ``position`` a byte in it (None: the whole
+    file), ``length`` the bytes that are written or taken away.
+
+    ``why`` is the finding's code; ``cost`` says which messages stay unreadable, "" for none,
+    ``lost`` how many (None: unknown). ``old_crc`` is that of the bytes as the plan saw them, None
+    where they are not there. What is written: ``records`` one behind the other, then ``data``;
+    ``source`` is what BRING_BACK takes: a path in an earlier quarantine, or that of a file which
+    this plan puts there.
+    """
+
+    action: Action
+    file: str
+    position: int | None
+    length: int | None
+    why: str
+    what: str
+    cost: str = ""
+    lost: int | None = 0
+    old_crc: int | None = None
+    records: tuple[Replaced, ...] = ()
+    data: bytes = b""
+    source: str = ""
+
+
+class Plan(NamedTuple):
+    """All steps, in the order in which they are carried out."""
+
+    steps: list[Step]
+    log_end: int
+    """Commit log offset of the end of the log when the plan was made."""
+
+    @property
+    def executable(self) -> list[Step]:
+        """The steps that change something."""
+        return [step for step in self.steps if step.action is not Action.NONE]
+
+
+def crc_of(path: Path) -> int | None:
+    """``Step.old_crc`` of a whole file. None of what is none, which is not opened: a pipe would
+    wait for its other end. Raises OSError."""
+    if path.is_file():
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            crc = 0
+            while block := file.read(_BLOCK):
+                crc = crc32(block, crc)
+            return crc
+    return None

@@ -1,0 +1,233 @@
+"""The small files of a store in a snapshot: which of them, in which order, and whole.
+
+What says "done so far" is read before the cut is taken, and what messages are looked at with after
+it. So nothing in the snapshot speaks of a message that is not in it, and no message is of a topic
+that is not there: progress lies at most a moment before the cut, and what was consumed in that
+moment comes again, as after the death of a consumer.
+
+    before    samples/, handled.json, redrives/, delays-ended.json, deliveries,
+              config/delayOffset.json, checkpoint, progress in members/*.notes, offsets.json,
+              config/consumerOffset.json
+    after     all other config/*, journal/, created, store.json, settings.json, deleted.json, lock
+    never     what belongs to the processes that have the store open, or to this machine
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from storage.configs.consumer_offsets import CONSUMER_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE
+from storage.configs.delay_offsets import DELAY_OFFSET_FILE
+from storage.configs.delivery_notes import DELIVERIES_FILE
+from storage.configs.pending_commits import notes_in, read_notes
+from storage.configs.progress import OFFSETS_FILE, ProgressFile, ProgressKey
+from storage.configs.progress_table import QueueProgress
+from storage.files.bounded import read_with_status
+from storage.files.creating import create, is_temporary, make_folders
+from storage.files.fs import FileSystem
+from storage.format.fastjson import loads
+from storage.format.names import (
+    ABORT,
+    BATCHCONSUMEQUEUE,
+    CHECKPOINT,
+    COMMITLOG,
+    CONFIG,
+    CONSUMEQUEUE,
+    INDEX,
+    LOCK,
+    MEMBERS_FOLDER,
+    OURS,
+    SNAPSHOT_MANIFEST,
+)
+
+from .file_copy import Placer, set_times
+
+_BAK: Final = ".bak"
+_TMP: Final = ".tmp"
+_BEFORE_OURS: Final = ("samples", "handled.json", "redrives", "delays-ended.json", DELIVERIES_FILE)
+_BEFORE_CONFIG: Final = (DELAY_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE, CONSUMER_OFFSET_FILE)
+_NOT_OURS: Final = frozenset(
+    {"shared", "queues", "bells", "members", "locks", "kept", "set-aside", "quarantine", "lock"}
+)
+_STAGED: Final = (".new", ".tmp", ".lock")
+_ELSEWHERE: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS, CHECKPOINT, ABORT})
+_NOT_OF_A_STORE: Final = frozenset({SNAPSHOT_MANIFEST, LOCK})
+_WHOLE_WITHIN_S: Final = 2.0
+_PAUSE_S: Final = 0.02
+_JUST_NOW_S: Final = 5.0
+
+Notes = dict[ProgressKey, QueueProgress]
+
+
+def place_before(root: Path, stage: Path, placer: Placer) -> tuple[Notes, list[str]]:
+    """Bring in what is read before the cut.
+
+    Gives progress that is in no file yet, and sentences about files that are not whole.
+    """
+    ours, notes = root / OURS, []
+    for name in _BEFORE_OURS:
+        _place_ours(ours / name, stage / OURS / name)
+    for name in _with_bak(_BEFORE_CONFIG[:1]):
+        notes += _place_json(root / CONFIG / name, stage / CONFIG / name)
+    _place_other(root / CHECKPOINT, stage / CHECKPOINT, placer)
+    shown = _notes(ours / MEMBERS_FOLDER)
+    _place_ours(ours / OFFSETS_FILE, stage / OURS / OFFSETS_FILE)
+    for name in _with_bak(_BEFORE_CONFIG[1:]):
+        notes += _place_json(root / CONFIG / name, stage / CONFIG / name)
+    return shown, notes
+
+
+def place_after(root: Path, stage: Path, placer: Placer) -> list[str]:
+    """Bring in all other small files; gives sentences about those that are not whole."""
+    notes = []
+    early = {*_with_bak(_BEFORE_CONFIG)}
+    make_folders(stage / CONFIG)
+    # Java deletes a file for a moment before it renames the one that is to take its place.
+    found = [path.name for path in _entries(root / CONFIG) if not is_temporary(path.name)]
+    names = {name.removesuffix(_TMP) for name in found}
+    names |= {name.removesuffix(_BAK) for name in names}
+    for name in sorted(names - early):
+        path = root / CONFIG / name
+        if path.is_dir():
+            _place_tree(path, stage / CONFIG / name, placer)
+        elif not name.endswith(_STAGED):
+            notes += _place_json(path, stage / CONFIG / name)
+    for path in _entries(root / OURS):
+        if path.name not in (*_BEFORE_OURS, OFFSETS_FILE):
+            _place_ours(path, stage / OURS / path.name)
+    for path in _entries(root):
+        if path.name in _ELSEWHERE or path.name in _NOT_OF_A_STORE:
+            continue
+        if path.is_dir():
+            _place_tree(path, stage / path.name, placer)
+        elif path.is_file() and not path.name.endswith(_STAGED):
+            _place_other(path, stage / path.name, placer)
+    _place_other(root / LOCK, stage / LOCK, placer)
+    if (root / BATCHCONSUMEQUEUE).is_dir():
+        notes.append("batch consume queues of 5.x are copied as they are, without a cut")
+    return notes
+
+
+def merge_notes(stage: Path, notes: Notes, fs: FileSystem) -> None:
+    """Put progress that was in no file into the copy's files, Java's too."""
+    progress = ProgressFile(stage, fs)
+    if notes:
+        progress.commit(notes)
+    if (stage / OURS / OFFSETS_FILE).exists():
+        progress.export()
+    for path in _entries(stage / OURS):
+        if path.name.endswith(_STAGED):
+            path.unlink()
+
+
+def _notes(folder: Path) -> Notes:
+    found: Notes = {}
+    for path in notes_in(folder):
+        for key, progress in read_notes(path):
+            if progress > found.get(key, QueueProgress(-1)):
+                found[key] = progress
+    return found
+
+
+def _with_bak(names: tuple[str, ...]) -> list[str]:
+    return [name + suffix for name in names for suffix in ("", _BAK)]
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    try:
+        yield from sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+
+
+def _place_ours(source: Path, target: Path) -> None:
+    """A file of our own, which is replaced as a whole, or lines that are only added to."""
+    name = source.name
+    if name in _NOT_OURS or name.endswith(_STAGED) or name.startswith("new-"):
+        return
+    if source.is_dir():
+        for path in _entries(source):
+            _place_ours(path, target / path.name)
+        return
+    read = _read(source)
+    if read is not None:
+        data, modified_ns = read
+        if name.endswith(".jsonl"):
+            data = data[: data.rfind(b"\n") + 1]  # others are writing the next line
+        _write(target, data, modified_ns)
+
+
+def _place_json(source: Path, target: Path) -> list[str]:
+    """A settings file. Java deletes it before it renames the new one, and writes .bak in place."""
+    read = _read(source)
+    until = time.monotonic() + _WHOLE_WITHIN_S
+    while not _is_whole(read) and _is_being_written(source) and time.monotonic() < until:
+        time.sleep(_PAUSE_S)
+        read = _read(source)
+    if read is None:
+        return []
+    _write(target, *read)
+    return [] if _is_whole(read) else [f"{source} is not whole JSON; copied as it is"]
+
+
+def _is_being_written(path: Path) -> bool:
+    """Whether somebody has just written the file, or what will take its place."""
+    for suffix in ("", _TMP, _BAK):
+        name = path.with_name(path.name + suffix)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if time.time_ns() - name.stat().st_mtime_ns < _JUST_NOW_S * 1e9:
+                return True
+    return False
+
+
+def _is_whole(read: tuple[bytes, int] | None) -> bool:
+    if read is None:
+        return False
+    text = read[0].decode("utf-8", "surrogateescape")
+    try:
+        loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _read(path: Path) -> tuple[bytes, int] | None:
+    """Bytes and modification time of a regular file; None if there is none.
+
+    Raises CorruptFileError for one that is larger than any such file.
+    """
+    try:
+        if not path.is_file():
+            return None
+        data, status = read_with_status(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return data, status.st_mtime_ns
+
+
+def _write(target: Path, data: bytes, modified_ns: int) -> None:
+    make_folders(target.parent)
+    with os.fdopen(create(target), "wb") as file:
+        file.write(data)
+        file.flush()
+        set_times(file.fileno(), modified_ns)
+
+
+def _place_other(source: Path, target: Path, placer: Placer) -> None:
+    with suppress(FileNotFoundError):  # it has gone meanwhile
+        placer.part(source, target)
+
+
+def _place_tree(source: Path, target: Path, placer: Placer) -> None:
+    """Something that this version does not know, as it is."""
+    make_folders(target)
+    for path in _entries(source):
+        if path.is_dir():
+            _place_tree(path, target / path.name, placer)
+        elif path.is_file():
+            _place_other(path, target / path.name, placer)

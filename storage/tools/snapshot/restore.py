@@ -1,0 +1,165 @@
+"""Making a store of a snapshot again.
+
+Everything happens in a folder beside the target: each file is written while its check sum is
+compared, then the log's end is settled as after a crash, then the folder gets the target's name. So
+the target is the old store, or none, or the restored one, whenever somebody looks or dies. What was
+there before is moved aside, never deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from storage.config import FIXED_FIELDS, StoreConfig
+from storage.coordination.exclusive import alone
+from storage.errors import (
+    CorruptFileError,
+    SnapshotTooLargeError,
+    StoreBrokenError,
+    StoreNotWritableError,
+)
+from storage.files.fs import FileSystem
+from storage.files.ownership import Owner, forget_store, owner
+from storage.format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX
+from storage.store import MessageStore
+
+from .file_copy import Checksum, Tick, no_tick, set_times
+from .manifest import Manifest
+from .snapshot_source import SnapshotSource
+from .staging import begin_store, folder_mode, make_ready, own, put_in_place, staging
+
+ASIDE: Final = ".before-restore-"
+
+
+class Restored(NamedTuple):
+    """A snapshot that is a store again."""
+
+    aside: Path | None
+    """Where the target's old content is now."""
+    settled: bool
+    """Whether the log was walked up to its end; False for a copy of a damaged store."""
+
+
+def restore_snapshot(
+    source: SnapshotSource,
+    target: Path,
+    *,
+    run: str,
+    before_swap: Callable[[Path], None] = lambda _: None,
+    fs: FileSystem | None = None,
+    tick: Tick = no_tick,
+) -> Restored:
+    """Make ``target`` the store that the snapshot holds; on the device when this returns.
+
+    What ``target`` holds is moved to ``<target>.before-restore-<run>``. ``before_swap`` is called
+    with the folder of the restored store, right before it takes the place. Raises CorruptFileError
+    for a damaged snapshot, StoreInUseError if somebody has the target open or restores to it,
+    and StoreNotWritableError; the target is as it was then.
+    """
+    fs = fs or FileSystem()
+    refuse_too_large(source, target, fs)
+    try:
+        with staging(target) as folder:
+            stage = folder / "store"
+            wanted = _owner(source, target)
+            settled = _fill(source, stage, wanted, fs, tick)
+            before_swap(stage)
+            mode = wanted.mode
+            make_ready(fs, stage, mode)
+            forget_store(stage)
+            return Restored(_swap(fs, stage, target, run, mode), settled)
+    except OSError as error:
+        where = Path(error.filename) if error.filename else target
+        raise StoreNotWritableError(where, error.strerror or str(error)) from error
+
+
+def refuse_too_large(source: SnapshotSource, target: Path, fs: FileSystem | None = None) -> None:
+    """Raise SnapshotTooLargeError if the snapshot says that it needs more room than there is;
+    DamagedSnapshotError if it is found damaged by the way."""
+    free = (fs or FileSystem()).free_bytes(target.parent)
+    needed = source.manifest.size_bytes
+    if needed > free:  # which may be holes; to find out means to read all of an archive
+        needed = source.stored_bytes()
+    if needed > free:
+        raise SnapshotTooLargeError(source.path, needed, target.parent, free)
+
+
+def _fill(source: SnapshotSource, stage: Path, wanted: Owner, fs: FileSystem, tick: Tick) -> bool:
+    manifest = source.manifest
+    if manifest.whole:
+        _write_files(source, stage, wanted, fs, tick)
+        if _settle(stage, manifest, fs):
+            return True
+        stage.rename(stage.with_name("given-up"))
+    _write_files(source, stage, wanted, fs, no_tick)
+    return False
+
+
+def _settle(stage: Path, manifest: Manifest, fs: FileSystem) -> bool:
+    """Have recovery finish what the cut left: units, keys, the checkpoint; then close cleanly.
+
+    False if that ended somewhere else than at the cut.
+    """
+    sizes = {name: manifest.sizes[name] for name in FIXED_FIELDS}
+    try:
+        with MessageStore.open(stage, StoreConfig(**sizes), fs=fs, exclusive=True) as store:
+            return store.log_end == manifest.log_end
+    except (CorruptFileError, StoreBrokenError):
+        return False
+
+
+def _write_files(
+    source: SnapshotSource, stage: Path, wanted: Owner, fs: FileSystem, tick: Tick
+) -> None:
+    begin_store(stage, wanted)
+    folders = {stage}
+    for file, parts in source.files():
+        path = stage / file.path
+        if path.parent not in folders:
+            fs.make_dirs(path.parent)
+            folders.add(path.parent)
+        found = Checksum()
+        fd = fs.open(path, writable=True, create=True)
+        try:
+            for data in parts:
+                if isinstance(data, int):
+                    found.add_zeros(data)
+                    tick(data)
+                else:
+                    fs.write(fd, data, found.length)
+                    found.add(data)
+                    tick(len(data))
+            fs.set_length(fd, found.length)
+            source.check(file, found)
+            set_times(fd, file.modified_ns)
+        finally:
+            fs.close(fd)
+    for name in (COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG):
+        fs.make_dirs(stage / name)
+
+
+def _owner(source: SnapshotSource, target: Path) -> Owner:
+    """Whose the store is, and who may look into it: whoever could before, or can into the
+    snapshot."""
+    if target.exists():
+        return owner(target.stat())
+    return own(folder_mode(source.path))
+
+
+def _swap(fs: FileSystem, stage: Path, target: Path, run: str, mode: int) -> Path | None:
+    parent = target.parent
+    if not target.exists() or not any(target.iterdir()):
+        put_in_place(fs, stage, target, mode)
+        fs.sync_dir(parent)
+        return None
+    aside = parent / f"{target.name}{ASIDE}{run}"
+    if aside.exists():
+        raise StoreNotWritableError(aside, "it exists already")
+    with alone(target):
+        fs.rename(target, aside)
+        fs.sync_dir(parent)
+        put_in_place(fs, stage, target, mode)
+        fs.sync_dir(parent)
+    return aside

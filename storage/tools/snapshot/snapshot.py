@@ -1,0 +1,198 @@
+"""Taking a snapshot of a store while others write it: a folder that is a store, cut at one place.
+
+No lock is taken and nothing of the store is changed. The order: what says how far things are
+(progress), then the cut, then everything before it, then the tables of topics and groups (see
+config_files.py). The result is what a kill of all writers at the cut would have left, so it has the
+``abort`` file, unless the store was closed all the time: whoever opens a copy of it recovers first.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from storage.config import FIXED_FIELDS
+from storage.configs.deleted_topics import deleted_topics_for_reading
+from storage.errors import StoreNotReadableError, StoreNotWritableError
+from storage.files.creating import create
+from storage.files.fs import FileSystem
+from storage.files.ownership import forget_store, note_store
+from storage.format.names import ABORT, SNAPSHOT_MANIFEST
+from storage.readonly import StoreView
+
+from .archive import is_archive_name, write_archive
+from .config_files import merge_notes, place_after, place_before
+from .file_copy import Placed, Placer, Tick, checksum_of, no_tick
+from .index_files import place_index
+from .log_and_queues import place_log, place_queues
+from .manifest import Manifest, SnapshotFile, SnapshotQueue
+from .staging import begin_store, folder_mode, make_ready, own, put_in_place, staging
+
+_TRIES: Final = 3
+
+Phase = Callable[[str, int | None], Tick]
+"""Called when a part of the work begins, with its name and how many bytes it has, if known; gives
+what is called as they are done."""
+
+
+def no_phase(_: str, __: int | None) -> Tick:
+    """Nobody watches."""
+    return no_tick
+
+
+class Staged(NamedTuple):
+    """The files of a snapshot, and what is known of them."""
+
+    cut: int
+    """Where the log ends."""
+    placer: Placer
+    notes: list[str]
+    """Sentences about what was odd."""
+
+
+class Taken(NamedTuple):
+    """A snapshot that was taken."""
+
+    manifest: Manifest
+    counts: Counter[Placed]
+    """How its files came in."""
+    notes: list[str]
+    """Sentences about what was odd."""
+
+
+def take_snapshot(
+    root: Path,
+    target: Path,
+    *,
+    now_ms: int,
+    copies_only: bool = False,
+    fs: FileSystem | None = None,
+    phase: Phase = no_phase,
+) -> Taken:
+    """Make ``target``, which is missing or an empty folder, a snapshot of the store in ``root``.
+
+    One file if its name says so (archive.py), else a folder.
+
+    On the device when this returns; ``target`` is there as a whole or not at all. Raises what
+    StoreView.open raises, StoreInUseError (somebody else makes ``target``), and
+    StoreNotWritableError about ``target``.
+    """
+    fs = fs or FileSystem()
+    with errors_about(root, target), staging(target) as folder:
+        stage = folder / "store"
+        staged = stage_store(root, stage, fs, phase, copies_only=copies_only)
+        manifest = describe(root, stage, staged.cut, fs, phase, now_ms)
+        write_manifest(fs, stage, manifest)
+        made = stage
+        if is_archive_name(target):
+            made = folder / target.name
+            os.close(create(made))
+            made.chmod(0o600)
+            write_archive(stage, made, manifest, fs, phase("packing", manifest.size_bytes))
+        mode = folder_mode(root) if made is stage else folder_mode(root) & 0o666
+        make_ready(fs, made, mode)
+        put_in_place(fs, made, target, mode)
+        fs.sync_dir(target.parent)
+    return Taken(manifest, staged.placer.counts, staged.notes + damage_notes(manifest))
+
+
+@contextmanager
+def errors_about(root: Path, target: Path) -> Iterator[None]:
+    """Tell errors of the system as StoreNotReadableError of the store, or StoreNotWritableError of
+    the folder that is written."""
+    try:
+        yield
+    except OSError as error:
+        where = Path(error.filename) if error.filename else target
+        if where.is_relative_to(root) and error.errno in (errno.EACCES, errno.EPERM):
+            raise StoreNotReadableError(where) from error
+        raise StoreNotWritableError(where, error.strerror or str(error)) from error
+
+
+def damage_notes(manifest: Manifest) -> list[str]:
+    """What to say of a snapshot of a damaged store."""
+    if manifest.whole:
+        return []
+    return ["the store is damaged, and so is this copy of it; 'rmqctl store fsck' tells where"]
+
+
+def stage_store(
+    root: Path, stage: Path, fs: FileSystem, phase: Phase, *, copies_only: bool
+) -> Staged:
+    """Bring everything that belongs to a snapshot into the missing folder ``stage``, unsynced.
+
+    If a topic was deleted meanwhile, which takes its files away one by one, it begins anew.
+    """
+    for attempt in count():
+        deleted = deleted_topics_for_reading(root)
+        here = stage.with_name(f"{stage.name}-{attempt}")
+        begin_store(here, own(folder_mode(root)))
+        staged = _stage(root, here, fs, Placer(fs, copies_only=copies_only), phase)
+        if deleted_topics_for_reading(root) == deleted or attempt == _TRIES:
+            here.rename(stage)
+            forget_store(here)
+            note_store(stage, own(folder_mode(root)))
+            return staged
+        phase("a topic was deleted meanwhile: once more", None)
+    raise AssertionError
+
+
+def _stage(root: Path, stage: Path, fs: FileSystem, placer: Placer, phase: Phase) -> Staged:
+    was_closed = not (root / ABORT).exists()
+    with StoreView.open(root) as view:
+        shown, notes = place_before(root, stage, placer)
+        cut = view.log_max_offset()
+        deleted = place_log(root, stage, view.config, cut, placer, phase("copying the log", None))
+        deleted += place_queues(root, stage, view.config, cut, placer)
+        closed = was_closed and not (root / ABORT).exists() and view.log_max_offset() == cut
+        deleted += place_index(view, stage, cut, fs, placer, closed=closed)
+        notes += place_after(root, stage, placer)
+    merge_notes(stage, shown, fs)
+    if not closed or (root / ABORT).exists():
+        fs.touch(stage / ABORT)
+    if deleted:
+        notes.append(f"{deleted} old files were deleted while they were copied, and are left out")
+    return Staged(cut, placer, notes)
+
+
+def describe(
+    root: Path, stage: Path, cut: int, fs: FileSystem, phase: Phase, now_ms: int
+) -> Manifest:
+    """Read all staged files once, and say what they are."""
+    with StoreView.open(stage) as view:
+        whole = view.log_max_offset() == cut
+        queues = tuple(SnapshotQueue(*queue, *view.queue_bounds(*queue)) for queue in view.queues())
+        log_min = view.log_min_offset()
+        sizes = {name: getattr(view.config, name) for name in FIXED_FIELDS}
+    paths = sorted(path for path in stage.rglob("*") if path.is_file())
+    tick = phase("check sums", sum(path.stat().st_size for path in paths))
+    files = []
+    for path in paths:
+        found = checksum_of(fs, path, tick)
+        name = path.relative_to(stage).as_posix()
+        files.append(SnapshotFile(name, found.length, found.value, path.stat().st_mtime_ns))
+    return Manifest(
+        at_timestamp=now_ms,
+        source=str(root),
+        log_min=log_min,
+        log_end=cut,
+        whole=whole,
+        sizes=sizes,
+        queues=queues,
+        files=tuple(files),
+    )
+
+
+def write_manifest(fs: FileSystem, folder: Path, manifest: Manifest) -> None:
+    """Put the manifest into a snapshot, unsynced."""
+    fd = fs.open(folder / SNAPSHOT_MANIFEST, writable=True, create=True)
+    try:
+        fs.write(fd, manifest.pack(), 0)
+    finally:
+        fs.close(fd)

@@ -1,0 +1,217 @@
+"""The page in a real browser: it draws everything, runs nothing of others, and can be worked on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from analytics.html_report.writer import ROWS_AT_MOST, page
+from tests.support.browser import probed
+from tests.support.hostile_report import BROKER, NAMES, document, hostile_store
+
+pytestmark = [pytest.mark.slow, pytest.mark.feature(59)]
+
+GROUP, TOPIC, LAG = 0, 1, 3
+UNKNOWN = "-"
+MORE = 1100
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """With more tags than a table has at once, and compared with an earlier one."""
+    found = document(hostile_store(tmp_path_factory.mktemp("page") / "store"))
+    found["tags"] += [{**found["tags"][0], "tag": f"tag {at}", "bytes": at} for at in range(MORE)]
+    for row in found["groups"]:
+        if row["group"] != "plain":
+            row["lag_before"] = 20
+            row["lag_change"] = None if row["lag"] is None else row["lag"] - 20
+    return found
+
+
+@pytest.fixture(scope="module")
+def seen(report: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("seen")
+    file = folder / "page.html"
+    text = page(report, zone="Europe/Berlin", compared_as_of=0, since=1, top=77)
+    file.write_text(text, "utf-8")
+    others = []
+    for name, other in odd_reports(report):
+        others.append(str(folder / f"{name}.html"))
+        (folder / f"{name}.html").write_text(page(other), "utf-8")
+    words = {"file": str(file), "pictures": str(folder), "others": others}
+    return probed("page_probe.js", words)
+
+
+def odd_reports(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """One of nothing, one of too many minutes, one of too many hours, one of odd figures."""
+    lists: dict[str, list[Any]] = {
+        name: [] for name, value in report.items() if isinstance(value, list)
+    }
+    yield "empty", {**report, **lists}
+    many = {**report, "minutes": [report["minutes"][0]] * (ROWS_AT_MOST + 1)}
+    yield "hours", many
+    yield "sums", {**many, "hours": [report["hours"][0]] * (ROWS_AT_MOST + 1)}
+    first, second, *rest = report["groups"]
+    moments = [
+        {**report["minutes"][0], "minute_timestamp": moment}
+        for moment in (None, 0, 2**62 // 60_000)
+    ]
+    groups = [
+        {**first, "lag": 2**62 + 1, "risk_timestamp": 2**62},
+        {**second, "lag": -1, "status": "x y"},
+        *rest,
+    ]
+    yield "odd", {**report, "groups": groups, "minutes": moments}
+
+
+def text(value: object) -> str:
+    """As the page has it; JavaScript knows one kind of numbers."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return UNKNOWN if value is None else str(value)
+
+
+def test_it_opens_from_disk_and_asks_for_nothing_else(seen: Any) -> None:
+    assert seen["errors"] == []
+    opened = {url.rpartition("/")[2] for url in seen["requests"]}
+    assert opened == {"page.html", "empty.html", "hours.html", "sums.html", "odd.html"}
+
+
+def test_names_are_shown_and_do_not_run(seen: Any, report: dict[str, Any]) -> None:
+    assert (seen["hit"], seen["scripts"], seen["images"]) == (None, 2, 0)
+    assert seen["smuggled"] is None
+    shown = {(row[GROUP], row[TOPIC]) for row in seen["sorted"]["first"]}
+    assert shown == {(row["group"], row["topic"]) for row in report["groups"]}
+    tags = {row["tag"] or "no tag" for row in report["tags"]}
+    assert {row[2] for row in seen["rows"]["tags"]} == tags >= {*NAMES[2:], "no tag"}
+    turned = str.maketrans({"\u202e": "\\u202e", "\u2066": "\\u2066"})
+    assert seen["warnings"] == [sentence.translate(turned) for sentence in report["warnings"]]
+    assert [row[0] for row in seen["rows"]["stores"]] == [BROKER]
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone", "print"])
+def test_it_can_be_read_everywhere(seen: Any, look: str) -> None:
+    found = seen["looks"][look]
+    assert found["colours"] > 30
+    assert (found["brightness"] < 90) == (look == "dark")
+    ratio, words = found["contrast"]
+    assert ratio >= 4.5, words
+    assert found["leaving"] == []
+    if look != "print":
+        assert found["page"] == found["window"]
+
+
+def test_groups_are_sorted_and_filtered(seen: Any, report: dict[str, Any]) -> None:
+    lags = sorted((row["lag"] for row in report["groups"] if row["lag"] is not None), reverse=True)
+    down = [str(lag) for lag in lags]
+    assert [row[LAG] for row in seen["sorted"]["first"]] == [*down, UNKNOWN]
+    assert [row[LAG] for row in seen["sorted"]["lagUp"]] == [*reversed(down), UNKNOWN]
+    assert seen["sorted"]["way"] == "ascending"
+    topics = [row["topic"] for row in report["groups"]]
+    assert [row[TOPIC] for row in seen["sorted"]["topic"]] == sorted(
+        topics, key=lambda name: name.encode("utf-16-be")
+    )
+    assert {(row[GROUP], row[TOPIC]) for row in seen["filtered"]["rows"]} == {
+        ("plain", "constructor"),
+        ("<script>window.hit = 1<", "plain"),
+    }
+    assert seen["filtered"]["told"] == f"2 of {len(topics)} rows"
+
+
+def test_every_figure_is_on_the_page(seen: Any, report: dict[str, Any]) -> None:
+    fields = (
+        *("group", "topic", "broker", "queue_id", "min_offset", "committed_offset", "max_offset"),
+        *("status", "lag", "lag_bytes", "oldest_unread_age_ms", "rate_in", "rate_out", "drain_ms"),
+        *("lost", "oldest_unread_timestamp", "risk_timestamp"),
+    )
+    wanted = [[text(row[name]) for name in fields] for row in report["queues"]]
+    assert sorted(seen["rows"]["queues"]) == sorted(wanted)
+    groups = {(row["group"], row["topic"]): row for row in report["groups"]}
+    for row in seen["sorted"]["first"]:
+        left = {"lag_before": None, "lag_change": None, **groups[row[GROUP], row[TOPIC]]}
+        assert sorted(row) == sorted(text(value) for value in left.values())
+    assert sorted(seen["rows"]["tags"]) == sorted(
+        [
+            row["group"],
+            row["topic"],
+            row["tag"] or "no tag",
+            str(row["messages"]),
+            str(row["bytes"]),
+        ]
+        for row in report["tags"]
+    )
+    assert [row[3:] for row in seen["heat"] if row[0] == "plain"] == [
+        [text(row["lag"]) for row in report["queues"] if row["group"] == "plain"]
+    ]
+
+
+def test_bars_hold_every_minute(seen: Any, report: dict[str, Any]) -> None:
+    total = sum(row["messages"] for row in report["minutes"])
+    assert sum(int(row[1]) for row in seen["rows"]["bars"]) == total == report["totals"]["lag"]
+    for name, found in seen["chosen"].items():
+        group, topic = json.loads(name)
+        here = [row for row in report["minutes"] if (row["group"], row["topic"]) == (group, topic)]
+        assert sum(int(row[1]) for row in found["bars"]) == sum(row["messages"] for row in here)
+        for row in report["ages"]:
+            if (row["group"], row["topic"]) == (group, topic):
+                assert f": {row['messages']}" in found["ages"]
+    assert len(seen["chosen"]) == len({(row["group"], row["topic"]) for row in report["ages"]})
+
+
+def test_what_is_not_there_is_said(seen: Any, report: dict[str, Any]) -> None:
+    assert seen["cut"] == [1000, f"The first 1,000 of {len(report['tags']):,} rows. Show all"]
+    assert seen["notes"][:2] == [
+        "Of all groups the 77 largest backlogs only; totals are those of all.",
+        "Of minutes and hours those from 1970-01-01 01:00:00 on only.",
+    ]
+
+
+def test_it_compares(seen: Any, report: dict[str, Any]) -> None:
+    change = sum(row.get("lag_change") or 0 for row in report["groups"])
+    assert seen["tiles"][-1] == f"{change:+}"
+    changes = {row[GROUP]: row[LAG + 1 : LAG + 3] for row in seen["sorted"]["first"]}
+    assert changes["constructor"] == ["20", "-2"]
+    assert changes["plain"] == [UNKNOWN, UNKNOWN]
+
+
+def test_of_nothing_there_is_a_page_too(seen: Any) -> None:
+    assert "Nothing is unread whose time is known." in seen["others"]["empty"]["time"]
+    assert seen["others"]["empty"]["groups"] == []
+
+
+def test_what_is_too_much_for_a_page_is_said_and_summed_up(
+    seen: Any, report: dict[str, Any]
+) -> None:
+    said = "20,001 rows by minute would be too many for a page: hours are shown."
+    assert said in seen["others"]["hours"]["time"]
+    whole = sum(row["messages"] for row in report["hours"])
+    assert sum(int(row[1]) for row in seen["others"]["hours"]["bars"]) == whole
+    assert said in seen["others"]["sums"]["time"]
+    assert "20,001 rows by hour would be too many, too" in seen["others"]["sums"]["time"]
+    whole = (ROWS_AT_MOST + 1) * report["hours"][0]["messages"]
+    assert sum(int(row[1]) for row in seen["others"]["sums"]["bars"]) == whole
+
+
+def test_odd_figures_are_exact(seen: Any, report: dict[str, Any]) -> None:
+    odd = seen["others"]["odd"]
+    assert odd["groups"][0][LAG] == str(2**62 + 1)
+    first = report["minutes"][0]["messages"]
+    assert [int(row[1]) for row in odd["bars"]] == [first, first]
+    assert f"{first} message of unknown time is in no bar." in odd["time"]
+
+
+def test_keys_walk_and_look_closer(seen: Any) -> None:
+    (whole, _), _, (same, second), (closer, begin), _, (again, _) = seen["zoom"]
+    assert whole == same == again
+    assert closer < whole
+    hour = second.split(",")[0]
+    assert begin.startswith(hour), "the bar that was looked at is what is shown then"
+    assert "a bar is 1m" in begin
+
+
+def test_times_are_those_of_the_zone(seen: Any) -> None:
+    assert seen["zones"] == ["Europe/Berlin", "Asia/Shanghai", "UTC"]
+    assert "2023-11-16 06:13:50" in seen["footer"]

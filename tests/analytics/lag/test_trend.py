@@ -1,0 +1,91 @@
+"""Rates and series made of earlier looks."""
+
+import pytest
+
+from analytics.lag.health import Look
+from analytics.lag.trend import LEAST_SPAN_MS, Trend, looks
+
+NOW = 1_700_000_000_000
+S = 1000
+MIN = 60 * S
+
+
+def at(seconds_ago, offset):
+    return NOW - seconds_ago * S, offset
+
+
+def now(committed, end=1000):
+    return Look(NOW, committed, end)
+
+
+def rate_out(changes, watched, look):
+    return Trend(watched, NOW).rate_out(changes, look.committed_offset)
+
+
+@pytest.mark.feature(54)
+def test_both_rates_are_of_the_same_time():
+    trend = Trend([at(60, NOW - 30 * S)], NOW)
+    assert trend.rate_in([at(60, 700)], 1000) == 5.0
+    assert trend.rate_out([at(60, 0)], 30) == 0.5
+    assert trend.rate_in([], 1000) is trend.rate_in([at(30, 700)], 1000) is None
+
+
+@pytest.mark.feature(54)
+def test_the_rate_is_that_of_the_last_five_minutes():
+    changes = [at(400, 0), at(300, 100), at(200, 250), at(100, 400)]
+    watched = [(NOW - 400 * S, NOW - 100 * S)]
+    assert rate_out(changes, watched, now(700)) == 2.0  # 600 in 300 s
+
+
+@pytest.mark.feature(54)
+def test_the_rate_is_that_of_the_time_that_is_known():
+    assert rate_out([at(60, 0), at(30, 30)], [at(60, NOW - 30 * S)], now(60)) == 1.0
+
+
+@pytest.mark.feature(48, 54)
+def test_one_look_is_no_rate():
+    assert rate_out([], [], now(60)) is None
+    assert rate_out([at(10, 50)], [at(10, NOW)], now(60)) is None
+    assert rate_out([at(60, 0)], [at(60, NOW - MIN)], now(None)) is None
+
+
+def test_what_nobody_watched_is_not_spread_over_the_time_that_somebody_did():
+    """Somebody looked an hour ago, and again a minute ago: the hour's reading is not the minute's,
+    and a step that happened at an unknown time has no rate."""
+    changes = [at(3600, 0), at(60, 9000)]
+    watched = [(NOW - 3600 * S, NOW - 3500 * S), (NOW - 60 * S, NOW - 60 * S)]
+    assert rate_out(changes, watched, now(9060)) == 1.0
+    assert rate_out(changes[:1], watched[:1], now(9060)) is None
+
+
+def test_who_has_not_moved_for_long_reads_nothing():
+    assert rate_out([at(3600, 7)], [at(3600, NOW - 3600 * S)], now(7)) == 0.0
+
+
+def test_going_back_is_no_reading():
+    changes = [at(100, 500), at(50, 100)]
+    assert rate_out(changes, [at(100, NOW - 50 * S)], now(200)) == 1.0
+
+
+def test_the_shortest_span_has_no_rate():
+    span = LEAST_SPAN_MS // S
+    assert rate_out([at(span - 1, 0)], [(NOW - LEAST_SPAN_MS + S, NOW)], now(10)) is None
+    assert rate_out([at(span, 0)], [(NOW - LEAST_SPAN_MS, NOW)], now(15)) == 1.0
+
+
+@pytest.mark.feature(50)
+def test_looks_join_progress_and_ends_and_keep_what_held_when_the_time_began():
+    committed = [at(5000, 1), at(900, 2), at(300, 3), at(100, 4)]
+    ends = [at(5000, 10), at(300, 20)]
+    found = [*looks(committed, ends, NOW), now(5, 30)]
+    assert [(look.committed_offset, look.max_offset) for look in found] == [
+        (2, 10),
+        (3, 20),
+        (4, 20),
+        (5, 30),
+    ]
+    assert [look.at for look in found] == [NOW - 900 * S, NOW - 300 * S, NOW - 100 * S, NOW]
+
+
+def test_without_changes_there_are_no_earlier_looks():
+    assert looks([], [], NOW) == []

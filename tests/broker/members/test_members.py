@@ -1,0 +1,337 @@
+"""Who is in a group: clients of any processes, for as long as they live."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from broker.api.members import ConsumeDirectlyStatus, MessageModel
+from broker.api.pull import PullRequest
+from broker.api.transactions import CheckTransactionState
+from broker.config import BrokerConfig
+from broker.embedded.broker import EmbeddedBroker
+from broker.errors import BrokerSystemError, InvalidNameError, NoPermissionError
+from storage.configs.subscription_groups import SubscriptionGroupConfig
+from storage.format.message import Message, MessageQueue, retry_topic
+from tests.support.broker_puppet import broker_puppet
+from tests.support.recording_client import RecordingClient, consumer, heartbeat, subscription
+
+BROADCASTING = MessageModel.BROADCASTING
+
+
+def join(broker: EmbeddedBroker, client_id: str, *consumers: Any) -> RecordingClient:
+    client = RecordingClient()
+    broker.connect(client_id, client)
+    broker.heartbeat(heartbeat(client_id, *consumers or [consumer("g", "T")]))
+    return client
+
+
+@pytest.mark.conformance("B14")
+def test_all_processes_see_the_members_and_what_they_want(broker, open_broker):
+    other = open_broker()
+    join(broker, "b", consumer("g", subscription("T", "A||B", 7), retry_topic("g")))
+    join(other, "a", consumer("g", subscription("T", "A||B", 7), retry_topic("g")))
+    join(other, "c", consumer("h", "U", model=BROADCASTING))
+    for each in (broker, other, open_broker(read_only=True)):
+        assert each.consumer_ids("g") == ["a", "b"]
+        assert each.consumer_ids("nobody") == []
+        first = each.consumer_connection("g")[0]
+        assert first.consumer == consumer("g", subscription("T", "A||B", 7), retry_topic("g"))
+        assert (first.client_id, first.last_heartbeat >= first.since > 0) == ("a", True)
+        assert each.consumer_connection("h")[0].consumer.message_model is BROADCASTING
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"model": "SHARED"},
+        {"where": "CONSUME_FROM_THE_MOON"},
+        {"type": None},
+        {"subscriptions": [["T"]]},
+        {"subscriptions": 3},
+        [],
+    ],
+    ids=str,
+)
+def test_a_member_that_says_what_is_not_known_here_counts_and_breaks_nothing(
+    broker, open_broker, caplog, said
+):
+    other = open_broker()
+    join(broker, "a", consumer("g", subscription("T", "A", 7)))
+    join(other, f"newer {said}", consumer("g", "T", "U"))
+    notices = other.members.notices
+    path = notices.stations.path(notices.name, ".json")
+    content = json.loads(path.read_bytes())
+    newer = content["clients"][0]["consumers"]
+    newer["g"] = {**newer["g"], **said} if said else said
+    content["clients"][0]["beat"] = time.monotonic_ns()
+    content["clients"] += [{"id": "z"}, "y"]
+    path.write_text(json.dumps(content))
+    for each in (broker, open_broker(read_only=True)):
+        assert each.consumer_ids("g") == ["a", f"newer {said}"]
+        readable, unreadable = each.consumer_connection("g")
+        assert readable.consumer == consumer("g", subscription("T", "A", 7))
+        assert unreadable.consumer is None
+    told = [it for it in caplog.messages if it.startswith("what a member wants can not be read")]
+    assert len([it for it in told if f"group=g client_id=newer {said} " in it]) == 1
+    assert len([it for it in told if it.endswith(": a part is missing")]) == 1
+    # The group is what its readable members want, whoever sent the last heartbeat.
+    broker.send(Message("T", b"x", tags="A"), 0)
+    assert len(broker.pull(PullRequest("g", "T", 0, 0)).messages) == 1
+    join(broker, "b", consumer("g", subscription("T", "A", 7)))
+    assert len(broker.consumer_ids("g")) == 3
+
+
+@pytest.mark.conformance("B14")
+def test_ids_are_sorted_as_java_sorts_them(broker):
+    for client_id in ("\U0001f600", "\uff5e", "b", "B"):
+        join(broker, client_id)
+    assert broker.consumer_ids("g") == ["B", "b", "\U0001f600", "\uff5e"]
+
+
+def test_a_group_whose_retry_topic_may_not_be_is_refused_before_anything_is_made(broker):
+    longest, group = "g" * 120, "g" * 121
+    with pytest.raises(InvalidNameError, match="group 'g{40}...' has 121 characters, .* 120 "):
+        join(broker, "a", consumer(group, "T"))
+    assert group not in broker.groups()
+    broker.heartbeat(heartbeat("a", consumer(longest, "T")))
+    assert broker.topic(retry_topic(longest)) is not None
+
+
+@pytest.mark.conformance("H1")
+def test_joining_makes_the_group_and_its_retry_topic(broker):
+    broker.update_group(SubscriptionGroupConfig("h", retry_queue_nums=3))
+    join(broker, "a", consumer("g", "T"), consumer("h", "T"))
+    assert broker.groups()["g"] == SubscriptionGroupConfig("g")
+    made = {group: broker.topic(retry_topic(group)) for group in "gh"}
+    assert [(t.read_queue_nums, t.write_queue_nums, t.perm) for t in made.values()] == [
+        (1, 1, 6),
+        (3, 3, 6),
+    ]
+
+
+@pytest.mark.conformance("C6", "B11")
+def test_everybody_is_told_when_somebody_comes_or_goes(broker, open_broker):
+    other = open_broker()
+    here = join(broker, "a")
+    assert here.wait_for("changed", "g")
+    there = join(other, "b")
+    assert here.wait_for("changed", "g", times=2)
+    assert there.wait_for("changed", "g")
+    other.heartbeat(heartbeat("b", consumer("g", "T")))  # nothing new
+    other.disconnect("b")
+    assert here.wait_for("changed", "g", times=3)
+    broker.unregister_client("a", consumer_group="g")
+    join(broker, "c")
+    assert broker.consumer_ids("g") == ["c"]
+    assert here.calls == [("changed", "g")] * 3
+    assert there.calls == [("changed", "g")]
+
+
+@pytest.mark.conformance("B14")
+def test_another_topic_is_told_and_another_expression_is_not(broker):
+    client = join(broker, "a", consumer("g", subscription("T", "A", 1)))
+    broker.heartbeat(heartbeat("a", consumer("g", subscription("T", "B", 2))))
+    assert broker.members.group_table("g").subscriptions["T"].sub_string == "B"
+    broker.heartbeat(heartbeat("a", consumer("g", subscription("T", "B", 2), "U")))
+    assert client.wait_for("changed", "g", times=2)
+    broker.heartbeat(heartbeat("a", consumer("g", subscription("T", "B", 2))))
+    assert client.wait_for("changed", "g", times=3)
+    assert list(broker.members.group_table("g").subscriptions) == ["T"]
+    assert len(client.calls) == 3
+
+
+@pytest.mark.conformance("B14")
+def test_members_that_want_different_topics_knock_each_other_out(broker, open_broker):
+    other = open_broker()
+    join(broker, "a", consumer("g", "T"))
+    join(other, "b", consumer("g", "U"))
+    assert list(other.members.group_table("g").subscriptions) == ["U"]
+    broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    assert list(broker.members.group_table("g").subscriptions) == ["T"]
+
+
+@pytest.mark.conformance("B14")
+def test_the_newest_subscription_of_a_topic_holds_whoever_repeats_an_older_one(broker, open_broker):
+    other = open_broker()
+    join(broker, "a", consumer("g", subscription("T", "NEW", 2)))
+    join(other, "b", consumer("g", subscription("T", "OLD", 1)))
+    for each in (broker, other):
+        assert each.members.group_table("g").subscriptions["T"].sub_string == "NEW"
+
+
+@pytest.mark.conformance("C6")
+def test_a_group_that_is_not_told_of_its_members_is_not(broker):
+    broker.update_group(SubscriptionGroupConfig("g", notify_consumer_ids_changed_enable=False))
+    quiet = join(broker, "a")
+    loud = join(broker, "b", consumer("h", "T"))
+    assert loud.wait_for("changed", "h")
+    broker.disconnect("b")
+    join(broker, "c", consumer("g", "T"), consumer("i", "T")).wait_for("changed", "i")
+    assert quiet.calls == []
+
+
+@pytest.mark.crash
+@pytest.mark.conformance("C6", "A19", "B14")
+def test_a_killed_process_is_out_of_its_groups_at_once_and_the_rest_are_told(broker):
+    root = broker.view.root
+    with broker_puppet(root) as one, broker_puppet(root) as two:
+        here = join(broker, "a")
+        one.call("join", client_id="b", group="g")
+        two.call("join", client_id="c", group="g")
+        two.call("join", client_id="d", group="h")
+        assert broker.consumer_ids("g") == ["a", "b", "c"]
+        assert here.wait_for("changed", "g", times=3)
+        one.kill()
+        assert here.wait_for("changed", "g", times=4)
+        assert broker.consumer_ids("g") == ["a", "c"]
+        assert two.call("was_called", client_id="c", call=["changed", "g"], times=2)
+        two.kill()
+        assert here.wait_for("changed", "g", times=5)
+        assert broker.consumer_ids("g") == ["a"]
+    broker.members.notices.look_around()  # waits for the thread that told us to tidy up
+    leavings = {path.name.split(".")[0] for path in (root / "rmqctl" / "members").iterdir()}
+    assert leavings <= {broker.members.notices.name, "g", "h"}
+
+
+@pytest.mark.crash
+def test_the_deaths_of_several_at_once_are_all_noticed(broker):
+    root = broker.view.root
+    here = join(broker, "a")
+    puppets = [broker_puppet(root) for _ in range(4)]
+    for number, puppet in enumerate(puppets):
+        puppet.call("join", client_id=f"p{number}", group=f"g{number}")
+    for number in range(4):
+        broker.heartbeat(heartbeat("a", consumer(f"g{number}", "T")))
+    for puppet in puppets[:3]:
+        puppet.kill()
+    for number in range(3):
+        assert here.wait_for("changed", f"g{number}", times=2)
+        assert broker.consumer_ids(f"g{number}") == ["a"]
+    assert broker.consumer_ids("g3") == ["a", "p3"]
+    for puppet in puppets:
+        puppet.__exit__(None, None, None)
+
+
+@pytest.mark.conformance("B14")
+def test_a_client_that_is_no_process_here_is_gone_after_two_silent_minutes(open_broker):
+    now = [1_000]
+    broker = open_broker(clock=lambda: now[0])
+    here = join(broker, "a")
+    broker.members.connect("far", RecordingClient(), remote=True)
+    broker.heartbeat(heartbeat("far", consumer("g", "T")))
+    now[0] += 120_000
+    broker.members.scan_not_active_channel()
+    assert broker.consumer_ids("g") == ["a", "far"]
+    now[0] += 1
+    broker.members.scan_not_active_channel()
+    assert broker.consumer_ids("g") == ["a"]
+    assert here.wait_for("changed", "g", times=3)
+
+
+@pytest.mark.conformance("B6")
+def test_two_processes_may_not_divide_a_group_under_one_id(broker):
+    with broker_puppet(broker.view.root) as other:
+        other.call("join", client_id="a", group="g")
+        broker.connect("a", RecordingClient())
+        with pytest.raises(BrokerSystemError, match=f"process {other.pid} on .* instance name"):
+            broker.heartbeat(heartbeat("a", consumer("g", "T"), consumer("free", "T")))
+        assert broker.consumer_ids("free") == ["a"]
+        broker.heartbeat(heartbeat("a", consumer("g", "T", model=BROADCASTING)))
+        assert broker.consumer_ids("g") == ["a", "a"]
+
+
+@pytest.mark.conformance("B6")
+def test_where_equal_ids_are_let_in_the_group_has_one_twice_as_with_the_real_broker(open_broker):
+    config = BrokerConfig(refuse_equal_client_ids=False)
+    first, second = open_broker(config), open_broker(config)
+    join(first, "a")
+    join(second, "a")
+    join(second, "b")
+    assert first.consumer_ids("g") == ["a", "a", "b"]
+
+
+def test_an_id_is_connected_once_and_before_it_says_anything(broker):
+    with pytest.raises(BrokerSystemError, match="not connected"):
+        broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    broker.connect("a", RecordingClient())
+    with pytest.raises(BrokerSystemError, match="connected already"):
+        broker.connect("a", RecordingClient())
+    broker.disconnect("a")
+    broker.disconnect("a")
+    broker.connect("a", RecordingClient())
+
+
+def test_a_reader_can_not_be_a_member(open_broker):
+    reader = open_broker(read_only=True)
+    with pytest.raises(NoPermissionError, match="reading only"):
+        reader.connect("a", RecordingClient())
+    assert not (reader.view.root / "rmqctl" / "members").exists()
+
+
+def test_a_client_of_another_process_answers_questions(broker):
+    broker.send(Message("T", b"again"), 0)
+    broker.send(Message("T", b"poison"), 0)
+    second = broker.view.unit("T", 0, 1)
+    assert second is not None
+    with broker_puppet(broker.view.root) as other:
+        other.call("join", client_id="b", group="g")
+        assert broker.consumer_running_info("g", "b") == {"group": "g", "threads": 20}
+        assert broker.consumer_status("g", "T", "b") == {MessageQueue("T", "broker-a", 3): 41}
+        result = broker.consume_message_directly("g", "b", 0)
+        assert result == (False, True, ConsumeDirectlyStatus.CR_LATER, "again", 7)
+        with pytest.raises(BrokerSystemError, match="ValueError: the listener broke"):
+            broker.consume_message_directly("g", "b", second[0])
+        with pytest.raises(BrokerSystemError, match="no message at offset 17"):
+            broker.consume_message_directly("g", "b", 17)
+        with pytest.raises(BrokerSystemError, match="not online"):
+            broker.consumer_running_info("g", "c")
+
+
+@pytest.mark.crash
+def test_a_question_to_a_process_that_dies_is_over_at_once(broker):
+    with broker_puppet(broker.view.root) as other:
+        other.call("join", client_id="b", group="g")
+        broker.connect("a", RecordingClient())
+        other.stop()
+        outcome: list[Exception] = []
+
+        def ask() -> None:
+            try:
+                broker.consumer_running_info("g", "b")
+            except BrokerSystemError as error:
+                outcome.append(error)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        letters = next((broker.view.root / "rmqctl" / "members").glob(f"{other.pid}-*.in"))
+        # Notices that the group has changed lie there, too.
+        while not any(
+            b"running_info" in path.read_bytes()
+            for path in letters.iterdir()
+            if path.name[0] != "."
+        ):
+            os.sched_yield()
+        other.kill()
+        asking.join(5)
+        assert "has ended" in str(outcome[0])
+
+
+def test_a_producer_of_another_process_is_asked_about_its_half_message(broker):
+    broker.send(Message("T", b"half", properties={"own": "1"}))
+    message = broker.view.look_message_by_offset(0)
+    message.topic = "REAL"
+    message.properties["REAL_QID"] = "4"
+    request = CheckTransactionState("p", message, 11, 22, "id", "transaction")
+    assert not broker.members.calls.check_transaction(request)
+    with broker_puppet(broker.view.root) as other:
+        other.call("produce_in", client_id="b", group="p")
+        assert broker.members.calls.check_transaction(request)
+        asked = other.call("was_asked_about", client_id="b")
+    assert asked[:4] == ["p", 22, "REAL", "half"]
+    assert asked[4] == message.properties

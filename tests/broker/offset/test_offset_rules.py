@@ -1,0 +1,287 @@
+"""Committing and fetching progress, and where a group without any begins."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+from broker.api.broker import Broker
+from broker.api.offsets import ConsumeFromWhere, OffsetCommit, OffsetQuery
+from broker.api.pull import PullRequest
+from broker.config import BrokerConfig
+from broker.errors import BrokerSystemError, InvalidNameError
+from broker.offset.offset_manager import is_young
+from broker.offset.start_position import compute_pull_from_where
+from storage.configs.consumer_offsets import load_consumer_offsets
+from storage.configs.journal import Journal
+from storage.configs.progress import ProgressFile
+from storage.configs.progress_table import QueueProgress
+from storage.configs.topics import TopicConfig
+from storage.errors import CorruptFileError, StoreNotWritableError
+from storage.format.message import Message
+
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+TIMESTAMP = ConsumeFromWhere.CONSUME_FROM_TIMESTAMP
+STRICT = BrokerConfig(zero_when_young=False)
+
+
+def fill(broker: Broker, topic: str = "T", count: int = 5) -> None:
+    broker.update_topic(TopicConfig(topic, 2, 2))
+    broker.send_batch([Message(topic, b"%d" % n) for n in range(count)], 0)
+
+
+@pytest.mark.conformance("G7")
+def test_a_commit_is_there_for_everybody_at_once(open_broker):
+    first, second = open_broker(), open_broker()
+    fill(first)
+    assert first.update_consumer_offsets("g", [OffsetCommit("T", 0, 3)]) == [OffsetQuery(3)]
+    assert second.query_consumer_offset("g", "T", 0) == OffsetQuery(3)
+    assert second.update_consumer_offsets("g", [OffsetCommit("T", 0, 2)]) == [OffsetQuery(3)]
+    assert second.update_consumer_offsets("g", []) == []
+
+
+@pytest.mark.conformance("G7", "G8")
+def test_a_commit_with_a_pull_reaches_the_files_with_the_next_tick(open_broker, root):
+    broker = open_broker(BrokerConfig(flush_consumer_offset_interval_ms=0))
+    other = open_broker()
+    fill(broker)
+    broker.pull(PullRequest("g", "T", 0, 0, commit=OffsetCommit("T", 0, 4)))
+    assert broker.query_consumer_offset("g", "T", 0).offset == 4
+    assert other.consumer_offsets() == {}
+    broker.tick()
+    assert other.consumer_offsets() == {("g", "T"): {0: 4}}
+    assert load_consumer_offsets(root) == {"T@g": {0: 4}}
+
+
+def test_a_tick_before_its_time_does_nothing(broker, root):
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
+    broker.tick()
+    assert load_consumer_offsets(root) == {}
+
+
+@pytest.mark.conformance("A17")
+def test_closing_writes_what_is_known(open_broker, root):
+    broker = open_broker()
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
+    broker.pull(PullRequest("g", "T", 1, 0, commit=OffsetCommit("T", 1, 0)))
+    broker.close()
+    broker.close()
+    assert load_consumer_offsets(root) == {"T@g": {0: 4, 1: 0}}
+
+
+def test_a_reset_from_elsewhere_is_not_overwritten(open_broker):
+    consumer, operator = open_broker(), open_broker()
+    fill(consumer)
+    consumer.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
+    consumer.pull(PullRequest("g", "T", 0, 4, commit=OffsetCommit("T", 0, 5)))
+    moves = operator.progress.move("g", {("T", 0): 1})
+    assert [(old.offset, new.offset) for old, new in moves.values()] == [(4, 1)]
+    assert consumer.query_consumer_offset("g", "T", 0) == OffsetQuery(1, 1)
+    answer = consumer.update_consumer_offsets("g", [OffsetCommit("T", 0, 5)])
+    assert answer == [OffsetQuery(1, 1)]
+    assert consumer.update_consumer_offsets("g", [OffsetCommit("T", 0, 2, 1)]) == [
+        OffsetQuery(2, 1)
+    ]
+
+
+def test_a_move_is_noted_in_the_journal(broker, root):
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
+    broker.progress.move("g", {("T", 0): None}, {"command": "offset delete"})
+    broker.progress.move("g", {("T", 0): 1, ("T", 1): 0}, {"command": "offset reset"})
+    *_, deleted, reset = Journal(root).entries()
+    line = {"group": "g", "topic": "T", "queue_id": 0}
+    assert deleted["command"] == "offset delete"
+    assert deleted["moves"] == [{**line, "old": 4, "new": None, "generation": 1}]
+    assert reset["moves"] == [
+        {**line, "old": None, "new": 1, "generation": 2},
+        {**line, "queue_id": 1, "old": None, "new": 0, "generation": 1},
+    ]
+    assert (deleted["previous"], reset["previous"]) == (None, deleted["change_id"])
+    assert ProgressFile(root).read().change_id == reset["change_id"]
+    assert broker.consumer_offsets() == {("g", "T"): {0: 1, 1: 0}}
+
+
+def test_a_move_is_noted_before_it_is_done(broker, root, monkeypatch):
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
+    before = (root / "rmqctl/offsets.json").read_bytes()
+    at_writing = []
+    write = ProgressFile._put
+
+    def look(file: ProgressFile, entry: Any) -> None:
+        at_writing.append(((root / "rmqctl/offsets.json").read_bytes(), [*Journal(root).entries()]))
+        write(file, entry)
+
+    monkeypatch.setattr(ProgressFile, "_put", look)
+    broker.progress.move("g", {("T", 0): 1})
+    file, entries = at_writing[0]
+    assert file == before
+    assert entries[-1]["moves"] == [
+        {"group": "g", "topic": "T", "queue_id": 0, "old": 4, "new": 1, "generation": 1}
+    ]
+
+
+def test_a_move_that_can_not_be_noted_is_not_done(broker, root):
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
+    shutil.rmtree(root / "rmqctl/journal")
+    (root / "rmqctl/journal").write_bytes(b"")
+    with pytest.raises(StoreNotWritableError):
+        broker.progress.move("g", {("T", 0): 1})
+    assert broker.consumer_offsets() == {("g", "T"): {0: 4}}
+
+
+@pytest.mark.conformance("G6")
+def test_progress_of_one_group_or_of_all(broker):
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 1, 0), OffsetCommit("T", 0, 4)])
+    broker.update_consumer_offsets("h", [OffsetCommit("%RETRY%h", 0, 1)])
+    assert broker.consumer_offsets("h") == {("h", "%RETRY%h"): {0: 1}}
+    assert broker.consumer_offsets() == {("g", "T"): {0: 4, 1: 0}, ("h", "%RETRY%h"): {0: 1}}
+
+
+@pytest.mark.parametrize(
+    ("group", "commit", "error"),
+    [
+        ("a@b", OffsetCommit("T", 0, 1), InvalidNameError),
+        ("g", OffsetCommit("a b", 0, 1), InvalidNameError),
+        ("g", OffsetCommit("T", 0, -1), BrokerSystemError),
+        ("g", OffsetCommit("T", -1, 1), BrokerSystemError),
+    ],
+)
+def test_senseless_commits_are_refused(broker, root, group, commit, error):
+    with pytest.raises(error):
+        broker.update_consumer_offsets(group, [commit])
+    with pytest.raises(error):
+        broker.progress.note(group, commit)
+    assert not (root / "rmqctl" / "offsets.json").exists()
+
+
+def test_what_could_not_be_written_is_not_forgotten(open_broker, root):
+    broker = open_broker()
+    fill(broker)
+    broker.progress.note("g", OffsetCommit("T", 0, 4))
+    blocked = root / "rmqctl" / "offsets.json"
+    blocked.mkdir()
+    with pytest.raises((CorruptFileError, OSError)):
+        broker.progress.persist()
+    blocked.rmdir()
+    broker.progress.note("g", OffsetCommit("T", 0, 3))
+    broker.progress.persist()
+    assert broker.consumer_offsets() == {("g", "T"): {0: 4}}
+
+
+def test_a_young_queue_answers_zero_to_a_new_group(open_broker):
+    broker = open_broker()
+    fill(broker)
+    assert broker.query_consumer_offset("g", "T", 0) == OffsetQuery(0, 0, stored=False)
+    assert broker.query_consumer_offset("g", "T", 1) == OffsetQuery(0, 0, stored=False)
+    assert open_broker(STRICT).query_consumer_offset("g", "T", 0) == OffsetQuery(
+        None, 0, stored=False
+    )
+
+
+def test_a_queue_is_young_while_its_first_message_is_near_the_end(broker):
+    fill(broker)
+    distance = broker.view.log_max_offset()
+    assert is_young(broker.view, "T", 0, distance)
+    assert not is_young(broker.view, "T", 0, distance - 1)
+    assert is_young(broker.view, "T", 1, 0)
+
+
+@pytest.mark.conformance("G6")
+@pytest.mark.parametrize("where", ConsumeFromWhere)
+def test_progress_wins_over_the_wish(broker, where):
+    fill(broker)
+    broker.progress.move("g", {("T", 0): 2})
+    assert compute_pull_from_where(broker, "g", "T", 0, where) == OffsetQuery(2, 1)
+
+
+@pytest.mark.parametrize("where", ConsumeFromWhere)
+def test_a_young_queue_is_read_from_its_start_whatever_is_wished(broker, where):
+    fill(broker)
+    assert compute_pull_from_where(broker, "g", "T", 0, where).offset == 0
+
+
+@pytest.mark.parametrize(
+    ("topic", "where", "offset"),
+    [
+        ("T", FIRST, 0),
+        ("T", LAST, 5),
+        ("T", TIMESTAMP, 4),
+        ("%RETRY%g", FIRST, 0),
+        ("%RETRY%g", LAST, 0),
+        ("%RETRY%g", TIMESTAMP, 3),
+    ],
+)
+def test_a_group_without_progress_begins_where_it_wishes(open_broker, topic, where, offset):
+    broker = open_broker(STRICT)
+    fill(broker)
+    for n in range(3):
+        broker.send(Message("%RETRY%g", b"%d" % n), 0)
+    far = 1 << 50
+    assert compute_pull_from_where(broker, "g", topic, 0, where, far).offset == offset
+
+
+def test_deleted_progress_keeps_its_generation(open_broker):
+    broker = open_broker(STRICT)
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 2)])
+    broker.progress.move("g", {("T", 0): None})
+    assert compute_pull_from_where(broker, "g", "T", 0, LAST) == OffsetQuery(5, 1, stored=False)
+
+
+@pytest.mark.conformance("D11")
+def test_progress_behind_the_end_of_its_queue_is_moved_back_to_the_end(open_broker):
+    broker = open_broker()
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 50)])
+    moved = broker.correct_consumer_offset("g", "T", 0)
+    assert moved.offset == 5
+    assert broker.query_consumer_offset("g", "T", 0) == moved
+    assert broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 60)]) == [moved], (
+        "whoever still is on the old way does not bring it back"
+    )
+    *_, entry = Journal(broker.view.root).entries()
+    assert entry["command"] == "correct offset"
+    [move] = entry["moves"]
+    assert move == {"group": "g", "topic": "T", "queue_id": 0, "old": 50, "new": 5, "generation": 1}
+    assert broker.correct_consumer_offset("g", "T", 0) == moved, "what lies in the queue stays"
+    assert [*Journal(broker.view.root).entries()][-1] == entry, "and needs no note"
+    assert broker.correct_consumer_offset("other", "T", 0) == OffsetQuery(None, 0, stored=False)
+
+
+@pytest.mark.conformance("G12", "D11")
+def test_a_correction_does_not_undo_a_reset_that_came_a_moment_before(broker, monkeypatch):
+    broker.update_topic(TopicConfig("T", 1, 1))
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 500)])
+    broker.send_column("T", [b"x"] * 10, 0)
+    move, somebody = ProgressFile.move, ProgressFile(broker.view.root)
+
+    def late(file: ProgressFile, *arguments: Any) -> Any:
+        move(somebody, {("T@g", 0): 3})
+        return move(file, *arguments)
+
+    monkeypatch.setattr(ProgressFile, "move", late)
+    assert broker.correct_consumer_offset("g", "T", 0).offset == 3
+    assert broker.query_consumer_offset("g", "T", 0).offset == 3
+
+
+def test_what_is_stored_and_consumed_during_a_correction_stays_consumed(broker, monkeypatch):
+    broker.update_topic(TopicConfig("T", 1, 1))
+    broker.send_column("T", [b"x"] * 10, 0)
+    move = ProgressFile.move
+
+    def late(file: ProgressFile, *arguments: Any) -> Any:
+        broker.send_column("T", [b"x"] * 5, 0)
+        ProgressFile(broker.view.root).commit({("T@g", 0): QueueProgress(0, 15)})
+        return move(file, *arguments)
+
+    monkeypatch.setattr(ProgressFile, "move", late)
+    assert broker.correct_consumer_offset("g", "T", 0).offset == 15

@@ -1,0 +1,237 @@
+"""Messages of which everything but themselves is known already: stored as in the long way, or not.
+
+A client that says the same with one object goes the short way from its third message on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from broker.api.pull import PullRequest
+from broker.api.send import SendOptions, SendResult
+from broker.config import BrokerConfig
+from broker.embedded.broker import EmbeddedBroker
+from broker.errors import BrokerError, BrokerSystemError, NoPermissionError
+from broker.send.message_builder import MessageBuilder
+from storage import native
+from storage.config import SMALL_STORE, FlushDiskType, StoreConfig
+from storage.configs.topics import PERM_READ, TopicConfig
+from storage.errors import StoreClosedError
+from storage.format.encode import MessageInner
+from storage.format.message import Message
+from storage.store import MessageStore
+from tests.support.compiled import compiled, needs_compiled
+from tests.support.manual_time import ManualClock
+from tests.support.messages_sent import any_messages
+
+pytestmark = needs_compiled
+NOW = 1_700_000_000_000
+OPTIONS = SendOptions("g", born_timestamp=NOW - 5)
+
+
+@pytest.fixture(autouse=True)
+def with_compiled_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "compiled", compiled)
+    compiled.bind_sent(Message, MessageInner)
+
+
+@contextmanager
+def a_broker(
+    root: Path,
+    clock: ManualClock | None = None,
+    config: StoreConfig = SMALL_STORE,
+    *,
+    exclusive: bool = True,
+) -> Iterator[EmbeddedBroker]:
+    """With the gate to itself, so that it does not depend on the time which way is gone."""
+    if not root.exists():
+        MessageStore.create(root, config)
+    now = (clock or ManualClock(NOW)).now_ms
+    with EmbeddedBroker.open(
+        root, BrokerConfig(), store_config=config, clock=now, exclusive=exclusive
+    ) as broker:
+        broker.update_topic(TopicConfig("T", 2, 2))
+        yield broker
+
+
+def named(name: str, **parts: Any) -> Message:
+    message = Message("T", b"body", **parts)
+    message.properties["UNIQ_KEY"] = name
+    return message
+
+
+def walk(broker: EmbeddedBroker, options: SendOptions = OPTIONS) -> None:
+    """Send so much that the way is known, and the store has learned both queues."""
+    for number in range(6):
+        broker.send(named(f"W{number}"), number % 2, options)
+
+
+@contextmanager
+def long_ways() -> Iterator[list[str]]:
+    """Notes which messages go the long way."""
+    gone: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is MessageBuilder.build.__code__:
+            gone.append(frame.f_locals["message"].properties["UNIQ_KEY"])
+
+    sys.setprofile(note)
+    try:
+        yield gone
+    finally:
+        sys.setprofile(None)
+
+
+def outcome(send: Callable[[], SendResult]) -> object:
+    try:
+        return send()
+    except (BrokerError, TypeError, AttributeError) as error:
+        return type(error), str(error)
+
+
+def written(root: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for folder in ("commitlog", "consumequeue", "index")
+        for path in sorted((root / folder).rglob("*"))
+        if path.is_file()
+    }
+
+
+@given(st.lists(st.tuples(any_messages(), st.integers(-1, 2)), max_size=12))
+@settings(max_examples=25)
+def test_what_goes_the_short_way_is_stored_and_told_as_in_the_long_one(
+    tmp_path_factory: pytest.TempPathFactory, sent: list[tuple[Message, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("ways")
+    files, told = [], []
+    for name in ("short", "long"):
+        with a_broker(folder / name) as broker:
+            if name == "long":
+                broker._sender._put_sent = None
+            walk(broker)
+            answers = []
+            for number, (message, queue_id) in enumerate(sent):
+                copy = Message(message.topic, message.body, flag=message.flag)
+                copy.properties = {"UNIQ_KEY": f"M{number}", **message.properties}
+                answers.append(outcome(partial(broker.send, copy, queue_id, OPTIONS)))
+            told.append(answers)
+        files.append(written(folder / name))
+    assert told[0] == told[1]
+    assert files[0] == files[1]
+
+
+def test_only_a_client_that_says_the_same_goes_it(tmp_path: Path) -> None:
+    with a_broker(tmp_path / "s") as broker:
+        walk(broker)
+        with long_ways() as gone:
+            results = [
+                broker.send(named(f"A{n}", tags="t", keys="k"), n % 2, OPTIONS) for n in range(4)
+            ]
+            broker.send(named("B"), 0, OPTIONS._replace(born_timestamp=NOW))
+            broker.send(named("C"), None, OPTIONS)
+            broker.send(named("D"), 0)
+        assert gone == ["B", "C", "D"]
+        assert [r.queue_offset for r in results] == [3, 3, 4, 4]
+        assert {type(result) for result in results} == {SendResult}
+        pulled = broker.pull(PullRequest("reader", "T", 1, 0)).messages
+        assert [message.msg_id for message in pulled][3:5] == ["A1", "A3"]
+        assert pulled[4].offset_msg_id == results[3].offset_msg_id
+
+
+@pytest.mark.parametrize("by_another", [False, True])
+def test_a_changed_topic_ends_it_at_once(tmp_path: Path, by_another: bool) -> None:
+    root = tmp_path / "s"
+    with ExitStack() as stack:
+        broker = stack.enter_context(a_broker(root, exclusive=not by_another))
+        other = stack.enter_context(a_broker(root, exclusive=False)) if by_another else broker
+        walk(broker)
+        with pytest.raises(BrokerSystemError, match="no queue 2"):
+            broker.send(named("a"), 2, OPTIONS)
+        with long_ways() as gone:
+            broker.send(named("a"), 1, OPTIONS)
+        assert by_another or gone == []
+        other.update_topic(TopicConfig("T", 3, 3))
+        assert broker.send(named("b"), 2, OPTIONS).queue_offset == 0
+        walk(broker)
+        other.update_topic(TopicConfig("T", 2, 2))
+        with pytest.raises(BrokerSystemError, match="no queue 2"):
+            broker.send(named("c"), 2, OPTIONS)
+        walk(broker)
+        other.update_topic(TopicConfig("T", 1, 1, PERM_READ))
+        with pytest.raises(NoPermissionError):
+            broker.send(named("d"), 0, OPTIONS)
+
+
+def test_what_is_edited_by_hand_ends_it_a_moment_later(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    root = tmp_path / "s"
+    with a_broker(root, clock) as broker:
+        walk(broker)
+        file = root / "config" / "topics.json"
+        text = file.read_text()
+        assert '"perm":6' in text.replace(" ", "")
+        file.write_text(text.replace('"perm":6', f'"perm":{PERM_READ}'))
+        clock.advance(1)
+        with long_ways() as gone:
+            broker.send(named("a"), 0, OPTIONS)
+            assert gone == []
+            clock.advance(1)
+            with suppress(NoPermissionError):  # by the real time it may be too early for that
+                broker.send(named("b"), 0, OPTIONS)
+                assert gone == ["b"]
+        while isinstance(outcome(lambda: broker.send(named("c"), 0)), SendResult):
+            clock.advance(1)  # the table itself is looked at a tenth of a second later
+        with pytest.raises(NoPermissionError):
+            broker.send(named("d"), 0, OPTIONS)
+
+
+def test_a_closed_store_takes_nothing(tmp_path: Path) -> None:
+    with a_broker(tmp_path / "s") as broker:
+        walk(broker)
+        broker.close()
+        with pytest.raises(StoreClosedError):
+            broker.send(named("a"), 0, OPTIONS)
+
+
+def test_where_each_put_is_synced_all_go_the_long_way(tmp_path: Path) -> None:
+    config = SMALL_STORE.with_(flush_disk_type=FlushDiskType.SYNC_FLUSH)
+    with a_broker(tmp_path / "s", config=config) as broker:
+        walk(broker)
+        with long_ways() as gone:
+            broker.send(named("a"), 0, OPTIONS)
+        assert gone == ["a"]
+
+
+@pytest.mark.parametrize("wrong", [(), ("T",) * 11, [1], None])
+def test_what_is_no_way_is_refused(tmp_path: Path, wrong: Any) -> None:
+    with a_broker(tmp_path / "s") as broker:
+        walk(broker)
+        assert broker.store is not None
+        put_sent = broker.store._appender.one.put_sent
+        with pytest.raises(TypeError, match="a KnownWay is wanted"):
+            put_sent(named("a"), 0, wrong)
+        way = broker._sender._ways["T"]
+        broker.update_topic(TopicConfig("U", 1, 1))
+        for number in range(3):
+            message = Message("U", b"body", properties={"UNIQ_KEY": f"U{number}"})
+            broker.send(message, 0, OPTIONS)
+        way = way._replace(changes=broker.store.config_changes())
+        for odd in ({"queues": [1]}, {"changes": "x"}, {"until_ms": None}, {"topic": "U"}):
+            assert put_sent(named("a"), 0, way._replace(**odd)) is None
+        for parts in ({"origin": (1,)}, {"added": "text"}, {"largest": "1"}):
+            with pytest.raises(TypeError):
+                put_sent(named("a"), 0, way._replace(**parts))
+        assert put_sent(named("a"), 0, way._replace(largest=3)) is None
+        assert put_sent(named("a"), 2, way) is None
+        assert put_sent(Message("T", b"no id"), 0, way) is None
+        assert put_sent(named("a"), 0, way) is not None

@@ -1,0 +1,91 @@
+"""What is finished becomes progress: at once for who asks, a moment later for who only pulls."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from broker.api.offsets import ConsumeFromWhere
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeConcurrentlyStatus
+from client.offset_store.offset_store import ReadOffsetType
+from storage.configs.topics import TopicConfig
+from storage.format.message import Message, MessageQueue
+from tests.support.consumers import Heard, pull_until, turn
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+
+
+@pytest.fixture
+def half_way(broker, make_consumer):
+    """A consumer whose one thread has finished two of four messages, and is in the third.
+
+    It finished them after the queue was pulled for the last time.
+    """
+    broker.update_topic(TopicConfig("T", 1, 1))
+    for _ in range(4):
+        broker.send(Message("T", b"x"), 0)
+    in_third, pulled, go_on = threading.Event(), threading.Event(), threading.Event()
+    seen = []
+
+    def listen(messages, context):
+        seen.extend(messages)
+        pulled.wait(20)
+        if len(seen) == 3:
+            in_third.set()
+            go_on.wait(20)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    config = ConsumerConfig(
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        consume_thread_min=1,
+        consume_thread_max=1,
+        pull_threshold_for_queue=4,
+    )
+    consumer = make_consumer(listener=Heard(listen), config=config)
+    consumer.start()
+    turn(consumer)
+    pulled.set()
+    assert in_third.wait(20)
+    yield consumer
+    go_on.set()
+
+
+def settled(consumer, pulled_ms=None):
+    """How many are in work, and the progress, after what has finished was settled."""
+    held = consumer.process_queues[QUEUE]
+    consumer.consume_service.settle(held, QUEUE, pulled_ms)
+    progress = consumer.offset_store.read_offset(QUEUE, ReadOffsetType.READ_FROM_MEMORY)
+    return held.msg_count, progress
+
+
+def test_who_asks_for_progress_has_all_that_is_finished(half_way):
+    half_way.process_queues[QUEUE].settled_ms = 1_000
+    assert settled(half_way) == (2, 2)
+
+
+def test_a_pull_takes_parts_now_and_then(half_way):
+    held = half_way.process_queues[QUEUE]
+    held.settled_ms = 1_000
+    before = half_way.offset_store.read_offset(QUEUE, ReadOffsetType.READ_FROM_MEMORY)
+    assert settled(half_way, 1_000) == (4, before)
+    assert settled(half_way, 1_019) == (4, before)
+    assert settled(half_way, 1_020) == (2, 2)
+    assert held.settled_ms == 1_020
+
+
+def test_a_clock_that_went_back_keeps_no_part(half_way):
+    held = half_way.process_queues[QUEUE]
+    held.settled_ms = 1_000
+    assert settled(half_way, 900) == (2, 2)
+    assert held.settled_ms == 900
+
+
+def test_pulling_does_not_pause_for_what_is_finished(half_way, broker):
+    held, loop = half_way.process_queues[QUEUE], half_way.pull_loop
+    held.settled_ms = half_way.instance.clock.now_ms()  # which stands still
+    broker.send(Message("T", b"fifth"), 0)
+    # The answer comes from another thread; the pull behind it, which settles, is done by this one.
+    pull_until(half_way, lambda: held.queue_offset_max == 4 and held.msg_count == 3)
+    assert loop.flow_control.times == 0

@@ -1,0 +1,210 @@
+"""A running consumer follows progress that somebody moves, and never brings the old one back."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from broker.api.members import MessageModel
+from broker.api.offsets import ConsumeFromWhere
+from client.consumer.consumer_config import ConsumerConfig
+from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.runtime.client_config import ClientConfig
+from storage.configs.progress import ProgressFile
+from storage.format.message import MessageQueue
+from tests.support.consumers import Heard, eventually, fill, pull_until, rebalance, turn
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+
+def move(broker, offset: int) -> None:
+    broker.progress.move("g", {("T", 0): offset})
+
+
+def move_in_silence(broker, offset: int | None) -> None:
+    """Move progress as if the notice of it was lost."""
+    ProgressFile(broker.view.root).move({("T@g", 0): offset})
+
+
+def follow(consumer, process_queue) -> None:
+    """Wait for the notice, which comes from another thread; then do what the timer thread does."""
+
+    def dropped() -> bool:
+        consumer.instance.schedulers.__self__.advance(0)
+        return bool(process_queue.dropped)
+
+    eventually(dropped)
+    turn(consumer)
+
+
+@pytest.mark.conformance("G12")
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_rewind_has_the_messages_come_again(broker, make_consumer, orderly):
+    fill(broker, 10, queues=1)
+    heard = Heard(lambda messages, context: ConsumeOrderlyStatus.SUCCESS if orderly else SUCCESS)
+    consumer = make_consumer()
+    if orderly:
+        consumer.register_message_listener_orderly(heard)
+    else:
+        consumer.register_message_listener(heard)
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(10)
+    old = consumer.process_queues[QUEUE]
+    consumer.persist_consumer_offset()
+    move(broker, 4)
+    follow(consumer, old)
+    heard.wait_for(16)
+    assert sorted(m.queue_offset for m in heard.messages[10:]) == [4, 5, 6, 7, 8, 9]
+    assert not consumer.paused
+    eventually(lambda: consumer.process_queues[QUEUE].msg_count == 0)
+    consumer.persist_consumer_offset()
+    assert broker.query_consumer_offset("g", "T", 0).offset == 10
+
+
+@pytest.mark.conformance("G12")
+def test_what_is_in_work_when_the_progress_is_moved_counts_no_more(broker, make_consumer):
+    fill(broker, 10, queues=1)
+    stuck = threading.Event()
+    heard = Heard(lambda messages, context: stuck.wait(20) and SUCCESS)
+    consumer = make_consumer(listener=heard)
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(10)
+    old = consumer.process_queues[QUEUE]
+    move(broker, 2)
+    follow(consumer, old)
+    stuck.set()
+    heard.wait_for(18)
+    eventually(lambda: consumer.process_queues[QUEUE].msg_count == 0)
+    consumer.persist_consumer_offset()
+    assert broker.query_consumer_offset("g", "T", 0).offset == 10
+    assert consumer.process_queues[QUEUE] is not old
+
+
+@pytest.mark.conformance("G12")
+def test_a_skip_leaves_out_what_was_not_pulled_and_only_the_named_queue_is_touched(
+    broker, make_consumer
+):
+    fill(broker, 80, queues=2)
+    heard = Heard()
+    consumer = make_consumer(listener=heard)
+    consumer.start()
+    rebalance(consumer)
+    for _ in range(3):  # one pull a queue
+        consumer.instance.pull_service.run_once()
+    heard.wait_for(64)
+    other = QUEUE._replace(queue_id=1)
+    old = dict(consumer.process_queues)
+    move(broker, 38)
+    follow(consumer, old[QUEUE])
+    heard.wait_for(74)
+    assert old[QUEUE].msg_count == 0
+    assert consumer.process_queues[other] is old[other]
+    offsets = {q: sorted(m.queue_offset for m in heard.messages if m.queue_id == q) for q in (0, 1)}
+    assert offsets == {0: [*range(32), 38, 39], 1: [*range(40)]}
+
+
+@pytest.mark.conformance("G12")
+def test_a_reset_holds_even_if_nobody_tells_the_consumer(broker, make_consumer, scheduler):
+    """The old progress is not taken any more, and that is how the consumer hears of it."""
+    fill(broker, 10, queues=1)
+    heard = Heard()
+    consumer = make_consumer(listener=heard)
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(10)
+    eventually(lambda: consumer.process_queues[QUEUE].msg_count == 0)
+    old = consumer.process_queues[QUEUE]
+    consumer.persist_consumer_offset()
+    move_in_silence(broker, 7)
+    scheduler.advance(10_000)
+    assert broker.query_consumer_offset("g", "T", 0).offset == 7
+    scheduler.advance(0)
+    assert old.dropped
+    turn(consumer)
+    heard.wait_for(13)
+    assert sorted(m.queue_offset for m in heard.messages[10:]) == [7, 8, 9]
+
+
+def test_progress_that_is_forgotten_has_the_group_begin_like_a_new_one(
+    broker, make_consumer, scheduler
+):
+    fill(broker, 5, queues=1)
+    heard = Heard()
+    consumer = make_consumer(listener=heard)
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(5)
+    eventually(lambda: consumer.process_queues[QUEUE].msg_count == 0)
+    consumer.persist_consumer_offset()
+    move_in_silence(broker, None)
+    scheduler.advance(10_000)
+    scheduler.advance(0)
+    turn(consumer)
+    heard.wait_for(10)
+
+
+@pytest.mark.conformance("G12", "C9")
+def test_a_pull_that_was_held_over_a_rewind_does_not_take_the_progress_forward(
+    broker, make_consumer
+):
+    """Its answer says where the old way was, and it comes when the new one has begun."""
+    fill(broker, 10, queues=1)
+    door = threading.Event()
+    heard = Heard(
+        lambda messages, context: (len(heard.messages) <= 10 or door.wait(20)) and SUCCESS
+    )
+    consumer = make_consumer(listener=heard)
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(10)
+    held = broker._puller.held
+    pull_until(consumer, lambda: held.count == 2)  # of T and of the retry topic
+    old = consumer.process_queues[QUEUE]
+    move(broker, 4)
+    follow(consumer, old)
+    heard.wait_for(16)
+    held.expire(1 << 60)
+    assert consumer.consumer_status("T") == {QUEUE: 4}
+    consumer.persist_consumer_offset()
+    assert broker.query_consumer_offset("g", "T", 0).offset == 4
+    door.set()
+
+
+@pytest.mark.conformance("G12", "A9")
+def test_a_member_of_a_broadcast_follows_a_move_in_its_own_file(broker, make_consumer, tmp_path):
+    fill(broker, 10, queues=1)
+    heard = Heard()
+    folder = tmp_path / "offsets"
+
+    def member(listener: Heard):
+        return make_consumer(
+            listener=listener,
+            config=ConsumerConfig(
+                message_model=MessageModel.BROADCASTING,
+                consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            ),
+            client_config=ClientConfig(local_offset_store_dir=str(folder)),
+        )
+
+    consumer = member(heard)
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(10)
+    eventually(lambda: consumer.process_queues[QUEUE].msg_count == 0)
+    consumer.persist_consumer_offset()
+    old = consumer.process_queues[QUEUE]
+    move(broker, 7)
+    follow(consumer, old)
+    heard.wait_for(13)
+    assert sorted(m.queue_offset for m in heard.messages[10:]) == [7, 8, 9]
+    eventually(lambda: not consumer.consume_service.pool.waiting, "the listener has not ended")
+    consumer.shutdown()
+    again = Heard()
+    second = member(again)
+    second.start()
+    turn(second)
+    assert again.messages == [], "its file says 10 again"

@@ -1,0 +1,146 @@
+"""``broker start`` and ``status``, and who runs the timed services by the way."""
+
+import signal
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from broker.api.transactions import LocalTransactionState
+from broker.embedded.broker import EmbeddedBroker
+from client.producer.transaction_producer import TransactionProducer
+from storage.format.message import Message
+from tests.support.cli import run, start
+
+MEANWHILE = 30
+
+
+@contextmanager
+def running(*args):
+    with start(*args) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def status():
+    return run("broker", "status", "-o", "json").json()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + MEANWHILE
+    while not condition():
+        assert time.monotonic() < deadline, "it never came true"
+
+
+def delivered(topic="later"):
+    result = run("consume", topic, "-e")
+    return result.lines if result.code == 0 else []
+
+
+def send_later(body):
+    run("produce", "later", "--delay-level", 1, "-q", stdin=body)
+
+
+@pytest.fixture
+def foreign(store):
+    """A store that rmqctl did not make, as far as anybody can tell."""
+    (store / "rmqctl" / "created").unlink()
+    return store
+
+
+@pytest.mark.feature(127)
+def test_nobody_does_anything_in_a_store_at_rest(store):
+    send_later(b"one\ntwo\n")
+    now = status()
+    assert now["services"] == {
+        name: {"running": False, "pid": None}
+        for name in ("delay_delivery", "transaction_checks", "cleaning")
+    }
+    (level,) = now["delay_levels"]
+    assert (level["level"], level["delay_ms"], level["waiting"]) == (1, 1000, 2)
+    assert (
+        level["due_timestamp"]
+        > run("consume", "SCHEDULE_TOPIC_XXXX", "-e", "-o", "json").json()[0]["store_timestamp"]
+    )
+    assert (now["writers"], now["clients"], now["created_here"]) == ([], [], True)
+    assert now["half_messages"]["pending"] == 0
+    assert delivered() == []
+
+
+@pytest.mark.feature(6, 127)
+def test_services_in_the_foreground_deliver_until_a_signal_ends_them(store):
+    with running("broker", "start") as first:
+        assert b"this process runs delay delivery" in first.stderr.readline()
+        send_later(b"one\n")
+        wait_until(lambda: delivered() == ["one"])
+        assert status()["services"]["delay_delivery"] == {"running": True, "pid": first.pid}
+        with running("broker", "start") as second:
+            assert f"process {first.pid} runs" in second.stderr.readline().decode()
+            first.send_signal(signal.SIGINT)
+            assert first.wait(MEANWHILE) == 130
+            assert b"this process runs" in second.stderr.readline()
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(MEANWHILE) == 143
+    # All of it was written down: nothing is delivered twice.
+    assert [row["waiting"] for row in status()["delay_levels"]] == [0]
+
+
+def test_who_reads_a_pipe_delivers_by_the_way(store):
+    with running("produce", "now") as producer:
+        producer.stdin.write(b"hello\n")
+        producer.stdin.flush()
+        send_later(b"one\n")
+        wait_until(lambda: delivered() == ["one"])
+        producer.stdin.close()
+        assert producer.wait(MEANWHILE) == 0
+
+
+def test_nothing_is_delivered_by_the_way_in_a_store_of_others(foreign):
+    with running("produce", "now") as producer:
+        producer.stdin.write(b"hello\n")
+        producer.stdin.flush()
+        send_later(b"one\n")
+        wait_until(lambda: status()["delay_levels"][0]["due_timestamp"] < time.time() * 1000)
+        assert status()["services"]["delay_delivery"]["running"] is False
+        assert delivered() == []
+        with running("broker", "start"):  # that is asking for it
+            wait_until(lambda: delivered() == ["one"])
+        producer.stdin.close()
+        producer.wait(MEANWHILE)
+
+
+def test_half_messages_that_nobody_has_ended_are_pending(store):
+    class Undecided:
+        def execute_local_transaction(self, message, argument):
+            state = LocalTransactionState
+            return state.COMMIT_MESSAGE if message.body == b"done" else state.UNKNOW
+
+        def check_local_transaction(self, message):
+            return LocalTransactionState.UNKNOW
+
+    with EmbeddedBroker.open(store) as broker:
+        producer = TransactionProducer("p", Undecided(), brokers=[broker])
+        producer.start()
+        for body in (b"open", b"done", b"open too"):
+            producer.send_message_in_transaction(Message("t", body), None)
+        (client,) = status()["clients"]
+        assert client["producer_groups"] == ["p"]
+        producer.shutdown()
+    half = status()["half_messages"]
+    assert (half["pending"], half["max_offset"]) == (2, 3)
+    assert half["oldest_timestamp"] is not None
+    assert delivered("t") == ["done"]
+
+
+def test_services_have_no_dry_run(store):
+    result = run("broker", "start", "-n", "--timeout", "2s")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "it has no dry run; 'rmqctl broker status' only looks" in result.err
+
+
+def test_a_store_that_is_not_there(own_home):
+    for command in ("start", "status"):
+        result = run("broker", command, "-S", "nowhere")
+        assert (result.code, result.err.count("\n")) == (3, 1)

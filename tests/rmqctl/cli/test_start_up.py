@@ -1,0 +1,72 @@
+"""What a call imports: start-up time is the modules, and modules can be counted."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.cli import ROOT
+
+# Each of these costs 10 to 140 ms; only what uses them may import them.
+HEAVY = {
+    *("numpy", "pandas", "pyarrow", "pyspark", "rich", "yaml", "asyncio", "pydantic", "isal"),
+    *("concurrent.futures", "multiprocessing", "unittest", "zoneinfo", "email", "http"),
+}
+
+PROBE = """
+import sys, io
+from rmqctl.cli.app import main
+out, sys.stdout = sys.stdout, io.TextIOWrapper(io.BytesIO())
+code = main(sys.argv[1:])
+sys.stdout = out
+print(code, *sys.modules)
+"""
+
+
+def modules_of(*args, env=None):
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *args],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin", "HOME": "/", **(env or {})},
+    )
+    code, *modules = done.stdout.split()
+    assert code == "0", done.stderr
+    return set(modules)
+
+
+@pytest.mark.feature(148)
+@pytest.mark.parametrize(
+    "args", [["--help"], ["version"], ["version", "-o", "jsonl"]], ids=" ".join
+)
+def test_nothing_heavy_is_imported(args):
+    assert not modules_of(*args) & HEAVY
+
+
+def test_the_help_of_the_root_imports_no_command_and_no_store():
+    ours = {m for m in modules_of("--help") if m.startswith(("rmqctl.cli", "storage", "broker"))}
+    assert not ours
+
+
+def test_a_command_imports_its_own_module_only():
+    commands = {m for m in modules_of("version") if m.startswith("rmqctl.cli.")}
+    assert commands == {"rmqctl.help.version_command"}
+
+
+def test_the_number_of_modules_does_not_creep_up():
+    # A bare interpreter has about 30 and Typer brings 110.
+    assert len(modules_of("--help")) <= 230
+    assert len(modules_of("version", "-o", "json")) <= 250
+
+
+def test_rich_is_imported_for_a_table_on_a_terminal_only():
+    assert "rich" not in modules_of("version", "-o", "table")
+
+
+def test_sending_a_message_loads_nothing_that_reads_or_parses(store, tmp_path):
+    (tmp_path / "line").write_text("one\n")
+    loaded = modules_of("-S", str(store), "produce", "t", str(tmp_path / "line"))
+    assert "broker.send.send_column" in loaded
+    assert not loaded & {"storage.readonly", "broker.pull.pull", "rmqctl.produce.parsers"}

@@ -1,0 +1,116 @@
+"""``consume --exec``: what becomes of messages that fail, and options that would say nothing."""
+
+import pytest
+
+from broker.embedded.broker import EmbeddedBroker
+from storage.configs.subscription_groups import SubscriptionGroupConfig
+from tests.support.cli import call, run
+
+
+@pytest.fixture
+def three(store):
+    """Three messages in one queue."""
+    run("topic", "create", "t", "--queues", 1)
+    assert run("produce", "t", "-q", stdin=b"0\n1\n2\n").code == 0
+    return store
+
+
+def consume(*options):
+    return call("consume", "t", "-g", "g", "-e", *options)
+
+
+class TestDropped:
+    """Partly done (8) where nobody will ever get them, with the reason."""
+
+    def test_a_broadcast_drops_them(self, three, tmp_path):
+        folder = ["--set", f"localOffsetStoreDir={tmp_path}"]
+        options = ["--broadcast", "--from-where", "first", *folder]
+        result = consume(*options, "--exec", "sh -c 'test $RMQ_QUEUE_OFFSET = 1'")
+        assert result.code == 8
+        assert result.err == (
+            "rmqctl: 2 messages of t failed and are dropped: a broadcast has no retries\n"
+        )
+        assert consume(*options, "--exec", "true").code == 0, "they do not come again"
+
+    def test_a_group_without_retry_queues_drops_them(self, three):
+        with EmbeddedBroker.open(three) as broker:
+            broker.update_group(SubscriptionGroupConfig("g", retry_queue_nums=0))
+        result = consume("--exec", "false")
+        assert result.code == 8
+        assert result.err == (
+            "rmqctl: 3 messages of t failed and are dropped: group g has no retry queues, "
+            "'rmqctl group alter g --retry-queue-nums 1' gives it one\n"
+        )
+        assert run("consume", "t", "-g", "g", "-e").lines == []
+
+    def test_others_come_again(self, three):
+        result = consume("--exec", "false")
+        assert (result.code, result.err) == (
+            1,
+            "rmqctl: 3 of 3 messages failed; they come again, or are dead letters\n",
+        )
+
+    def test_in_a_broadcast_in_order_the_queue_waits(self, three, tmp_path):
+        tried = tmp_path / "tried"
+        script = f"sh -c 'echo >> {tried}; test $(wc -l < {tried}) -gt 2'"
+        options = ["--broadcast", "--from-where", "first", "--orderly"]
+        settings = ["localOffsetStoreDir=" + str(tmp_path), "suspendCurrentQueueTimeMillis=10"]
+        options += [word for setting in settings for word in ("--set", setting)]
+        result = consume(*options, "--exec", script)
+        assert (result.code, result.err.count("dropped")) == (0, 0), result.err
+        assert tried.read_text().count("\n") == 5
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("options", "reason"),
+        [
+            (
+                ["--orderly", "--delay-level", 3],
+                "--delay-level says nothing with --orderly: the queue waits at a message that "
+                "fails (--set suspendCurrentQueueTimeMillis=MS)",
+            ),
+            (
+                ["--orderly", "--delay-level", 0],
+                "--delay-level says nothing with --orderly",
+            ),
+            (
+                ["--broadcast", "--delay-level", -1],
+                "--delay-level says nothing with --broadcast: what fails is dropped, a broadcast "
+                "has no retries",
+            ),
+            (
+                ["--broadcast", "--max-reconsume-times", 0],
+                "--max-reconsume-times says nothing with --broadcast: what fails is dropped",
+            ),
+        ],
+    )
+    def test_what_would_be_ignored(self, three, options, reason):
+        result = run("consume", "t", "-g", "g", "-e", *options, "--exec", "true")
+        assert (result.code, result.raw) == (2, b"")
+        assert reason in result.err
+        assert result.err.count("\n") == 1
+
+    def test_in_order_attempts_are_counted_in_a_broadcast_too(self, three, tmp_path):
+        options = ["--broadcast", "--orderly", "--max-reconsume-times", 1]
+        options += ["--set", f"localOffsetStoreDir={tmp_path}"]
+        assert consume(*options, "--exec", "true").code == 0
+
+
+class TestLongNames:
+    """``%RETRY%`` and the group have to be a topic's name, so 120 characters are the most."""
+
+    def test_a_group_that_can_have_no_retry_topic_is_refused_and_not_made(self, three):
+        group = "g" * 121
+        result = run("consume", "t", "-g", group, "-e", "--from-where", "first")
+        assert (result.code, result.raw) == (2, b"")
+        assert f"group '{'g' * 40}...' has 121 characters, allowed are 120 " in result.err
+        with EmbeddedBroker.open(three, read_only=True) as broker:
+            assert group not in broker.groups()
+            assert broker.consumer_offsets(group) == {}
+
+    def test_one_less_consumes(self, three):
+        assert run("consume", "t", "-g", "g" * 120, "-e").lines == ["0", "1", "2"]
+
+    def test_who_only_looks_needs_no_retries(self, three):
+        assert run("consume", "t", "-g", "g" * 255, "-e", "--no-commit").lines == ["0", "1", "2"]

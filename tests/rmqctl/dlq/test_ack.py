@@ -1,0 +1,128 @@
+"""``dlq ack``: marks beside the queue."""
+
+import shutil
+
+import pytest
+
+from storage.configs.checksummed_json import seal
+from storage.configs.dlq_acks import HandledFile
+from storage.format.message import Message
+from tests.support.cli import run
+from tests.support.dead_letters import bury
+from tests.support.java_lock import java_lock
+
+
+@pytest.fixture
+def dead(store):
+    return bury(store, "g", [Message("t", b"x", tags=f"T{n}") for n in range(5)])
+
+
+def handled():
+    rows = run("dlq", "browse", "g", "--all", "-o", "json").json()
+    return [row["queue_offset"] for row in rows if row["handled"]]
+
+
+def ack(*options):
+    return run("dlq", "ack", "g", *options, "-y")
+
+
+@pytest.mark.feature(100)
+def test_what_is_marked_is_not_unhandled_any_more(dead):
+    done = run("dlq", "ack", "g", dead[0].msg_id, "2", "-y", "-o", "json")
+    assert [(row["queue_offset"], row["handled"], row["applied"]) for row in done.json()] == [
+        (0, True, True),
+        (2, True, True),
+    ]
+    assert handled() == [0, 2]
+    (row,) = run("dlq", "list", "-o", "json").json()
+    assert (row["depth"], row["unhandled"]) == (5, 3)
+    left = run("dlq", "browse", "g", "--unhandled", "-o", "json").json()
+    assert [row["queue_offset"] for row in left] == [1, 3, 4]
+    default = run("dlq", "browse", "g", "-o", "json")
+    assert [row["queue_offset"] for row in default.json()] == [1, 3, 4]
+    assert "2 of 5 are handled" in default.err
+
+
+def test_the_queue_itself_stays_as_it_is(dead):
+    before = run("consume", "%DLQ%g", "-e", "-o", "json").out
+    ack("--all")
+    assert run("consume", "%DLQ%g", "-e", "-o", "json").out == before
+
+
+def test_filters_and_age_choose(dead):
+    ack("--tag", "T3")
+    assert handled() == [3]
+    assert ack("--older-than", "1h").code == 0
+    assert handled() == [3]
+    ack("--older-than", "0ms")
+    assert handled() == [0, 1, 2, 3, 4]
+    assert ack().code == 2, "nothing defaults to all"
+    assert ack("0", "--all").code == 2
+
+
+def test_an_undo_takes_back_what_the_last_one_marked_and_no_more(dead):
+    ack("1")
+    ack("--all")
+    assert run("dlq", "ack", "g", "--undo", "-y", "-o", "json").json()[0]["handled"] is False
+    assert handled() == [1]
+    ack("--undo")
+    assert handled() == []
+    assert ack("--undo").code == 3
+    ack("0", "1", "2")
+    ack("1", "--undo")
+    assert handled() == [0, 2]
+
+
+def test_an_undo_passes_over_what_was_noted_and_never_done(dead, store):
+    ack("1")
+    before = HandledFile(store).path.read_bytes()
+    ack("2", "3")
+    HandledFile(store).path.write_bytes(before)  # killed between the journal and the marks
+    assert handled() == [1]
+    assert ack("--undo").code == 0
+    assert handled() == []
+
+
+def test_nothing_is_marked_unasked_or_in_a_dry_run(dead, store):
+    assert run("dlq", "ack", "g", "0").code == 7
+    assert run("dlq", "ack", "g", "0", "--dry-run").code == 0
+    assert handled() == []
+    assert not (store / "rmqctl" / "handled.json").exists()
+
+
+def test_beside_a_java_broker_nothing_is_marked(dead, store):
+    with java_lock(store):
+        assert ack("0").code == 5
+    assert handled() == []
+
+
+def test_what_dies_later_is_unhandled(dead, store):
+    ack("--all")
+    bury(store, "g", [Message("t", b"new")])
+    (row,) = run("dlq", "list", "-o", "json").json()
+    assert (row["depth"], row["unhandled"]) == (6, 1)
+
+
+def test_the_journal_tells_of_marks(dead, store):
+    ack("0", "--reason", "known bug 7")
+    entries = run("audit", "list", "-o", "json").json()
+    assert [(e["command"], e["group"], e["reason"]) for e in entries] == [
+        ("dlq ack", "g", "known bug 7")
+    ]
+
+
+def test_marks_of_a_queue_that_was_deleted_do_not_hide_new_dead_letters(dead, store):
+    ack("--all")
+    run("topic", "delete", "%DLQ%g", "--confirm", "%DLQ%g", "-y")
+    shutil.rmtree(store / "consumequeue" / "%DLQ%g", ignore_errors=True)  # as a Java broker would
+    marks = HandledFile(store).path
+    marks.write_bytes(seal({"version": 1, "topics": {"%DLQ%g": {"0": MARKS}}}))
+    for expected in (1, 2):
+        bury(store, "g", [Message("t", b"new")])
+        (row,) = run("dlq", "list", "-o", "json").json()
+        assert (row["depth"], row["unhandled"]) == (expected, expected)
+    ack("0")
+    assert handled() == [0]
+
+
+MARKS = {"cursor": 2, "beyond": [], "witness": [1, 7]}

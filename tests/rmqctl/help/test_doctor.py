@@ -1,0 +1,187 @@
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from rmqctl.help import doctor, doctor_store
+from rmqctl.help.doctor import ERROR, NOTE, OK, WARNING
+from tests.support.cli import ROOT, call, run
+from tests.support.java_lock import java_lock
+from tests.support.privileges import without_privileges
+
+
+def rows(*args):
+    result = run("doctor", "-o", "json", *args)
+    assert result.code == 0, result.err
+    return {row["check"]: row for row in result.json()}
+
+
+def test_a_sound_place_has_no_error_and_no_warning(store):
+    found = rows()
+    assert {row["status"] for row in found.values()} <= {OK, NOTE}
+    assert found["python"]["found"].startswith("3.")
+    assert "Windows through WSL" in found["system"]["found"]
+    assert found["store"]["found"] == f"{store} (variable RMQCTL_STORE)"
+    assert found["writers"]["found"] == "none"
+    for check in ("locks", "mapping", "reserving", "sync", "room", "file system", "open files"):
+        assert found[check]["status"] == OK, check
+    assert "numpy" in found["libraries"]["found"]
+
+
+def test_people_get_a_line_each_with_the_advice_below(own_home):
+    result = run("doctor")
+    assert result.code == 0
+    assert "note     store" in result.out
+    assert "rmqctl store init makes one" in result.out
+    assert run("doctor", "--where", "check = python").lines[0] == "check\tstatus\tfound\tadvice"
+
+
+def test_nothing_is_changed_by_looking(store):
+    def facts():
+        return {
+            path: (path.stat().st_mtime_ns, path.stat().st_size)
+            for path in [store, *store.rglob("*")]
+        }
+
+    before = facts()
+    run("doctor")
+    assert facts() == before
+
+
+def test_what_is_no_store_is_an_error(tmp_path):
+    result = run("doctor", "-S", tmp_path, "-o", "json")
+    assert result.code == 1
+    [row] = [row for row in result.json() if row["check"] == "store"]
+    assert row["status"] == ERROR
+    assert "is not a RocketMQ store" in row["found"]
+
+
+def test_a_java_broker_and_an_unclean_end_are_told(store):
+    (store / "abort").touch()
+    assert rows()["writers"]["status"] == WARNING
+    with java_lock(store):
+        row = rows()["writers"]
+        assert (row["status"], row["found"]) == (NOTE, "a Java broker")
+    (store / "abort").unlink()
+
+
+def test_a_store_that_may_only_be_read_is_noted(store):
+    mode = store.stat().st_mode
+    store.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        done = subprocess.run(
+            [*without_privileges(), sys.executable, "-m", "rmqctl", "doctor", "-o", "json"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            check=True,
+        )
+    finally:
+        store.chmod(mode)
+    found = {row["check"]: row for row in json.loads(done.stdout)}
+    assert found["store"]["status"] == NOTE
+    assert found["store"]["found"].endswith("is read only")
+    assert found["abilities"]["found"] == "not tried: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "status", "word"),
+    [
+        ("Linux", "6.1", OK, "WSL"),
+        ("Linux", "5.15-microsoft-standard-WSL2", OK, "Windows Subsystem"),
+        ("Darwin", "23.1", WARNING, "macOS"),
+        ("Windows", "11", ERROR, "Windows"),
+    ],
+)
+def test_systems(name, release, status, word):
+    row = doctor.system(name, release)
+    assert row.status == status
+    assert word in row.found
+    assert bool(row.advice) is (status != OK)
+
+
+@pytest.mark.parametrize(
+    ("told", "number"),
+    [
+        ('openjdk version "17.0.9" 2023-10-17\n', "17.0.9"),
+        ('java version "1.8.0_392"\n', "8.0_392"),
+        ('openjdk version "21" 2023-09-19\n', "21"),
+        ("Picked up JAVA_TOOL_OPTIONS\n", None),
+        ("", None),
+    ],
+)
+def test_versions_of_java(told, number):
+    assert doctor.java_version(told) == number
+
+
+def java_that(tmp_path, text):
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return doctor.java(str(tmp_path))
+
+
+def test_java_is_optional_whatever_it_is(tmp_path):
+    assert java_that(tmp_path, "echo 'openjdk version \"17.0.1\"' >&2").status == OK
+    old = java_that(tmp_path, "echo 'java version \"1.8.0_1\"' >&2")
+    assert (old.status, old.found.partition(" ")[0]) == (NOTE, "8.0_1")
+    broken = java_that(tmp_path, "exit 3")
+    assert broken.status == NOTE
+    assert "does not run" in broken.found
+
+
+def test_the_file_system_is_that_of_the_nearest_mount(tmp_path):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        "/dev/a / ext4 rw 0 0\nhost:/x /data nfs4 rw 0 0\n/dev/b /data/my\\040disk xfs rw 0 0\n"
+    )
+    kinds = {
+        "/etc": "ext4",
+        "/data/store": "nfs4",
+        "/database": "ext4",
+        "/data/my disk/s": "xfs",
+    }
+    for path, kind in kinds.items():
+        assert doctor_store.kind_of(type(tmp_path)(path), mounts) == kind
+    assert doctor_store.kind_of(tmp_path, tmp_path / "none") == "unknown"
+
+
+def test_another_program_of_the_name_is_told(tmp_path, monkeypatch):
+    program = tmp_path / "rmqctl"
+    program.write_bytes(b"\x7fELF another one")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor.program().status == WARNING
+    program.write_text(f"#!{sys.executable}\nfrom rmqctl.__main__ import main\n")
+    assert doctor.program().status == OK
+    program.unlink()
+    assert doctor.program().status == NOTE
+
+
+def test_settings_files_and_variables_are_named(store, own_home):
+    (own_home / "rmqctl.toml").write_text('tz = "UTC"\n')
+    result = run("doctor", "-o", "json", env={"RMQCTL_PROGRESS": "none"})
+    found = [row["found"] for row in result.json() if row["check"] == "settings"]
+    assert found == [
+        f"{own_home}/rmqctl.toml (project)",
+        "variables: RMQCTL_PROGRESS, RMQCTL_STORE",
+        "output = json (option --output)",
+        f"tz = UTC ({own_home}/rmqctl.toml)",
+        "progress = none (variable RMQCTL_PROGRESS)",
+    ]
+
+
+def test_few_open_files_are_a_warning(store):
+    result = call("doctor", "-o", "json", preexec_fn=_few_files)
+    [row] = [row for row in result.json() if row["check"] == "open files"]
+    assert (row["status"], row["found"]) == (WARNING, "at most 200")
+
+
+def _few_files():
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    os.umask(0o022)

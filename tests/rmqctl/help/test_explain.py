@@ -1,0 +1,89 @@
+import pytest
+
+from rmqctl import exit_codes
+from rmqctl.cli.tree import TREE, Leaf
+from rmqctl.help.terms import all_terms, find, normal
+from storage.tools.fsck.findings import Code
+from tests.support.cli import run
+
+COMMANDS = {
+    name if isinstance(entry, Leaf) else f"{name} {verb}"
+    for name, entry in TREE.items()
+    for verb in ([""] if isinstance(entry, Leaf) else entry.verbs)
+}
+
+
+@pytest.mark.feature(146)
+@pytest.mark.parametrize("code", Code)
+def test_every_finding_says_its_severity_and_what_it_means(code):
+    [found] = [term for term in find(code) if term.kind.startswith("finding")]
+    assert found.text.partition(" ")[0].rstrip(".,") in {"Error", "Warning", "Info"}
+    assert len(found.text) > 40
+    result = run("explain", code)
+    assert result.code == 0
+    assert result.lines[0] == f"{code} (finding of store fsck)"
+
+
+@pytest.mark.feature(146)
+def test_every_exit_code_is_found_by_number_and_by_name():
+    for name, number in vars(exit_codes).items():
+        if name.isupper():
+            for question in (str(number), f"exit code {number}", name):
+                assert "exit code" in {term.kind for term in find(question)}, question
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("STALL", "health of a group"),
+        ("behind", "state of a group in a queue"),
+        ("SEND_OK", "what became of a message sent"),
+        ("pull_offset_moved", "answer of a broker"),
+        ("Half Message", "word"),
+        ("dlq", "word"),
+        ("%RETRY%", "word"),
+        ("fileReservedTime", "setting of a store"),
+        ("retryMaxTimes", "field"),
+        ("committed_offset", "field"),
+        ("topic queues", "command"),
+        ("RECONSUME_LATER", "answer of a listener"),
+        ("UNIQ_KEY", "property of a message"),
+        ("RMQCTL_FAILURE_CLASS", "property of a message"),
+        ("RMQCTL_REDRIVES", "property of a message"),
+        ("RMQCTL_STORE", "setting of rmqctl"),
+        ("consumerOffset.json", "word"),
+        ("TOPIC_GONE", "finding of offset orphans"),
+        ("critical", "word of lag check"),
+    ],
+)
+def test_words_codes_states_settings_and_fields_are_known(question, kind):
+    assert kind in {term.kind for term in find(question)}
+
+
+def test_several_words_are_one_question_and_a_term_may_have_several_meanings():
+    text = run("explain", "committed", "offset").out
+    assert text.startswith("committed offset (word)\n    How far a group is in a queue")
+    assert "\n\ncommitted_offset (field)\n" in text
+
+
+def test_rows_come_with_a_format():
+    rows = run("explain", "4", "-o", "json").json()
+    assert [(row["term"], row["also"]) for row in rows] == [("4", ["DAMAGED", "exit code 4"])]
+    everything = run("explain", "-o", "jsonl")
+    assert len(everything.lines) > 500
+
+
+def test_an_unknown_term_names_the_nearest():
+    result = run("explain", "unit_mising")
+    assert result.code == 3
+    assert "nothing is known of 'unit_mising'; did you mean 'UNIT_MISSING'" in result.err
+    assert run("explain", "%").code == 3
+
+
+def test_terms_are_sentences_and_lead_to_commands_that_exist():
+    for term in all_terms():
+        assert normal(term.term), term
+        assert not term.text[0].islower(), term
+        assert term.text.endswith((".", ")")), term
+        assert "`" not in term.text, term
+        assert set(term.see) <= COMMANDS, term

@@ -1,0 +1,163 @@
+"""Verdicts, and their text for monitoring systems: pure, with names that mean mischief."""
+
+import re
+
+import pytest
+
+from rmqctl.lag.check.check import Limit, Limits, check
+from rmqctl.lag.check.monitoring import nagios, prometheus
+from rmqctl.lag.check.rows import Verdict
+from rmqctl.lag.rows import LagRow
+
+NOW = 1_700_000_000_000
+
+
+def row(group="g", topic="t", lag=0, age=None, status="OK", retry=0, dlq=0, risk=None):
+    known = [group, topic, 4, lag, None if lag is None else 100 * lag]
+    times = [None if age is None else NOW - age, age, 1.0, None, None, status]
+    return LagRow._make([*known, *times, retry, dlq, None, None, 0, risk, 0])
+
+
+def verdict(limits, **values):
+    return check([row(**values)], limits, NOW).verdict
+
+
+@pytest.mark.feature(130)
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("OK", Verdict.OK),
+        ("UNKNOWN", Verdict.UNKNOWN),
+        ("WARN", Verdict.WARNING),
+        ("REWIND", Verdict.WARNING),
+        ("STALL", Verdict.CRITICAL),
+        ("STOP", Verdict.CRITICAL),
+    ],
+)
+def test_without_limits_the_health_word_judges(status, expected):
+    assert verdict(Limits(), lag=10**9, age=10**9, dlq=10**9, status=status) is expected
+
+
+@pytest.mark.feature(130)
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(10, Verdict.OK), (11, Verdict.WARNING), (20, Verdict.WARNING), (21, Verdict.CRITICAL)],
+)
+def test_a_limit_is_what_is_still_fine(value, expected):
+    limit = Limit(10, 20)
+    assert verdict(Limits(lag=limit), lag=value, status="STOP") is expected
+    assert verdict(Limits(age=limit), lag=1, age=value) is expected
+    assert verdict(Limits(dlq=limit), dlq=value) is expected
+
+
+@pytest.mark.feature(48, 130)
+def test_what_is_not_known_is_not_fine_where_it_was_asked_for():
+    assert verdict(Limits(lag=Limit(10)), lag=None) is Verdict.UNKNOWN
+    assert verdict(Limits(age=Limit(10)), lag=5, age=None) is Verdict.UNKNOWN
+    assert verdict(Limits(age=Limit(10)), lag=0, age=None) is Verdict.OK
+    assert verdict(Limits(dlq=Limit(10)), lag=None) is Verdict.OK
+    assert check([], Limits(), NOW).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.feature(52, 130)
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        (None, Verdict.OK),
+        (-5, Verdict.CRITICAL),
+        (3600, Verdict.CRITICAL),
+        (3601, Verdict.WARNING),
+        (7200, Verdict.WARNING),
+        (7201, Verdict.OK),
+    ],
+)
+def test_the_nearer_deletion_is_the_worse(left, expected):
+    risk = None if left is None else NOW + left
+    assert verdict(Limits(risk=Limit(7200, 3600)), lag=5, age=10, risk=risk) is expected
+    result = check([row(lag=5, age=10, risk=risk)], Limits(), NOW)
+    assert (risk is not None) == ("deletion_timestamp_seconds{" in prometheus(result))
+
+
+def test_critical_is_worse_than_a_warning_and_a_warning_than_not_knowing():
+    words = ["OK", "UNKNOWN", "WARN", "STOP"]
+    expected = [Verdict.OK, Verdict.UNKNOWN, Verdict.WARNING, Verdict.CRITICAL]
+    for number, worst in enumerate(expected, 1):
+        rows = [row(status=status) for status in words[:number]]
+        result = check(rows, Limits(), NOW)
+        assert (result.verdict, result.code) == (worst, worst.code)
+    assert [v.code for v in Verdict] == [0, 1, 2, 3]
+
+
+NASTY = "%RETRY%a|b'c=d\"e\\f\ng\x1b[31m$(x)"
+
+
+@pytest.mark.feature(130)
+def test_no_name_breaks_a_plug_ins_line():
+    limits = Limits(lag=Limit(1, 2))
+    text = nagios(check([row(group=NASTY, topic="a|b\n|c", lag=9)], limits, NOW), limits)
+    first, *rest = text.splitlines()
+    assert len(rest) == 1
+    assert first.startswith("LAG CRITICAL - ")
+    assert not re.search(r"[\x00-\x1f\x7f]", first + rest[0])
+    assert first.count("|") == 1
+    assert "|" not in rest[0]
+    data = first.partition(" | ")[2]
+    labels = re.findall(r"'((?:[^']|'')*)'=([^ ]+)", data)
+    assert [value for _, value in labels] == ["9;1;2;0", "U;;;0", "0;;;0"]
+    assert all("=" not in label for label, _ in labels)
+    assert re.fullmatch(r"(?:'(?:[^']|'')*'=\S+ ?)+", data)
+
+
+LABELS = re.compile(r'(\w+)="((?:[^"\\]|\\["\\n])*)"(,|$)')
+
+
+def parsed(text):
+    """Samples by name and labels, read as strictly as Prometheus does."""
+    samples = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            assert re.match(r"# (HELP|TYPE) rmqctl_\w+ ", line)
+            continue
+        found = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
+        assert found, line
+        labels, left = {}, found[2] or ""
+        while left:
+            pair = LABELS.match(left)
+            assert pair, left
+            value = re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), pair[2])
+            labels[pair[1]] = value
+            left = left[pair.end() :]
+        key = (found[1], *sorted(labels.items()))
+        assert key not in samples
+        samples[key] = float(found[3])
+    return samples
+
+
+@pytest.mark.feature(131)
+def test_prometheus_reads_the_names_that_were_written():
+    result = check([row(group=NASTY, topic="t", lag=9, age=1500)], Limits(), NOW)
+    samples = parsed(prometheus(result))
+    group = ("group", NASTY.replace("\x1b", "\\x1b"))
+    assert samples["rmqctl_group_lag_messages", group, ("topic", "t")] == 9
+    assert samples["rmqctl_group_oldest_unread_age_seconds", group, ("topic", "t")] == 1.5
+    assert samples["rmqctl_group_dlq_messages", group] == 0
+    assert samples["rmqctl_group_status", group, ("status", "OK"), ("topic", "t")] == 1
+    assert samples["rmqctl_group_status", group, ("status", "STOP"), ("topic", "t")] == 0
+
+
+@pytest.mark.feature(48, 131)
+def test_what_is_not_known_has_no_sample_and_a_groups_own_numbers_stand_once():
+    rows = [row(topic=topic, lag=None, dlq=3, status="UNKNOWN") for topic in ("a", "b")]
+    samples = parsed(prometheus(check(rows, Limits(), NOW)))
+    names = [name for name, *_ in samples]
+    assert "rmqctl_group_lag_messages" not in names
+    assert names.count("rmqctl_group_dlq_messages") == 1
+    assert names.count("rmqctl_group_unknown_queues") == 2
+    assert samples[("rmqctl_check_code",)] == 3
+
+
+def test_a_summary_names_the_worst_three():
+    rows = [row(group=f"g{n}", status="WARN") for n in range(4)] + [row("bad", status="STOP")]
+    summary = check(rows, Limits(), NOW).summary
+    assert summary.startswith("bad in t: status STOP; ")
+    assert summary.endswith("; 2 more")

@@ -1,0 +1,231 @@
+"""Messages come back as they were, times and ids and hosts, whatever form they went through."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
+from rmqctl.message.search.query import INNER_TOPICS
+from storage.config import SMALL_STORE
+from storage.format.message import Message
+from storage.readonly import Boundary, StoreView
+from storage.tools.fsck import fsck
+from tests.support import golden
+from tests.support.aged_store import fill
+from tests.support.cli import run
+from tests.support.same_records import all_messages, content
+
+FORMS = ["jsonl", "csv", "raw", "parquet"]
+NEW = ("offset_msg_id", "commitlog_offset", "queue_offset")
+
+
+def healthy(root: Path) -> None:
+    with StoreView.open(root) as view:
+        report = fsck(view)
+    assert report.healthy, report.findings
+
+
+def rows_of(root: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in run("message", "export", "-S", root).lines]
+    for row in rows:
+        if row["msg_id"] == row["offset_msg_id"]:
+            del row["msg_id"]
+        for name in NEW:
+            del row[name]
+        if not {"INNER_MULTI_DISPATCH"}.isdisjoint(row["properties"]):
+            for name in ("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET"):
+                del row["properties"][name]
+            row["store_size"] = 0
+        # The order of properties, and a separator behind the last one, are the writer's.
+        row["properties"] = dict(sorted(row["properties"].items()))
+    return rows
+
+
+def new_store(root: Path) -> Path:
+    create_store(root, SMALL_STORE)
+    return root
+
+
+@pytest.mark.feature(124)
+@pytest.mark.parametrize("name", ["basic-4.9", "ipv6-4.9", "retry-dlq-4.9", "lmq-4.9", "basic-5.3"])
+@pytest.mark.parametrize("form", FORMS)
+def test_an_export_comes_back_equal_but_for_offsets(form, name, tmp_path):
+    source, target = golden.store(name), new_store(tmp_path / "new")
+    file = tmp_path / f"all.{form}"
+    assert run("message", "export", "-S", source, "--save", file).code == 0
+    result = run("message", "import", file, "-S", target, "--keep-times", "--allow-empty")
+    assert result.code == 0, result.err
+    before, after = rows_of(source), rows_of(target)
+    assert f"imported {len(before)} messages with the times that they had" in result.err
+    assert len(before) > 0
+    for old, new in zip(before, after, strict=True):
+        if old["store_size"] == 0:
+            new["store_size"] = 0
+        if form != "raw":
+            # How properties are divided, and by what a body was packed, stands in no row.
+            old["store_size"] = new["store_size"]
+            if old["sys_flag"] & 1:
+                old |= {name: new[name] for name in ("body_crc", "sys_flag")}
+                assert new["sys_flag"] & 1
+        assert new == old
+    healthy(target)
+    with StoreView.open(target) as view:
+        sample = all_messages(view)[-1]
+        for key in sample.index_keys:
+            hits = view.query_message(sample.topic, key, 64).messages
+            assert sample.commitlog_offset in {hit.commitlog_offset for hit in hits}
+        found = view.offset_in_queue_by_time(
+            sample.topic, sample.queue_id, sample.store_timestamp, Boundary.LOWER
+        )
+        assert found <= sample.queue_offset
+
+
+def aged(root: Path, *ages: str, topic: str = "t") -> Path:
+    fill(
+        root,
+        (json.dumps({"at": age, "topic": topic, "body": f"from {age}", "queue": 1, "key": "k"})
+         for age in ages),
+    )  # fmt: skip
+    return root
+
+
+def exported(root: Path) -> bytes:
+    return run("message", "export", "-S", root).raw
+
+
+def bodies(root: Path) -> list[bytes]:
+    with StoreView.open(root) as view:
+        return [message.body for message in all_messages(view)]
+
+
+def test_older_messages_are_refused_behind_newer_ones(tmp_path):
+    old = exported(aged(tmp_path / "old", "-3h", "-2h"))
+    target = aged(tmp_path / "target", "-1h")
+    result = run("message", "import", "-", "-S", target, "--keep-times", stdin=old)
+    assert result.code == 7
+    assert "a log's store times must rise; import into a new store" in result.err
+    assert bodies(target) == [b"from -1h"]
+    newer = aged(tmp_path / "newer", "-4h")
+    result = run("message", "import", "-", "-S", newer, "--keep-times", stdin=old)
+    assert result.code == 0, result.err
+    assert bodies(newer) == [b"from -4h", b"from -3h", b"from -2h"]
+    healthy(newer)
+
+
+def test_times_that_do_not_rise_end_it_there_or_are_left_out(tmp_path):
+    lines = exported(aged(tmp_path / "old", "-3h", "-2h", "-1h")).splitlines(keepends=True)
+    mixed = lines[0] + lines[2] + lines[1] + lines[2]
+    target = new_store(tmp_path / "a")
+    result = run("message", "import", "-", "-S", target, "--keep-times", stdin=mixed)
+    assert result.code == 8
+    assert "line 3: was stored at" in result.err
+    assert "the 2 before it are stored, nothing after it" in result.err
+    assert bodies(target) == [b"from -3h", b"from -1h"]
+    target = new_store(tmp_path / "b")
+    result = run(
+        *("message", "import", "-", "-S", target, "--keep-times", "--skip-invalid"), stdin=mixed
+    )
+    assert result.code == 8
+    assert "left out 1 that can not be stored, the first: line 3" in result.err
+    assert bodies(target) == [b"from -3h", b"from -1h", b"from -1h"]
+
+
+def test_a_time_that_is_yet_to_come_is_refused(tmp_path):
+    row = json.loads(exported(aged(tmp_path / "old", "-3h")))
+    row["store_timestamp"] = time.time_ns() // 1_000_000 + 3_600_000
+    target = new_store(tmp_path / "a")
+    line = json.dumps(row).encode()
+    result = run("message", "import", "-", "-S", target, "--keep-times", stdin=line)
+    assert result.code == 2
+    assert "yet to come by this machine's clock" in result.err
+    assert bodies(target) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"store_timestamp": None}, "its store_timestamp is None; --keep-times needs every field"),
+        ({"store_timestamp": 123}, "its store_timestamp '123' would be 1970-01-01"),
+        ({"born_timestamp": 8 * 10**18}, "a time lies between 1990 and 2200"),
+        ({"born_timestamp": -5}, "its born_timestamp -5 lies before 1970"),
+        ({"born_host": "nowhere"}, "'nowhere' is not ip:port"),
+        ({"properties": None}, "has no properties"),
+        ({"sys_flag": 4}, "is half of a transaction"),
+        ({"topic": "SCHEDULE_TOPIC_XXXX"}, "which is the broker's own"),
+        ({"topic": "../up"}, "'../up'"),
+        ({"flag": 1 << 40}, "not a 32-bit number"),
+    ],
+)
+def test_what_is_no_whole_message_is_named_by_its_line(tmp_path, change, sentence):
+    row = json.loads(exported(aged(tmp_path / "old", "-3h")))
+    target = new_store(tmp_path / "a")
+    line = json.dumps({**row, **change}).encode()
+    result = run("message", "import", "-", "-S", target, "--keep-times", stdin=line)
+    assert (result.code, sentence in result.err) == (2, True), result.err
+    assert bodies(target) == []
+
+
+@pytest.mark.parametrize("in_second", [1, 1000, 10**6, 10**9])
+def test_times_are_read_in_any_unit_of_an_epoch(tmp_path, in_second):
+    row = json.loads(exported(aged(tmp_path / "old", "-3h")))
+    second = row["store_timestamp"] // 1000
+    row |= dict.fromkeys(("store_timestamp", "born_timestamp"), second * in_second)
+    target = new_store(tmp_path / "a")
+    line = json.dumps(row).encode()
+    assert run("message", "import", "-", "-S", target, "--keep-times", stdin=line).code == 0
+    kept = json.loads(exported(target))
+    assert {kept["store_timestamp"], kept["born_timestamp"]} == {second * 1000}
+
+
+def test_topics_are_mapped_and_made_with_the_queues_that_they_need(tmp_path):
+    source = tmp_path / "old"
+    lines = ({"at": "-1h", "topic": "t", "body": f"{n}", "queue": n} for n in (0, 6, 3))
+    create_store(source, SMALL_STORE)
+    with EmbeddedBroker.open(source) as broker:
+        from storage.configs.topics import TopicConfig
+
+        broker.update_topic(TopicConfig("t", 7, 7))
+    fill(source, map(json.dumps, lines))
+    target = new_store(tmp_path / "new")
+    result = run(
+        *("message", "import", "-", "-S", target, "--keep-times", "--map-topic", "t=copy"),
+        *("-o", "json"),
+        stdin=exported(source),
+    )
+    assert [(row["topic"], row["queue_id"]) for row in result.json()] == [
+        ("copy", 0),
+        ("copy", 6),
+        ("copy", 3),
+    ]
+    with StoreView.open(target) as view:
+        assert view.topics()["copy"].write_queue_nums == 7
+        assert [message.body for message in all_messages(view)] == [b"0", b"6", b"3"]
+    with EmbeddedBroker.open(target) as broker:
+        assert broker.send(Message("copy", b"new"), 6).queue_offset == 1
+    healthy(target)
+
+
+def test_carved_and_imported_stores_hold_the_same(tmp_path):
+    """Two roads to the same messages."""
+    source = golden.store("basic-4.9")
+    with StoreView.open(source) as view:
+        topics = sorted(
+            {
+                topic
+                for topic, _ in view.queues()
+                if topic not in INNER_TOPICS and not topic.startswith("%LMQ%")
+            }
+        )
+    options = [text for topic in topics for text in ("-t", topic)]
+    carved = run("store", "carve", tmp_path / "c", "-S", source, *options, "--execute", "--yes")
+    assert carved.code == 0, carved.err
+    raw = tmp_path / "x.raw"
+    assert run("message", "export", "-S", source, *options, "--save", raw).code == 0
+    target = new_store(tmp_path / "i")
+    assert run("message", "import", raw, "-S", target, "--keep-times").code == 0
+    with StoreView.open(tmp_path / "c") as one, StoreView.open(target) as other:
+        assert [content(m) for m in all_messages(one)] == [content(m) for m in all_messages(other)]

@@ -1,0 +1,178 @@
+"""A search as a process: ended, killed, beside a writer, into a pipe that closes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqctl import exit_codes
+from tests.support.cli import ROOT, call, run, start
+from tests.support.consumers import eventually
+
+MESSAGES = 120_000
+SLOW = ("message", "search", "--json-path", "id >= 0", "-o", "yaml")
+"""Prints some thousand messages a second."""
+
+
+@pytest.fixture(scope="module")
+def long_log(tmp_path_factory):
+    """A log of some 80 MiB in which each message has to be looked at: seconds of work."""
+    root = tmp_path_factory.mktemp("long") / "s"
+    assert run("store", "init", root).code == 0
+    line = '{"id": %d, "text": "' + "x" * 450 + '"}\n'
+    lines = "".join(line % number for number in range(MESSAGES)).encode()
+    assert run("produce", "t", "-S", root, "-Q", 0, stdin=lines).code == 0
+    return root
+
+
+def children(pid: int) -> list[int]:
+    """Processes that a process has started and not waited for."""
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def searching(root: Path, *args: object) -> tuple[Any, list[int]]:
+    """A search with two processes that is in the middle of its work, for long."""
+    process = start(*SLOW, "--jobs", 2, "-S", root, *args, start_new_session=True)
+    eventually(lambda: len(children(process.pid)) == 2, "no children")
+    return process, children(process.pid)
+
+
+@pytest.mark.parametrize("to", ["the terminal's group", "the process"])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, exit_codes.INTERRUPTED), (signal.SIGTERM, exit_codes.TERMINATED)],
+)
+def test_a_signal_ends_all_processes_and_tells_how_to_go_on(long_log, number, code, to):
+    process, workers = searching(long_log)
+    with process:
+        if to == "the process" or number == signal.SIGTERM:
+            process.send_signal(number)
+        else:
+            os.killpg(process.pid, number)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert re.fullmatch(r"to go on: --resume [0-9a-f]+-[0-9a-f]{8}\n", err.decode())
+    assert b"Traceback" not in out
+    assert not any(map(is_alive, workers))
+
+
+def test_what_was_printed_before_ctrl_c_is_not_printed_again(long_log):
+    process, _ = searching(long_log, "-t", "t", "--columns", "queue_offset")
+    with process:
+        read = os.read(process.stdout.fileno(), 1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    printed = [int(word) for word in re.findall(r"queue_offset: (\d+)", (read + out).decode())]
+    assert printed == list(range(len(printed)))
+    token = err.decode().split()[-1]
+    count = ("message", "search", "--json-path", "id >= 0", "-t", "t", "--count-only")
+    result = run(*count, "--resume", token, "-S", long_log, "-o", "json")
+    assert MESSAGES - len(printed) <= result.json()["hits"] <= MESSAGES - len(printed) + 500
+    assert len(printed) >= 500
+
+
+def test_processes_end_with_a_parent_that_is_killed(long_log):
+    process, workers = searching(long_log)
+    with process:
+        process.kill()
+    eventually(lambda: not any(map(is_alive, workers)), "they live on")
+
+
+def test_a_time_limit_ends_it(long_log):
+    result = call(*SLOW, "-S", long_log, "--jobs", 2, "--timeout", "1s")
+    assert result.code == exit_codes.TIMED_OUT
+    assert "to go on: --resume" in result.err
+    assert "gave up after 1s" in result.err
+
+
+def test_a_child_that_is_killed_is_an_error_in_one_sentence(long_log):
+    process, workers = searching(long_log, "--where", "queue_offset = -1")
+    with process:
+        os.kill(workers[0], signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == exit_codes.FAILURE
+    assert err.decode() == "rmqctl: a process that searched has ended unexpectedly\n"
+    assert not any(map(is_alive, workers))
+
+
+def test_head_is_silent(long_log):
+    command = start("message", "search", "text", "--in", "body", "-S", long_log, "-o", "jsonl")
+    with subprocess.Popen(
+        ["head", "-n", "2"], stdin=command.stdout, stdout=subprocess.PIPE
+    ) as head:
+        command.stdout.close()
+        lines = head.communicate(timeout=60)[0].splitlines()
+    with command:
+        err = command.stderr.read()
+        command.wait(timeout=60)
+    assert [json.loads(line)["queue_offset"] for line in lines] == [0, 1]
+    assert command.returncode == exit_codes.BROKEN_PIPE
+    assert err == b""
+
+
+def test_beside_a_writer_what_was_there_at_the_start_is_found(tmp_path):
+    """Nothing is torn and nothing is missed while the log grows."""
+    root = tmp_path / "s"
+    assert run("store", "init", root, "--small").code == 0
+    assert run("produce", "t", "-Q", 0, "-S", root, stdin=b"word 0\n").code == 0
+    with start("produce", "t", "-Q", 0, "-q", "-S", root) as writer:
+        feeder = threading.Thread(target=feed, args=(writer,))
+        feeder.start()
+        sizes = []
+        while feeder.is_alive():
+            result = run("message", "search", "word", "-S", root, "-o", "jsonl")
+            assert result.code == 0, result.err
+            assert "damaged" not in result.err
+            found = [json.loads(line)["queue_offset"] for line in result.lines]
+            assert found == list(range(len(found)))
+            sizes.append(len(found))
+        feeder.join()
+        writer.wait(timeout=60)
+    assert sizes == sorted(sizes)
+    counted = run("message", "search", "word", "--count-only", "-S", root, "-o", "json").json()
+    assert counted["hits"] == 3001
+
+
+def feed(writer: Any) -> None:
+    for number in range(300):
+        writer.stdin.write(b"".join(b"word %d\n" % i for i in range(number * 10, number * 10 + 10)))
+        writer.stdin.flush()
+    writer.stdin.close()
+
+
+def test_memory_stays_small_whatever_is_found(long_log):
+    """Every message is a hit; some 80 MiB of rows go through."""
+    program = (
+        "import re, sys\n"
+        "from rmqctl.cli import app\n"
+        "code = app.main(sys.argv[1:])\n"
+        "status = open('/proc/self/status').read()\n"  # unlike ru_maxrss not the parent's
+        "print(re.search(r'VmHWM:\\s+(\\d+)', status)[1], file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "message", "search", "text", "-S", str(long_log)]
+        + ["-o", "jsonl", "--jobs", "2"],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(b"\n") == MESSAGES
+    mapped_kib = 100 << 10  # the log itself counts as far as it was touched
+    assert int(done.stderr.split()[-1]) < mapped_kib + (120 << 10)

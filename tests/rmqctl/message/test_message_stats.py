@@ -1,0 +1,184 @@
+"""``message stats`` counts what is there."""
+
+import json
+from collections import Counter as Count
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, strategies as st
+
+from rmqctl.message.stats import Counter, _bucket, _largest_in
+from storage.format.message import MessageExt
+from tests.support import golden
+from tests.support.cli import run
+
+INNER = {"SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"}
+INNER |= {"TRANS_CHECK_MAX_TIME_TOPIC"}
+
+
+def stats(root: Path, *args: object) -> Any:
+    result = run("message", "stats", "-S", root, "-o", "json", *args)
+    assert result.code == 0, result.err
+    return result.json()
+
+
+def golden_rows(name: str) -> list[dict[str, Any]]:
+    rows = {row["commitLogOffset"]: row for row in golden.manifest(name)["messages"]}
+    return [row for row in rows.values() if row["topic"] not in INNER]
+
+
+@pytest.mark.feature(36)
+@pytest.mark.parametrize("name", ["basic-4.9", "basic-5.3", "retry-dlq-4.9", "cqext-4.9"])
+def test_golden_messages_are_counted_by_everything(name):
+    root, rows = golden.store(name), golden_rows(name)
+    total = stats(root)
+    assert total["messages"] == len(rows)
+    assert total["bytes"] == sum(row["storeSize"] for row in rows)
+    assert total["body_bytes"] == sum(row["storedBodyLength"] for row in rows)
+    assert total["first_timestamp"] == min(row["storeTimestamp"] for row in rows)
+    assert total["last_timestamp"] == max(row["storeTimestamp"] for row in rows)
+    assert total["compressed"] == sum(row["sysFlag"] & 1 for row in rows)
+    assert total["retried"] == sum(row["reconsumeTimes"] > 0 for row in rows)
+    properties = [row["properties"] or {} for row in rows]
+    expected = {
+        "topic": Count(row["topic"] for row in rows),
+        "queue": Count(f"{row['topic']}:{row['queueId']}" for row in rows),
+        "tag": Count(each.get("TAGS") for each in properties),
+        "attempts": Count(str(row["reconsumeTimes"]) for row in rows),
+        "key": Count(key for each in properties for key in each.get("KEYS", "").split() or [None]),
+    }
+    for by, counts in expected.items():
+        shown = stats(root, "--by", by)
+        assert {row["value"]: row["messages"] for row in shown} == counts, by
+        assert [row["messages"] for row in shown] == sorted(counts.values(), reverse=True)
+        if by != "key":
+            assert sum(row["bytes"] for row in shown) == total["bytes"]
+            assert sum(row["share"] for row in shown) == pytest.approx(1, abs=0.005)
+
+
+@pytest.mark.feature(36)
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "America/New_York"])
+@pytest.mark.parametrize("by", ["minute", "hour", "day"])
+def test_spans_begin_where_the_zones_clock_says(zone, by):
+    rows = golden_rows("retry-dlq-4.9")
+    expected: Count[int] = Count()
+    for row in rows:
+        local = datetime.fromtimestamp(row["storeTimestamp"] / 1000, ZoneInfo(zone))
+        start = local.replace(second=0, microsecond=0)
+        if by != "minute":
+            start = start.replace(minute=0)
+        if by == "day":
+            start = start.replace(hour=0)
+        expected[int(start.astimezone(UTC).timestamp() * 1000)] += 1
+    shown = stats(golden.store("retry-dlq-4.9"), "--by", by, "--tz", zone)
+    assert {row["start_timestamp"]: row["messages"] for row in shown} == expected
+    assert [row["start_timestamp"] for row in shown] == sorted(expected)
+
+
+def test_filters_choose_what_is_counted(store):
+    run("produce", "t", "--tag", "a", stdin=b"1\n2\n")
+    run("produce", "t", "--tag", "b", stdin=b"3\n")
+    run("produce", "u", "--tag", "a", stdin=b"4\n")
+    assert stats(store)["messages"] == 4
+    assert stats(store, "-t", "t")["messages"] == 3
+    assert stats(store, "-t", "t", "-t", "u", "--tag", "a")["messages"] == 3
+    assert stats(store, "--body", "3")["messages"] == 1
+    rows = stats(store, "--by", "tag", "-t", "t", "--limit", 1)
+    assert [(row["value"], row["messages"], row["share"]) for row in rows] == [("a", 2, 0.6667)]
+
+
+def test_an_empty_store_has_unknown_times(store):
+    assert stats(store) == {
+        **dict.fromkeys(("messages", "bytes", "body_bytes", "compressed", "with_keys"), 0),
+        **dict.fromkeys(("retried", "damaged"), 0),
+        **dict.fromkeys(("first_timestamp", "last_timestamp", "per_hour"), None),
+        **{f"body_bytes_{name}": None for name in ("min", "p50", "p99", "max")},
+        **{name: [] for name in ("topics", "tags", "keys", "hosts")},
+    }
+    assert stats(store, "--by", "tag") == []
+
+
+def test_a_key_that_a_message_has_twice_counts_once(store):
+    run("produce", "t", "--key", "a a", stdin=b"1\n")
+    run("produce", "t", "--key", "a", stdin=b"2\n")
+    (row,) = stats(store, "--by", "key")
+    assert (row["value"], row["messages"], row["share"]) == ("a", 2, 1.0)
+    assert stats(store)["keys"] == [{"key": "a", "messages": 2, "bytes": row["bytes"]}]
+    assert row["bytes"] == stats(store)["bytes"]
+
+
+@pytest.mark.parametrize("options", [("--by", "{by}", "-o", "help"), ("-o", "help", "--by={by}")])
+@pytest.mark.parametrize(
+    ("by", "first", "last"),
+    [("tag", "value", "last_timestamp"), ("hour", "start_timestamp", "per_second")],
+)
+def test_the_fields_that_are_told_are_those_of_the_rows(options, by, first, last):
+    result = run("message", "stats", *(option.format(by=by) for option in options))
+    assert (result.code, result.err) == (0, "")
+    assert [line.split()[0] for line in (result.lines[1], result.lines[-1])] == [first, last]
+
+
+def test_what_is_unknown_is_refused(store):
+    result = run("message", "stats", "--by", "colour")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "--by: 'colour' is not one of topic, queue, tag" in result.err
+
+
+def test_many_different_keys_are_counted_together_in_the_end(monkeypatch):
+    monkeypatch.setattr("rmqctl.message.stats._MOST_VALUES", 3)
+    counter, other = Counter(["key"]), Counter(["key"])
+    for number in range(5):
+        counter.add(MessageExt("t", b"", f"KEYS\x01k{number}".encode()))
+        other.add(MessageExt("t", b"", f"KEYS\x01k{number}".encode()))
+    counter.merge(other.packed())
+    assert {row.value: row.messages for row in counter.rows("key")} == {
+        "k0": 2,
+        "k1": 2,
+        "k2": 2,
+        "(others)": 4,
+    }
+
+
+@pytest.mark.parametrize("most", [1, 2, 10_000])
+def test_it_does_not_matter_how_many_combinations_are_kept_apart(monkeypatch, most):
+    monkeypatch.setattr("rmqctl.message.stats._MOST_GROUPS", most)
+    monkeypatch.setattr("rmqctl.message.stats._MOST_VALUES", 3)
+    counter = Counter(["hour", "tag", "topic"], UTC)
+    for number in range(12):
+        message = MessageExt(f"t{number % 2}", b"", f"TAGS\x01g{number % 5}".encode())
+        message.store_timestamp, message.store_size = number * 600_000, number
+        counter.add(message)
+    seen = {row.value: (row.messages, row.bytes) for row in counter.rows("tag")}
+    assert seen == {"g0": (3, 15), "g1": (3, 18), "g2": (2, 9), "(others)": (4, 24)}
+    assert [row.messages for row in counter.time_rows("hour")] == [6, 6]
+    assert {row.value: row.messages for row in counter.rows("topic")} == {"t0": 6, "t1": 6}
+    total = counter.summary(0)
+    assert (total.messages, total.bytes) == (12, 66)
+    assert (total.first_timestamp, total.last_timestamp) == (0, 6_600_000)
+
+
+@given(st.lists(st.integers(0, 5_000_000), min_size=1, max_size=60), st.integers(0, 60))
+def test_parts_add_up_and_sizes_are_right_to_an_eighth(sizes, cut):
+    whole, first, second = (Counter(["topic"]) for _ in range(3))
+    for number, size in enumerate(sizes):
+        message = MessageExt("t", b"", store_size=size)
+        message.stored_body = bytes(0)
+        message.store_timestamp = number
+        whole.add(message)
+        (first if number < cut else second).add(message)
+    first.merge(second.packed())
+    assert first.summary(0) == whole.summary(0)
+    for size in sizes:
+        bucket = _bucket(size)
+        assert size <= _largest_in(bucket) <= max(size * 9 // 8 + 1, size)
+        assert _bucket(_largest_in(bucket)) == bucket
+        assert _bucket(_largest_in(bucket) + 1) == bucket + 1
+
+
+def test_it_is_one_object_or_rows(store):
+    run("produce", "t", stdin=b"1\n")
+    assert json.loads(run("message", "stats", "-o", "jsonl").out)["messages"] == 1
+    assert "messages" in run("message", "stats", "-o", "table").out

@@ -1,0 +1,243 @@
+"""``offset diff`` and ``offset export``."""
+
+import json
+import shutil
+import time
+
+import pytest
+
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.errors import CliError
+from rmqctl.offset.diff.files import FileOffset, read_offset_file
+from storage.configs.offset_samples import ProgressSamples
+from tests.support import golden
+from tests.support.cli import run
+
+
+def diff(*args):
+    result = run("offset", "diff", *args, "-o", "json")
+    assert result.code == 0, result.err
+    return result.json()
+
+
+def short(rows):
+    return [(row["topic"], row["queue_id"], row["offset_a"], row["offset_b"]) for row in rows]
+
+
+def move(store, group, targets):
+    with EmbeddedBroker.open(store) as broker:
+        broker.progress.move(group, targets, {"command": "test"})
+
+
+@pytest.fixture
+def two_groups(store):
+    """Five messages in queue 0 of t and of u; g has read all, h three of t and none of u."""
+    for topic in ("t", "u"):
+        run("produce", topic, "-Q", 0, stdin=b"a\nb\nc\nd\ne\n")
+        run("consume", topic, "-g", "g", "-e", "-Q", 0)
+    run("consume", "t", "-g", "h", "-e", "-c", 3, "-Q", 0)
+    return store
+
+
+@pytest.mark.feature(80)
+def test_two_groups_are_compared_topic_by_topic(two_groups):
+    rows = diff("g", "h")
+    assert short(rows) == [("t", 0, 5, 3), ("u", 0, 5, None)]
+    assert [row["difference"] for row in rows] == [-2, None]
+    assert {row["group"] for row in rows} == {None}
+    assert diff("g", "g") == []
+    assert short(diff("h", "g", "-t", "t")) == [("t", 0, 3, 5)]
+    own_retry = diff("g", "group:g", "--all", "-t", "%RETRY%g")
+    assert [row["difference"] for row in own_retry] == [0]
+
+
+@pytest.mark.feature(80)
+def test_a_group_is_compared_with_a_file_of_any_kind(two_groups, tmp_path):
+    plain, several = tmp_path / "kafka.csv", tmp_path / "all.csv"
+    plain.write_bytes(run("offset", "export", "g").raw)
+    several.write_bytes(run("offset", "export").raw)
+    array = tmp_path / "all.json"
+    run("offset", "export", "--save", array)
+    java = two_groups / "config" / "consumerOffset.json"
+    ours = two_groups / "rmqctl" / "offsets.json"
+    kept = [shutil.copy(path, tmp_path / f"kept-{path.name}") for path in (java, ours)]
+    move(two_groups, "g", {("t", 0): 1})
+    for path in (plain, several, array, *kept):
+        rows = diff(path, "g")
+        assert short(rows) == [("t", 0, 5, 1)], path
+        assert rows[0]["difference"] == -4
+        assert rows[0]["group"] == (None if path == plain else "g")
+    assert short(diff(several, array, "--all", "-g", "h", "-t", "t")) == [("t", 0, 3, 3)]
+
+
+@pytest.mark.feature(80, 120)
+def test_two_stores_are_compared_group_by_group(two_groups, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(two_groups, copy, ignore=shutil.ignore_patterns("bells", "members"))
+    assert diff(copy, "now") == []
+    move(two_groups, "g", {("t", 0): 1, ("u", 0): None})
+    move(two_groups, "h", {("t", 0): 5})
+    rows = diff(copy, f"store:{two_groups}")
+    assert [(row["group"], *short([row])[0]) for row in rows] == [
+        ("g", "t", 0, 5, 1),
+        ("g", "u", 0, 5, None),
+        ("h", "t", 0, 3, 5),
+    ]
+    assert short(diff(copy, "h")) == [("t", 0, 3, 5)]
+
+
+@pytest.mark.feature(80, 122)
+def test_two_times_are_compared_as_far_as_the_journal_knows(two_groups):
+    before = int(time.time() * 1000)
+    wait_until_after(before)
+    move(two_groups, "g", {("t", 0): 2, ("u", 0): 1})
+    between = int(time.time() * 1000)
+    wait_until_after(between)
+    run("consume", "u", "-g", "g", "-e", "-c", 2, "-Q", 0)
+    rows = diff(f"@{before}", f"@{between}", "-g", "g", "-t", "t", "-t", "u")
+    # What the move found in t it left there until the end; in u the group has read on since.
+    assert [(row["offset_a"], row["offset_b"], row["note"]) for row in rows] == [
+        (None, 2, "a: at most 5"),
+        (None, None, "a: at most 5; b: 1 to 3"),
+    ]
+    assert [row["offset_b"] for row in diff(f"@{between}", "now", "-g", "g", "-t", "u")] == [3]
+
+
+def test_samples_narrow_down_where_a_group_was(two_groups):
+    now = int(time.time() * 1000)
+    for at, offset in ((now - 900_000, 2), (now - 800_000, 4), (now - 700_000, 5)):
+        ProgressSamples(two_groups).append({"t@g": {0: offset}}, {}, at)
+    rows = diff(f"@{now - 850_000}", f"@{now - 650_000}", "-g", "g", "-t", "t")
+    assert [(row["offset_a"], row["offset_b"], row["note"]) for row in rows] == [
+        (None, 5, "a: 2 to 4")
+    ]
+
+
+def wait_until_after(timestamp):
+    deadline = time.monotonic() + 10
+    while int(time.time() * 1000) <= timestamp:
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "sentence"),
+    [
+        (["g", "nope"], 3, "'nope' is no group with progress in"),
+        (["g", "group:nope"], 3, "group nope has no progress in"),
+        (["g", "file:nope"], 3, "there is no file nope"),
+        (["g", "store:nope"], 3, "nope"),
+        (["g", "@nope"], 2, "@: 'nope' is not a time"),
+        (["--", "-g", "g"], 3, "'-g' is no group with progress in"),
+    ],
+)
+def test_what_is_not_there_is_one_sentence(two_groups, args, code, sentence):
+    result = run("offset", "diff", *args)
+    assert (result.code, result.err.count("\n")) == (code, 1)
+    assert sentence in result.err
+
+
+def test_a_file_without_groups_needs_one_beside_several(two_groups, tmp_path):
+    path = tmp_path / "kafka.csv"
+    path.write_bytes(run("offset", "export", "g").raw)
+    result = run("offset", "diff", path, "now")
+    assert result.code == 2
+    assert "choose one with --group" in result.err
+    assert short(diff(path, "now", "-g", "h", "-t", "t")) == [("t", 0, 5, 3)]
+
+
+def test_an_export_is_kafkas_layout(two_groups):
+    assert run("offset", "export", "g").lines == ["%RETRY%g,0,0", "t,0,5", "u,0,5"]
+    assert run("offset", "export", "-t", "t").lines == ["g,t,0,5", "h,t,0,3"]
+    assert run("offset", "export", "g", "-Q", 1).lines == []
+    rows = run("offset", "export", "h", "-t", "t", "-o", "json").json()
+    assert rows == [{"group": "h", "topic": "t", "queue_id": 0, "offset": 3}]
+    assert run("offset", "export", "h", "-t", "t", "-o", "csv").lines == [
+        "group,topic,queue_id,offset",
+        "h,t,0,3",
+    ]
+
+
+def test_an_export_is_saved_by_the_ending_of_its_name(two_groups, tmp_path):
+    table, text = tmp_path / "a.json", tmp_path / "a.csv"
+    result = run("offset", "export", "h", "-t", "t", "--save", table)
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"wrote 1 offsets to {table}\n"
+    assert json.loads(table.read_text()) == [
+        {"group": "h", "topic": "t", "queue_id": 0, "offset": 3}
+    ]
+    run("offset", "export", "h", "-t", "t", "--save", text)
+    assert text.read_bytes() == b"t,0,3\r\n"
+    assert not list(tmp_path.glob("*.tmp"))
+    assert run("offset", "export", "--save", tmp_path / "a.txt").code == 2
+    assert run("offset", "export", "--save", tmp_path / "nowhere" / "a.csv").code == 5
+    assert run("offset", "export", "nope").code == 3
+
+
+def test_a_dry_run_saves_no_export(two_groups, tmp_path):
+    table = tmp_path / "a.csv"
+    result = run("offset", "export", "h", "-t", "t", "--save", table, "-n")
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"dry run: would write 1 offsets to {table}\n"
+    assert not table.exists()
+    assert run("offset", "export", "--save", tmp_path / "nowhere" / "a.csv", "-n").code == 5
+
+
+@pytest.mark.parametrize("name", ["basic-4.9", "lmq-4.9", "retry-dlq-5.3"])
+def test_what_is_exported_of_a_java_store_is_what_its_file_says(name, tmp_path):
+    root = golden.store(name)
+    (java,) = (root / "config").glob("*onsumerOffset.json")
+    for ending in ("csv", "json"):
+        path = tmp_path / f"all.{ending}"
+        assert run("offset", "export", "-S", root, "--save", path).code == 0
+        assert set(read_offset_file(path)) == set(read_offset_file(java))
+        assert diff(path, java, "-S", root) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("t,0,5\n", [(None, "t", 0, 5)]),
+        ("g,t,0,5\r\n\r\ng,t,1,6", [("g", "t", 0, 5), ("g", "t", 1, 6)]),
+        ("topic,partition,offset\nt,0,5\n", [(None, "t", 0, 5)]),
+        ("topic,0,5\n", [(None, "topic", 0, 5)]),
+        ("group,topic,broker,queue_id,old_offset,new_offset,note\ng,t,b,1,9,4,x\n",)
+        + ([("g", "t", 1, 4)],),
+        ("group,topic,queue_id,new_offset\ng,t,1,\n", [("g", "t", 1, None)]),
+        ('[{"group":"g","topic":"t","queue_id":0,"offset":5}]', [("g", "t", 0, 5)]),
+        ('{"topic":"t","queue_id":0,"offset":null}\n{"topic":"t","queue":1,"offset":2}\n',)
+        + ([(None, "t", 0, None), (None, "t", 1, 2)],),
+        ('{"offsetTable":{"t@g":{0:5}}}', [("g", "t", 0, 5)]),
+        ("", []),
+        ("\ufefft,0,5\n", [(None, "t", 0, 5)]),
+        ('"%RETRY%\u7ec4,x",0,5\n', [(None, "%RETRY%\u7ec4,x", 0, 5)]),
+    ],
+)
+def test_files_of_offsets_are_known_by_their_content(tmp_path, text, expected):
+    path = tmp_path / "file"
+    path.write_text(text, "utf-8", newline="")
+    assert read_offset_file(path) == [FileOffset(*line) for line in expected]
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "sentence"),
+    [
+        (b"t,0\n", 2, "line 1: it has 2 columns instead of 3"),
+        (b"t,0,5\nt,x,5\n", 2, "line 2 is no topic, queue and offset"),
+        (b"t,0,-1\n", 2, "line 1 is no topic, queue and offset"),
+        (b"t,0,1.5\n", 2, "line 1 is no topic, queue and offset"),
+        (b"[1]", 2, "entry 1 is no object"),
+        (b'[{"topic":"t"}]', 2, "entry 1 is no topic, queue and offset"),
+        (b'[{"topic":"t","queue_id":true,"offset":1}]', 2, "entry 1 is no topic"),
+        (b'{"offsetTable":{"t@g":3}}', 2, "the offsets of 't@g' are no object"),
+        (b"{", 2, "is no file of offsets"),
+        (b"\xff\xfe", 2, "it is not UTF-8"),
+        (b'{"crc":"00000000","entry":{}}', 4, "its check sum is wrong"),
+    ],
+)
+def test_a_file_that_is_none_is_named_with_the_line(tmp_path, data, code, sentence):
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    with pytest.raises(CliError, match=sentence) as caught:
+        read_offset_file(path)
+    assert caught.value.exit_code == code
+    assert str(path) in str(caught.value)

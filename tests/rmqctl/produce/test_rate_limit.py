@@ -1,0 +1,39 @@
+import pytest
+
+from rmqctl.produce.rate_limit import Pace
+
+
+@pytest.mark.feature(10)
+@pytest.mark.parametrize("rate", [0.5, 7, 100, 4000])
+def test_no_more_go_than_the_rate_allows_and_none_less(rate):
+    now = [50.0]
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        now[0] += seconds
+
+    pace = Pace(rate, lambda: now[0], sleep)
+    sent = 0
+    while now[0] < 60:
+        sent += pace.portion(10_000)
+    burst = max(1, rate / 20)  # one at the beginning; the last may go a rounding error early
+    assert rate * 10 <= sent <= rate * 10 + 2 * burst
+    assert slept
+
+
+def test_lost_time_is_not_caught_up_by_a_burst():
+    now = [0.0]
+    pace = Pace(100, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
+    pace.portion(1)
+    now[0] += 60
+    began, sent = now[0], 0
+    while now[0] < began + 1:
+        sent += pace.portion(1)
+    assert sent <= 100 + 2 * 100 / 20
+
+
+def test_without_a_rate_nobody_waits():
+    slept: list[float] = []
+    assert Pace(None, sleep=slept.append).portion(10_000) == 10_000
+    assert not slept

@@ -1,0 +1,162 @@
+"""What fills the disk, what is deleted next, and deleting it."""
+
+import os
+
+import pytest
+
+from broker.api.offsets import OffsetCommit
+from broker.embedded.broker import EmbeddedBroker
+from storage.configs.topics import TopicConfig
+from storage.format.message import Message
+from storage.store import MessageStore
+from tests.support import golden
+from tests.support.cli import run
+from tests.support.dead_letters import give_back
+from tests.support.java_lock import java_lock
+from tests.support.samples import TINY
+
+DO = ("--execute", "--yes", "-q")
+HOUR = 3_600
+DAY_MS = 86_400_000
+START = 1_767_225_600_000
+"""2026-01-01 00:00:00 UTC"""
+
+
+def rows_of(root, *words):
+    result = run("store", *words, "-S", root, "-o", "json")
+    assert result.code == 0, result.err
+    return result.json()
+
+
+@pytest.fixture
+def aged(tmp_path):
+    """Two topics over some log files; all but the last three are four days old."""
+    root = tmp_path / "s"
+    MessageStore.create(root, TINY)
+    with EmbeddedBroker.open(root) as broker:
+        for topic in ("big", "small"):
+            broker.update_topic(TopicConfig(topic, 1, 1))
+        for n in range(120):
+            broker.send(Message("big", b"%d" % n + bytes(300)), 0)
+            if n % 4 == 0:
+                broker.send(Message("small", b"%d" % n), 0)
+        broker.update_consumer_offsets("late", [OffsetCommit("big", 0, 3)])
+        broker.update_consumer_offsets("done", [OffsetCommit("big", 0, 120)])
+    logs = sorted((root / "commitlog").iterdir())
+    assert len(logs) > 5
+    now = logs[-1].stat().st_mtime
+    for path in logs[:-3]:
+        os.utime(path, (now - 96 * HOUR, now - 96 * HOUR))
+    return root, [path.name for path in logs]
+
+
+def test_bytes_of_all_topics_and_the_rest_are_the_log(aged):
+    root, _ = aged
+    rows = rows_of(root, "du")
+    topics = {row["topic"]: row for row in rows}
+    assert topics["big"]["messages"] == 120
+    assert topics["big"]["bytes"] > 20 * topics["small"]["bytes"] / 2
+    info = run("store", "info", "-S", root, "-o", "json").json()["commitlog"]
+    assert sum(row["bytes"] for row in rows) == info["max_offset"] - info["min_offset"]
+    assert sum(row["share"] for row in rows) == pytest.approx(1)
+    assert topics["big"]["unread_by"] == ["late"]
+    assert topics["small"]["unread_by"] == []
+
+
+@pytest.mark.feature(117, 118)
+def test_what_is_said_to_be_freed_next_is_what_clean_frees(aged):
+    root, logs = aged
+    before = {row["topic"]: row for row in rows_of(root, "du")}
+    told = run("store", "du", "-S", root).err
+    assert f"the next clean deletes {len(logs) - 3} of {len(logs)} log files" in told
+    assert ", now" in told or f"'rmqctl store clean' would delete {len(logs) - 3} now" in told
+    assert "2 stay because they were written within 72 h" in told
+    assert "the newest one always stays" in told
+    assert "% full" in told
+    plan = rows_of(root, "clean")
+    assert [row["file"] for row in plan] == [f"commitlog/{name}" for name in logs[:-3]]
+    assert plan[0]["unread_by"] == ["late"]
+    assert sorted(path.name for path in (root / "commitlog").iterdir()) == logs
+    done = rows_of(root, "clean", *DO)
+    assert all(row["applied"] for row in done)
+    gone = [row for row in done if row["kind"] == "log"]
+    assert [row["file"] for row in gone] == [row["file"] for row in plan]
+    assert sorted(path.name for path in (root / "commitlog").iterdir()) == logs[-3:]
+    after = {row["topic"]: row for row in rows_of(root, "du")}
+    for topic in ("big", "small"):
+        assert before[topic]["bytes"] - after[topic]["bytes"] == before[topic]["freed_next"] > 0
+    of_plan = sum(row["messages"] for row in plan)
+    assert sum(before[t]["messages"] - after[t]["messages"] for t in ("big", "small")) == of_plan
+    assert rows_of(root, "clean") == []
+    assert run("store", "fsck", "-S", root, "--fail-on", "warning").code == 0
+    assert run("audit", "list", "-S", root, "-o", "json").json()[-1]["command"] == "store clean"
+
+
+def test_more_files_than_one_run_deletes_go_too(aged):
+    root, logs = aged
+    assert len(rows_of(root, "clean")) > 10
+    rows_of(root, "clean", *DO)
+    assert sorted(path.name for path in (root / "commitlog").iterdir()) == logs[-3:]
+
+
+def test_a_young_file_keeps_all_behind_it(aged):
+    root, logs = aged
+    os.utime(root / "commitlog" / logs[2])
+    assert [row["file"] for row in rows_of(root, "clean")] == [
+        f"commitlog/{name}" for name in logs[:2]
+    ]
+
+
+def test_a_store_of_one_log_file_keeps_it_for_ever(store):
+    run("produce", "t", stdin=b"x\n")
+    for path in (store / "commitlog").iterdir():
+        os.utime(path, (1, 1))
+    assert rows_of(store, "clean") == []
+    assert "nothing of the log will be deleted" in run("store", "du").err
+
+
+def test_it_is_refused_beside_a_java_broker(aged):
+    root, logs = aged
+    with java_lock(root):
+        assert run("store", "clean", "-S", root, *DO).code == 5
+    assert sorted(path.name for path in (root / "commitlog").iterdir()) == logs
+
+
+def test_retries_and_dead_letters_stand_by_group(store):
+    with EmbeddedBroker.open(store) as broker:
+        sent = broker.send(Message("t", b"x"), 0)
+        (message,) = broker.query_unique("t", sent.msg_id)
+        give_back(broker, "g", message)
+        give_back(broker, "g", message)
+    (row,) = rows_of(store, "du", "--by", "group")
+    assert (row["group"], row["messages"], row["topic"]) == ("g", 2, None)
+
+
+def test_days_add_up_to_what_topics_hold(tmp_path):
+    root = tmp_path / "s"
+    clock = [START]
+    MessageStore.create(root, TINY)
+    with EmbeddedBroker.open(root, clock=lambda: clock[0]) as broker:
+        broker.update_topic(TopicConfig("t", 2, 2))
+        for day, count in enumerate((3, 0, 5, 1)):
+            clock[0] = START + day * DAY_MS
+            for n in range(count):
+                clock[0] += 1_000
+                broker.send(Message("t", b"%d" % n), n % 2)
+    rows = rows_of(root, "--tz", "UTC", "du", "--by", "day")
+    assert [(row["from_timestamp"], row["messages"]) for row in rows] == [
+        (START, 3),
+        (START + 2 * DAY_MS, 5),
+        (START + 3 * DAY_MS, 1),
+    ]
+
+
+@pytest.mark.parametrize("name", ["retention-4.9", "retry-dlq-4.9", "lmq-4.9", "cqext-4.9"])
+def test_stores_of_brokers_are_counted_and_left_alone(name):
+    root = golden.store(name)
+    before = sorted(path for path in root.rglob("*"))
+    usage = {row["topic"]: row for row in run("topic", "usage", "-S", root, "-o", "json").json()}
+    for row in rows_of(root, "du"):
+        assert row["bytes"] == usage[row["topic"]]["bytes"]
+    assert run("store", "clean", "-S", root).code == 0
+    assert sorted(path for path in root.rglob("*")) == before

@@ -1,0 +1,317 @@
+"""Each word of the shared page is held against the files: what is told of a wrong one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage.coordination.shared_state import (
+    QUEUES_NAME,
+    STAGE_DISPATCH,
+    STAGE_KEYS,
+    STAGE_NONE,
+    STAGE_RECORDS,
+    SharedPage,
+    Word,
+)
+from storage.coordination.shared_state_check import _agrees, contradiction, mend_queue, queue_agrees
+from storage.files.fs import FileSystem
+from storage.files.read_files import StoreFiles
+from storage.format.record import BLANK_SIZE
+from tests.support.samples import SMALL, Sample, Ticking, batch, new_store, open_store, prepared
+
+SIZE = SMALL.mapped_file_size_commit_log
+DAY_MS = 86_400_000
+ENDS = {("A", 0): 20, ("A", 1): 10, ("B", 0): 8}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = new_store(tmp_path / "store", SMALL)
+    with open_store(root, SMALL, clock=Ticking(int(time.time() * 1000) - DAY_MS)) as store:
+        for first in range(10):
+            store.put(prepared(batch(f"b-{first}", 3, "A", (0, 1))))
+        for number in range(8):
+            store.put(prepared([Sample(f"s-{number}", "B")]))
+    return root
+
+
+@pytest.fixture
+def page(root: Path) -> Iterator[SharedPage]:
+    found = SharedPage(FileSystem(), root, writable=True)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def told(page: SharedPage, root: Path, **words: int) -> str | None:
+    """What is told of the page where some words have other values."""
+    before = {name: page.words[getattr(Word, name)] for name in words}
+    for name, value in words.items():
+        page.words[getattr(Word, name)] = value
+    try:
+        return contradiction(page, root, SIZE)
+    finally:
+        for name, value in before.items():
+            page.words[getattr(Word, name)] = value
+
+
+def test_what_is_right_is_not_contradicted(page: SharedPage, root: Path) -> None:
+    assert told(page, root) is None
+    end = page.words[Word.LOG_END]
+    assert page.words[Word.TO] == end
+    assert told(page, root, STAGE=STAGE_KEYS, KEYS_FROM=page.words[Word.FROM], KEYS_TO=end) is None
+    assert told(page, root, LOG_END=page.words[Word.FROM], STAGE=STAGE_DISPATCH) is not None, (
+        "synced"
+    )
+    assert told(page, root, FLUSHED_TO=0) is None
+    assert told(page, root, KEYS_FROM=page.words[Word.FROM]) is None
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 60, 1 << 62])
+def test_an_end_that_no_log_has(page: SharedPage, root: Path, value: int) -> None:
+    assert told(page, root, LOG_END=value) == "its words make no sense"
+
+
+@pytest.mark.parametrize("value", [-1, 4, 1 << 40])
+def test_a_stage_that_there_is_not(page: SharedPage, root: Path, value: int) -> None:
+    assert told(page, root, STAGE=value) == "its words make no sense"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("FLUSHED_TO", "synced or deleted"),
+        ("LOG_MIN", "synced or deleted"),
+        ("KEYS_FROM", "of records that are not"),
+    ],
+)
+def test_words_that_lie_outside_of_the_log(
+    page: SharedPage, root: Path, name: str, sentence: str
+) -> None:
+    end = page.words[Word.LOG_END]
+    assert told(page, root, **{name: end}) is None
+    for value in (-1, end + 1):
+        assert sentence in (told(page, root, **{name: value}) or "")
+
+
+def test_keys_that_are_being_put(page: SharedPage, root: Path) -> None:
+    start, end = page.words[Word.FROM], page.words[Word.LOG_END]
+    for keys_to in (start - 1, end + 1):
+        found = told(page, root, STAGE=STAGE_KEYS, KEYS_FROM=start, KEYS_TO=keys_to)
+        assert "keys are being put" in (found or ""), keys_to
+    assert "no record begins" in (told(page, root, KEYS_FROM=start + 4) or "")
+
+
+def test_where_the_last_batch_ended(page: SharedPage, root: Path) -> None:
+    start, end = page.words[Word.FROM], page.words[Word.LOG_END]
+    sentence = "the log's end is not where the last batch ended"
+    assert told(page, root, TO=end + 1) == sentence
+    assert told(page, root, LOG_END=end + 1) == sentence
+    moved = told(page, root, LOG_END=start, FLUSHED_TO=0, KEYS_FROM=start)
+    assert moved == "the log goes on behind its end"
+    for wrong in (start - 1, start + 1, start - 8):
+        assert told(page, root, FROM=wrong) == "the last batch is not where it should be"
+
+
+def test_a_batch_that_ends_in_the_middle_of_a_record(page: SharedPage, root: Path) -> None:
+    end = page.words[Word.LOG_END] - 1
+    low = {"FLUSHED_TO": 0, "KEYS_FROM": 0}
+    assert (
+        told(page, root, LOG_END=end, TO=end, **low) == "the last batch is not where it should be"
+    )
+
+
+def test_a_batch_that_ends_in_the_middle_of_a_record_before_many(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "many", SMALL)
+    with open_store(root, SMALL) as store:
+        for number in range(90):
+            store.put(prepared([Sample(f"m-{number}", "T")]))
+    page = SharedPage(FileSystem(), root, writable=True)
+    end = page.words[Word.LOG_END] // 90 * 3 + 20
+    words = {"LOG_END": end, "FROM": 0, "TO": end, "FLUSHED_TO": 0, "KEYS_FROM": 0}
+    assert told(page, root, **words) == "the last batch is not where it should be"
+    page.close()
+
+
+def test_a_record_of_another_place_is_not_the_last_batch(page: SharedPage, root: Path) -> None:
+    start, end = page.words[Word.FROM], page.words[Word.LOG_END]
+    path = root / "commitlog" / f"{0:020}"
+    data = bytearray(path.read_bytes())
+    data[start + 28 : start + 36] = (start + 1).to_bytes(8, "big")
+    path.write_bytes(data)
+    assert told(page, root) == "the last batch is not where it should be"
+    assert end > start
+
+
+def test_the_time_of_the_last_message(page: SharedPage, root: Path) -> None:
+    last = page.words[Word.LAST_STORE_TIMESTAMP]
+    now = int(time.time() * 1000)
+    sentence = "the time of the last message is another one"
+    assert told(page, root, LAST_STORE_TIMESTAMP=last - 1) == sentence
+    assert told(page, root, LAST_STORE_TIMESTAMP=last + 1) is None, "clocks of writers differ"
+    assert told(page, root, LAST_STORE_TIMESTAMP=now + DAY_MS // 2) is None
+    assert told(page, root, LAST_STORE_TIMESTAMP=now + 2 * DAY_MS) == sentence
+
+
+def test_a_last_file_that_is_missing(page: SharedPage, root: Path) -> None:
+    """The log ends with its file."""
+    end = 3 * SIZE
+    words = {"LOG_END": end, "FROM": end, "TO": end + BLANK_SIZE}
+    assert told(page, root, **words) == "the last log file is missing"
+    assert told(page, root, **words, LOG_MIN=end) is None, "nothing is left of the log"
+
+
+def test_names_of_queues(page: SharedPage, root: Path) -> None:
+    text = (root / "rmqctl" / QUEUES_NAME).read_bytes()
+    lines = text.splitlines(keepends=True)
+    assert len(lines) == len(ENDS)
+    for count in (len(text) + 1, len(text) - 1, -1, len(lines[0]) - 1):
+        found = told(page, root, NAMES_BYTES=count)
+        assert found == "the names of its queues end elsewhere", count
+    for count in (0, len(lines[0]), len(text) - len(lines[-1])):
+        assert told(page, root, NAMES_BYTES=count) == "it has more queues than names", count
+    (root / "rmqctl" / QUEUES_NAME).unlink()
+    assert told(page, root) == "the names of its queues end elsewhere"
+
+
+FILE = 1000
+
+
+@pytest.mark.parametrize(
+    ("stage", "start", "to", "end", "agrees"),
+    [
+        (STAGE_RECORDS, 100, 200, 100, True),
+        (STAGE_RECORDS, 100, 200, 200, False),
+        (STAGE_RECORDS, 100, 100, 100, False),
+        (STAGE_RECORDS, 900, 1000, 900, True),
+        (STAGE_RECORDS, 900, 1001, 900, False),
+        (STAGE_DISPATCH, 100, 200, 100, True),
+        (STAGE_DISPATCH, 100, 200, 200, True),
+        (STAGE_NONE, 100, 200, 150, False),
+        (STAGE_NONE, 100, 200, 300, False),
+        (STAGE_NONE, 950, 950 + BLANK_SIZE, 1000, True),
+        (STAGE_NONE, 950, 951 + BLANK_SIZE, 1000, False),
+        (STAGE_NONE, 950, 950 + BLANK_SIZE, 2000, False),
+        (STAGE_NONE, 0, 0, 700, True),
+        (STAGE_KEYS, 0, 0, 700, True),
+        (STAGE_DISPATCH, 0, 0, 700, False),
+        (STAGE_NONE, 0, 1, 700, False),
+    ],
+)
+def test_the_end_fits_to_the_last_batch(
+    stage: int, start: int, to: int, end: int, agrees: bool
+) -> None:
+    assert _agrees(stage, start, to, end, FILE) is agrees
+
+
+# -- queues -----------------------------------------------------------------------------------
+
+
+def agrees(page: SharedPage, root: Path, end: int, topic: str = "B", **words: int) -> bool:
+    row = StoreFiles(root, SMALL).queue(topic, 0)
+    assert row is not None
+    number = page.slot_word(slot_of(page, topic))
+    before, page.words[number] = page.words[number], end
+    old = {name: page.words[getattr(Word, name)] for name in words}
+    for name, value in words.items():
+        page.words[getattr(Word, name)] = value
+    try:
+        return queue_agrees(page, topic, 0, row)
+    finally:
+        page.words[number] = before
+        for name, value in old.items():
+            page.words[getattr(Word, name)] = value
+
+
+def slot_of(page: SharedPage, topic: str) -> int:
+    slot = page.slot(topic, 0)
+    assert slot is not None
+    return slot
+
+
+def test_a_queue_ends_where_its_units_end(page: SharedPage, root: Path) -> None:
+    end = ENDS["B", 0]
+    assert agrees(page, root, end)
+    in_file = SMALL.mapped_file_size_consume_queue // 20
+    for wrong in (-1, 0, 1, end - 1, end + 1, in_file - 1, in_file, in_file + 1, 1 << 62):
+        assert not agrees(page, root, wrong), wrong
+
+
+def test_a_queue_whose_files_are_full_ends_with_them(tmp_path: Path) -> None:
+    in_file = SMALL.mapped_file_size_consume_queue // 20
+    root = new_store(tmp_path / "full", SMALL)
+    with open_store(root, SMALL) as store:
+        for first in range(0, in_file, 50):
+            store.put(prepared(batch(f"b-{first}", 50, "B", (0,))))
+    page = SharedPage(FileSystem(), root, writable=True)
+    assert agrees(page, root, in_file)
+    assert not agrees(page, root, in_file - 1)
+    assert not agrees(page, root, in_file + 1)
+    page.close()
+
+
+def test_units_of_a_batch_that_is_being_dispatched(page: SharedPage, root: Path) -> None:
+    """The log's end is told after the units: they lie behind it until then."""
+    start, end = page.words[Word.FROM], ENDS["B", 0]
+    assert agrees(page, root, end, LOG_END=start, STAGE=STAGE_DISPATCH)
+    assert agrees(page, root, end - 1, LOG_END=start, STAGE=STAGE_DISPATCH)
+    assert not agrees(page, root, end, LOG_END=start)
+    assert not agrees(page, root, end - 2, LOG_END=start)
+
+
+def test_a_queue_without_units_begins_at_0(page: SharedPage, root: Path) -> None:
+    (path,) = (root / "consumequeue" / "B" / "0").iterdir()
+    path.write_bytes(bytes(path.stat().st_size))
+    assert agrees(page, root, 0)
+    assert not agrees(page, root, 1)
+    path.unlink()
+    for end in (0, 5, (1 << 60) - 1):
+        assert agrees(page, root, end), "it has no file yet, or no more"
+    for end in (-1, 1 << 60):
+        assert not agrees(page, root, end)
+
+
+def test_a_queue_whose_first_file_was_deleted_begins_there_or_is_empty(
+    page: SharedPage, root: Path
+) -> None:
+    (path,) = (root / "consumequeue" / "B" / "0").iterdir()
+    size = SMALL.mapped_file_size_consume_queue
+    path.rename(path.with_name(f"{size:020}"))
+    first = size // 20
+    assert not agrees(page, root, 0), "it has units"
+    assert agrees(page, root, first + 8)
+    later = path.with_name(f"{size:020}")
+    later.write_bytes(bytes(size))
+    assert agrees(page, root, 0)
+    assert agrees(page, root, first)
+    assert not agrees(page, root, 1)
+
+
+def test_a_wrong_end_is_mended_from_the_files(page: SharedPage, root: Path) -> None:
+    slot = slot_of(page, "B")
+    page.set_next_offset(slot, 3)
+    page.set_synced_offset(slot, 7)
+    assert mend_queue(page, "B", 0, SMALL)
+    assert (page.next_offset(slot), page.synced_offset(slot)) == (ENDS["B", 0], 0)
+    assert not mend_queue(page, "unknown", 0, SMALL)
+
+
+@pytest.mark.parametrize("what", ["units", "log"])
+def test_what_is_more_than_a_wrong_word_is_not_mended(
+    page: SharedPage, root: Path, what: str
+) -> None:
+    slot = slot_of(page, "B")
+    page.set_next_offset(slot, 3)
+    if what == "log":
+        page.words[Word.LOG_END] = page.words[Word.FROM]
+    else:
+        (path,) = (root / "consumequeue" / "B" / "0").iterdir()
+        with path.open("r+b") as file:
+            file.write(bytes(20 * 8))
+    assert not mend_queue(page, "B", 0, SMALL)
+    assert page.next_offset(slot) == 3

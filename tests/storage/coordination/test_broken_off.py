@@ -1,0 +1,309 @@
+"""What Ctrl-C or a failed call leaves of bells, stations and watches: nothing."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from storage import native
+from storage.coordination import failure_detector, processes as stations_module, waiter, wakeup
+from storage.coordination.failure_detector import DeathWatch
+from storage.coordination.locks import LockFile
+from storage.coordination.processes import Station, Stations
+from storage.coordination.shared_state import WAITER_FLAGS, SharedPage, Word
+from storage.coordination.waiter import Waiter
+from storage.coordination.wakeup import BY_SOCKET, Bell
+from storage.files.fs import FileSystem
+from tests.support.broken_off import BROKEN, broken_off, starts_broken_off
+from tests.support.samples import TINY, new_store, open_store
+
+PATIENCE_S = 20
+# A socket that is lost before anybody has it closes itself, and tells of that.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:unclosed:ResourceWarning",
+    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
+)
+
+
+def descriptors() -> int:
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - numbers, not files
+
+
+def refuse(*_: Any, **__: Any) -> NoReturn:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+# -- bells ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return new_store(tmp_path / "s", TINY)
+
+
+@pytest.fixture
+def page(root: Path) -> Iterator[SharedPage]:
+    with open_store(root) as store:
+        yield store._session.page
+
+
+@pytest.fixture
+def _sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "compiled", None)
+
+
+def slot_is_free(page: SharedPage) -> bool:
+    rival = LockFile(page.path)
+    try:
+        return rival.try_lock(WAITER_FLAGS)
+    finally:
+        rival.close()
+
+
+class _MakesNoFolder(FileSystem):
+    def make_dirs(self, path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.usefixtures("_sockets")
+def test_a_bell_that_can_not_be_made_leaves_its_slot_free(
+    root: Path, page: SharedPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = []
+    before = descriptors()
+    for number in range(3):
+        with pytest.raises(OSError, match="No space left") as caught:
+            Bell.take(_MakesNoFolder(), page, root)
+        kept.append(caught.value)
+        assert slot_is_free(page)
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", refuse)
+            with pytest.raises(OSError, match="Too many open files") as caught:
+                Bell.take(FileSystem(), page, root)
+        kept.append(caught.value)
+        assert slot_is_free(page)
+        assert descriptors() == before, f"in round {number}"
+    bell = Bell.take(FileSystem(), page, root)
+    assert bell is not None
+    bell.close()
+
+
+@pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
+def test_a_bell_whose_making_is_interrupted_leaves_its_slot_free(
+    root: Path, page: SharedPage, pure: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if pure:
+        monkeypatch.setattr(native, "compiled", None)
+    kept: list[BaseException] = []
+    taken: list[Bell | None] = []
+
+    def take() -> None:
+        try:
+            taken.append(Bell.take(FileSystem(), page, root))
+        except BaseException as error:
+            kept.append(error)
+            raise
+
+    for at in broken_off(take, wakeup):
+        assert slot_is_free(page), f"after an interrupt at instant {at}"
+    assert len(kept) > 3
+    (bell,) = taken
+    assert bell is not None
+    bell.close()
+    assert slot_is_free(page)
+    kept.clear()
+    gc.collect()  # while what a lost socket tells of is ignored
+
+
+@pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
+def test_a_waiter_whose_closing_is_interrupted_is_closed_anew(
+    root: Path, page: SharedPage, pure: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if pure:
+        monkeypatch.setattr(native, "compiled", None)
+    before = descriptors()
+
+    def with_bell() -> Waiter:
+        made = Waiter(page, root)
+        made.wait(page.words[Word.LOG_END], 1, None)
+        assert not slot_is_free(page)
+        return made
+
+    made = [with_bell()]
+    for at in broken_off(lambda: made[-1].close(), wakeup, waiter):
+        made[-1].close()  # which raises where a descriptor is closed twice
+        made[-1].close()
+        assert slot_is_free(page), f"after an interrupt at instant {at}"
+        assert descriptors() == before, f"after an interrupt at instant {at}"
+        made.append(with_bell())
+    assert slot_is_free(page)
+    assert descriptors() == before
+
+
+@pytest.mark.usefixtures("_sockets")
+def test_closing_a_bell_twice_leaves_the_next_owner_of_its_slot_alone(
+    root: Path, page: SharedPage
+) -> None:
+    first = Bell.take(FileSystem(), page, root)
+    assert first is not None
+    first.close()
+    second = Bell.take(FileSystem(), page, root)
+    assert second is not None
+    second.arm(None)
+    first.close()
+    assert page.map[WAITER_FLAGS] == BY_SOCKET
+    assert (root / "rmqctl" / "bells" / "0").exists()
+    second.wake()
+    assert second.sleep(1000)
+    second.close()
+
+
+# -- stations ---------------------------------------------------------------------------------
+
+
+def test_stations_whose_closing_is_interrupted_are_closed_anew(tmp_path: Path) -> None:
+    station = Station(Stations(tmp_path), {})
+    before = descriptors()
+
+    def which_ring() -> Stations:
+        made = Stations(tmp_path)
+        made.ring(station.name)
+        assert descriptors() == before + 2
+        return made
+
+    made = [which_ring()]
+    for at in broken_off(lambda: made[-1].close(), stations_module):
+        made[-1].close()  # which raises where a descriptor is closed twice
+        assert descriptors() == before, f"after an interrupt at instant {at}"
+        made.append(which_ring())
+    assert descriptors() == before
+    station.close()
+
+
+def test_a_ring_without_a_socket_leaves_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stations = Stations(tmp_path)
+    station = Station(stations, {})
+    before = descriptors()
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "socket", refuse)
+        for _ in range(3):
+            with pytest.raises(OSError, match="Too many open files"):
+                stations.ring(station.name)
+            assert descriptors() == before
+    stations.ring(station.name)
+    station.sleep()
+    stations.close()
+    station.close()
+    assert descriptors() < before
+
+
+# -- watches ----------------------------------------------------------------------------------
+
+
+class _FewDescriptors:
+    """``os.open`` that fails for lives in a death watch; ``failed`` when it has."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._open = os.open
+        self.failing = True
+        self.failed = threading.Event()
+        monkeypatch.setattr(os, "open", self)
+        monkeypatch.setattr(failure_detector, "RETRY_S", 0.01)
+
+    def __call__(self, path: Any, *arguments: Any, **named: Any) -> int:
+        if self.failing and threading.current_thread().name == "death-watch":
+            self.failed.set()
+            refuse()
+        return self._open(path, *arguments, **named)
+
+
+@pytest.fixture
+def end_of_watches() -> Callable[[], None]:
+    """Waits for the threads that watch since the test has begun."""
+    before = set(threading.enumerate())
+
+    def wait() -> None:
+        for thread in set(threading.enumerate()) - before:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+
+    return wait
+
+
+def test_a_death_is_told_though_there_were_no_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
+) -> None:
+    stations = Stations(tmp_path)
+    watched = Station(stations, {})
+    told = threading.Event()
+    few = _FewDescriptors(monkeypatch)
+    DeathWatch(stations, "a", told.set).follow([watched.name])
+    assert few.failed.wait(PATIENCE_S)
+    few.failed.clear()
+    assert few.failed.wait(PATIENCE_S), "it is tried again"
+    assert not told.is_set()
+    few.failing = False
+    watched.close()
+    assert told.wait(PATIENCE_S)
+    end_of_watches()
+
+
+def test_what_can_not_be_watched_is_left_when_nobody_asks_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
+) -> None:
+    stations = Stations(tmp_path)
+    watched = Station(stations, {})
+    few = _FewDescriptors(monkeypatch)
+    monkeypatch.setattr(failure_detector, "RETRY_S", 3 * PATIENCE_S)
+    told = threading.Event()
+    watch = DeathWatch(stations, "a", told.set)
+    watch.follow([watched.name])
+    assert few.failed.wait(PATIENCE_S)
+    watch.close()
+    end_of_watches()
+    few.failing = False
+    DeathWatch(stations, "b", told.set).follow([watched.name])
+    assert not told.is_set()
+    watched.close()
+    assert told.wait(PATIENCE_S)
+    end_of_watches()
+
+
+def test_a_watch_whose_beginning_fails_begins_with_the_next_look(
+    tmp_path: Path, broken_starts: Callable[..., Any], end_of_watches: Callable[[], None]
+) -> None:
+    stations = Stations(tmp_path)
+    watched = Station(stations, {})
+    told = threading.Event()
+    watch = DeathWatch(stations, "a", told.set)
+    with broken_starts("death-watch"), pytest.raises(BROKEN):
+        watch.follow([watched.name])
+    watch.follow([watched.name])
+    watched.close()
+    assert told.wait(PATIENCE_S)
+    end_of_watches()
+
+
+def test_a_thread_that_nobody_noted_ends_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
+) -> None:
+    stations = Stations(tmp_path)
+    watched = Station(stations, {})
+    with starts_broken_off("death-watch", runs=True), pytest.raises(BROKEN):
+        DeathWatch(stations, "a", lambda: None).follow([watched.name])
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    watched.close()
+    end_of_watches()
+    assert raised == []

@@ -1,0 +1,74 @@
+"""Settings are changed without opening the store, and still by one process at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.config import SMALL_STORE
+from storage.coordination.config_lock import config_gate
+from storage.errors import GateTimeoutError, StoreInUseError, StoreNotWritableError
+from storage.store import MessageStore
+
+JAVA = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+    except OSError:
+        sys.exit(9)
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    MessageStore.create(tmp_path / "s", SMALL_STORE)
+    return tmp_path / "s"
+
+
+def java(root: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", JAVA, root / "lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def test_nobody_comes_in_and_nobody_changes_settings_meanwhile(root: Path) -> None:
+    with config_gate(root):
+        with pytest.raises(GateTimeoutError):
+            MessageStore.open(root, gate_timeout_ms=20)
+        with pytest.raises(GateTimeoutError), config_gate(root, timeout_ms=20):
+            pass
+
+
+def test_it_works_beside_a_writer_and_leaves_it_alone(root: Path) -> None:
+    with MessageStore.open(root), config_gate(root):
+        assert (root / "abort").exists()
+
+
+def test_who_opens_the_store_next_is_the_first_one(root: Path) -> None:
+    with config_gate(root):
+        pass
+    (root / "abort").touch()
+    with MessageStore.open(root) as store:
+        assert store.recovery is not None
+
+
+def test_a_java_broker_is_kept_out_while_it_is_held_and_no_longer(root: Path) -> None:
+    with config_gate(root), java(root) as broker:
+        assert broker.wait(10) == 9
+    with java(root) as broker:
+        assert broker.stdout is not None
+        assert broker.stdout.readline() == b"locked\n"
+        with pytest.raises(StoreInUseError), config_gate(root):
+            pass
+        broker.communicate()
+
+
+def test_without_a_folder_it_can_not_be_held(tmp_path: Path) -> None:
+    with pytest.raises(StoreNotWritableError), config_gate(tmp_path / "none"):
+        pass

@@ -1,0 +1,62 @@
+"""What mending takes away lies in the quarantine, and its manifest says what it was."""
+
+import json
+from zlib import crc32
+
+import pytest
+
+from storage.files.fs import FileSystem
+from storage.tools.quarantine import Quarantine
+
+NOW_MS = 1_792_616_340_000
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "commitlog" / "0").write_bytes(bytes(range(256)) * 8)
+    return tmp_path
+
+
+def manifest(quarantine):
+    return [
+        json.loads(line) for line in (quarantine.folder / "manifest.jsonl").read_text().splitlines()
+    ]
+
+
+def test_bytes_copies_and_moved_files_are_kept_under_the_paths_of_the_store(root):
+    whole = (root / "commitlog" / "0").read_bytes()
+    quarantine = Quarantine(root, NOW_MS)
+    assert not quarantine.folder.exists()
+    assert quarantine.folder.parent == root / "rmqctl" / "quarantine"
+    piece = quarantine.keep_bytes("commitlog/0", 100, 50, "RECORD_DAMAGED")
+    copy = quarantine.keep_copy("commitlog/0", "x")
+    moved = quarantine.move("commitlog/0", "LOG_BEHIND_END")
+    assert piece == quarantine.folder / "commitlog" / "0@100"
+    assert piece.read_bytes() == whole[100:150]
+    assert copy.read_bytes() == moved.read_bytes() == whole
+    assert not (root / "commitlog" / "0").exists()
+    lines = manifest(quarantine)
+    assert [(line["kind"], line["position"], line["length"]) for line in lines] == [
+        ("bytes", 100, 50),
+        ("copied", None, len(whole)),
+        ("moved", None, len(whole)),
+    ]
+    assert {line["crc32"] for line in lines[1:]} == {f"{crc32(whole):08x}"}
+    assert [(quarantine.folder / line["kept"]) for line in lines] == [piece, copy, moved]
+    assert {line["path"] for line in lines} == {"commitlog/0"}
+
+
+def test_a_piece_that_reaches_behind_the_file_is_cut_there(root):
+    piece = Quarantine(root, NOW_MS).keep_bytes("commitlog/0", 2000, 5000, "why")
+    assert len(piece.read_bytes()) == 48
+
+
+def test_nothing_is_moved_before_the_manifest_is_on_the_device(root):
+    class Full(FileSystem):
+        def sync(self, fd):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="space"):
+        Quarantine(root, NOW_MS, Full()).move("commitlog/0", "why")
+    assert (root / "commitlog" / "0").exists()
