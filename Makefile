@@ -30,10 +30,11 @@ demo: $(STAMP) ## The main job from end to end: make a store, produce, consume, 
 
 # Rules that have a compiled form, too: these tests run once more without it.
 PURE_TESTS := $(addprefix tests/,$(addsuffix .py,\
-	$(addprefix storage/read/test_,timesearch index_slots get_message queries log_walk record_starts) \
-	$(addprefix storage/format/test_,index properties java_hash) \
-	storage/test_model storage/writer/test_one_record storage/tools/fsck/test_findings \
-	client/test_process_queue client/test_settling broker/test_pull))
+	$(addprefix storage/read/test_,by_time get_message by_key record_offsets) \
+	$(addprefix storage/format/test_,index_file properties java_hash message) \
+	storage/index/test_index_slots storage/log/test_walk \
+	storage/append/test_fast_append storage/tools/fsck/test_findings \
+	client/listener/test_process_queue client/listener/test_ack_collector broker/pull/test_pull))
 PURE := RMQCTL_PURE=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m 'not long' $(PURE_TESTS)
 
 test: $(STAMP) ## All tests but the long ones, two at a time; some once more without compiled code

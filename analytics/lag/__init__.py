@@ -1,1 +1,1 @@
-"""."""
+"""The lag of groups: one snapshot, its health, trend and totals."""

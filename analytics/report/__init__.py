@@ -1,1 +1,1 @@
-"""."""
+"""The report over one or many stores: scanned, counted, put together."""

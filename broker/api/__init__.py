@@ -1,1 +1,1 @@
-"""The parts of the port (broker.api.broker): one module a role, with its requests and results."""
+"""What a client needs of a broker: requests, results and roles, one module a role."""

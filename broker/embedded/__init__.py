@@ -1,1 +1,1 @@
-"""The roles of the port that the embedded broker plays, and its timed services."""
+"""A broker in this process over one store folder: wiring, roles and timed services."""

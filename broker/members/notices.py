@@ -1,8 +1,8 @@
 """Notices, questions and answers between the brokers of one store, without a daemon.
 
-Each broker that has clients keeps a station (storage.coordination.processes) and one thread that sleeps
-until a letter comes. Nothing wakes while nothing happens, and a letter to a living broker is never
-lost, also if the sender is killed right behind it.
+Each broker that has clients keeps a station (storage.coordination.processes) and one thread that
+sleeps until a letter comes. Nothing wakes while nothing happens, and a letter to a living broker is
+never lost, also if the sender is killed right behind it.
 
 A station is open before anything is said in it, so that its death is noticed from the first word
 on: it tells the others that it is there, whoever stands before it in the ring watches it, and

@@ -1,1 +1,1 @@
-"""."""
+"""Offsets of groups: committed, moved, sampled, and where a group begins."""

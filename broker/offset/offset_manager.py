@@ -5,9 +5,9 @@ whoever moves progress deliberately begins a new generation (storage.configs.pro
 
 A commit is on the device when it returns. One that comes with a pull is kept in memory, as in the
 real broker, and reaches the device with the next ``persist``, which is called every 5 s. Until then
-other processes see it in a file (storage.configs.pending_commits), also if this one was killed: what
-it has written there is taken over before its station is removed (``adopt``). A power loss repeats
-messages of that time, and loses none.
+other processes see it in a file (storage.configs.pending_commits), also if this one was killed:
+what it has written there is taken over before its station is removed (``adopt``). A power loss
+repeats messages of that time, and loses none.
 """
 
 from __future__ import annotations

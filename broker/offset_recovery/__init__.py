@@ -1,1 +1,1 @@
-"""What messages tell of groups whose progress is lost."""
+"""Offsets of groups whose progress is lost, from what messages tell."""

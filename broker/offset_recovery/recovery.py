@@ -1,8 +1,8 @@
 """Progress of groups that no file tells any more, from everything that still tells of it.
 
-The files (storage.tools.config_recovery.progress_files), notes of consumers, the journal, samples, and what
-groups have dealt with (contiguous.py), each with its source and its bound: never more than what the
-group had committed. Nothing is written.
+The files (storage.tools.config_recovery.progress_files), notes of consumers, the journal, samples,
+and what groups have dealt with (contiguous.py), each with its source and its bound: never more than
+what the group had committed. Nothing is written.
 """
 
 from __future__ import annotations

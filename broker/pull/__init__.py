@@ -1,1 +1,1 @@
-"""What is handed out, to whom, from where; waiting for more."""
+"""Answering pulls, and holding those that found nothing."""

@@ -1,1 +1,1 @@
-"""Giving messages back: next attempts, dead letters, and why."""
+"""Messages that a consumer could not consume: next attempts, dead letters, redriving."""

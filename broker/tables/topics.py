@@ -182,7 +182,8 @@ class TopicManager:
     ) -> bool:
         """Forget the settings of a topic; False if it has none (deleteTopicConfig).
 
-        Its queues and messages stay: see storage.queue.deletion. Noted and checked as for ``update``.
+        Its queues and messages stay: see storage.queue.deletion. Noted and checked as for
+        ``update``.
         """
         self.check_changeable(topic)
         return self._table.remove(topic, note or {}, check)

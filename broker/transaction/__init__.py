@@ -1,1 +1,1 @@
-"""Half messages, how they end, and asking for those that do not."""
+"""Half messages, how they end, and checks of those that do not."""

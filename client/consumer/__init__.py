@@ -1,1 +1,1 @@
-"""What is wanted, and who has which queue."""
+"""What all kinds of consumers have in common: settings, subscriptions, pull results."""

@@ -1,8 +1,8 @@
 """What concurrent consumption has finished becomes progress, and is counted.
 
-A thread notes what it has finished in a Share of the pull (``pull_batch.py``); somebody takes it from
-there, as late as it may be: taking the whole of a pull out of a ProcessQueue costs next to nothing,
-a part of it something for each message.
+A thread notes what it has finished in a Share of the pull (``pull_batch.py``); somebody takes it
+from there, as late as it may be: taking the whole of a pull out of a ProcessQueue costs next to
+nothing, a part of it something for each message.
 """
 
 from __future__ import annotations

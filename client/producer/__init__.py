@@ -1,1 +1,1 @@
-"""Producers: choosing a queue, sending, trying again, transactions."""
+"""Producers: plain, batched, asynchronous and transactional sends."""

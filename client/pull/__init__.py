@@ -1,1 +1,1 @@
-"""Consumers without a listener: pulling by hand, and polling."""
+"""Consumers that pull when they are asked to: PullConsumer, LitePullConsumer."""

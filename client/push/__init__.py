@@ -1,1 +1,1 @@
-"""The push consumer: its wiring, pull loop, rules, locks and ways back."""
+"""The push consumer: its pull loop, rebalance rules, queue locks and send-backs."""

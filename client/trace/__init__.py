@@ -1,1 +1,1 @@
-"""Traces of messages: their text, who sends them, what they hang on."""
+"""Traces of messages: their text, who sends them, the hooks that make them."""

@@ -1,1 +1,1 @@
-"""What the commands about topics, groups, brokers and settings plan and change."""
+"""``rmqctl broker``: its services, status and settings."""

@@ -1,1 +1,1 @@
-"""What every command that changes something has in common: plan, question, result, journal."""
+"""The frame of the command line: tree, options, settings, errors, completion."""

@@ -1,7 +1,7 @@
 """The options that every command takes, before and after its name.
 
-They are attached to the root, to each noun and to each command; a callback puts what was given
-into the :class:`rmqctl.cli.context.Cli` of the call, so that commands do not carry them around. What is
+They are attached to the root, to each noun and to each command; a callback puts what was given into
+the :class:`rmqctl.cli.context.Cli` of the call, so that commands do not carry them around. What is
 given after the command wins.
 """
 

@@ -212,7 +212,7 @@ def build(name: str, entry: Leaf | Noun) -> TyperGroup | Command:
     """Make the Typer command of a table entry, importing its module."""
     if isinstance(entry, Noun):
         return LazyGroup(name, entry.help, entry.verbs)
-    function = getattr(import_module(f"rmqctl.cli.{entry.module}"), entry.function)
+    function = getattr(import_module(f"rmqctl.{entry.module}"), entry.function)
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     raw = _RAW if getattr(function, "leaves_arguments", False) else {}
     app.command(name, cls=Command, context_settings={**_CONTEXT, **raw})(function)

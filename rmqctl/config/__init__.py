@@ -1,1 +1,1 @@
-"""."""
+"""``rmqctl config`` and ``rmqctl context``: the program's own settings."""

@@ -1,1 +1,1 @@
-"""Reading a topic for ``consume``: where to begin and end, in which order, what to print."""
+"""``rmqctl consume``: reading a topic, alone or as a member of a group."""

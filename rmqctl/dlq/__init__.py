@@ -1,1 +1,1 @@
-"""Dead letters: looking at them, sending them again, marking them as handled."""
+"""``rmqctl dlq``: dead letters, messages that a group gave up."""

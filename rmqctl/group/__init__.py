@@ -1,1 +1,1 @@
-"""."""
+"""``rmqctl group``: consumer groups and their members."""

@@ -1,1 +1,1 @@
-"""How late groups are: looks at a store, and what commands make of them."""
+"""``rmqctl lag``: how late groups are."""

@@ -1,1 +1,1 @@
-"""Message filters: the options that ``consume`` and all commands over messages share."""
+"""``rmqctl message``: finding, following and counting messages."""

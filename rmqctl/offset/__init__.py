@@ -1,1 +1,1 @@
-"""."""
+"""``rmqctl offset``: how far groups are."""

@@ -1,1 +1,1 @@
-"""From bytes on standard input to messages in a store: reading, parsing, batching, pacing."""
+"""``rmqctl produce``: from bytes on standard input to messages in a store."""

@@ -1,1 +1,1 @@
-"""Messages that could not be consumed: what is known of them, and sending them now."""
+"""``rmqctl retry``: messages that a group is to consume again."""

@@ -1,1 +1,1 @@
-"""What the reading commands find out about a store."""
+"""``rmqctl store``: making a store, looking at it, checking and mending it."""

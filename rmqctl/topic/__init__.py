@@ -1,1 +1,1 @@
-"""."""
+"""``rmqctl topic``: topics and their queues."""

@@ -1,1 +1,1 @@
-"""Appending to the log, its queues and its index; syncing them; deleting old files."""
+"""The put path: records, their units and keys are appended under the write lock, and synced."""

@@ -1,9 +1,9 @@
 """Progress that a process has in memory, where the others see it: ``rmqctl/members/NAME.notes``.
 
 What comes with a pull reaches ``offsets.json`` every 5 s. Until then it stands here, in a file of
-the process's own (of its station, storage.coordination.processes), written without a lock and without a
-sync: it survives the process, not the machine. So whoever takes a queue over goes on where the last
-owner really was.
+the process's own (of its station, storage.coordination.processes), written without a lock and
+without a sync: it survives the process, not the machine. So whoever takes a queue over goes on
+where the last owner really was.
 
     boot id (16 bytes), zeros to 1,024; then a slot of 1,024 bytes for each queue and generation:
     offset (8), generation (8), queue id (4), length of the key (4), the key ``topic@group`` (UTF-8)

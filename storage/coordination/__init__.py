@@ -1,1 +1,1 @@
-"""Many processes on one folder: who is in, who may append, what they tell each other."""
+"""Many processes on one folder: the write lock, the shared state, wakeups, who is in."""

@@ -10,7 +10,8 @@ Two system calls a put are a fifth of a put, and handing the gate over after eac
 unused until the next one wakes up. So a process that puts one after the other *holds on* to the
 gate between puts:
 
-* while nobody asks for it (see write_lock_idle.py), if puts are short, and from then on not for a while;
+* while nobody asks for it (see write_lock_idle.py), if puts are short, and from then on not for a
+  while;
 * when it had to wait for it, for one turn of some milliseconds, though others ask.
 
 Some milliseconds without a put end both. Waiting is polling: nothing is fair, nobody steals a lock

@@ -24,7 +24,7 @@ def read_columns(
     columns: memoryview,
     /,
 ) -> tuple[bytes, bytes]:
-    """Fill the matrix of a RecordBlock (storage.record_batch.record_batch); rows and hashes of its keys."""
+    """Fill the matrix of a RecordBlock (storage.record_batch); rows and hashes of its keys."""
 
 def chains_are_sound(slots: memoryview, entries: memoryview, /) -> bool:
     """Whether every entry but the first, unused one is reached once, from its own slot."""
@@ -92,7 +92,7 @@ def parse_properties(data: bytes, /) -> dict[str, str]:
     """See storage.format.properties.parse_properties."""
 
 def bind_sent(message_class: type, inner_class: type, /) -> None:
-    """Say what is sent, and what is made of it; before the following, see storage.format.plain_message."""
+    """Say what is sent, and what is made of it; see storage.format.plain_message."""
 
 def make_late(pure: Callable[..., None], /) -> Any:
     """What Message is to have as ``properties``, which are made late from then on; ``pure`` is its

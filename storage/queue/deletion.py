@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def delete_queues(view: StoreView, topic: str, fs: FileSystem | None = None) -> int:
-    """Delete all queues of a topic; gives how many there were. Needs storage.coordination.exclusive.alone.
+    """Delete all queues of a topic; gives how many there were. Needs
+    storage.coordination.exclusive.alone.
 
     The next message of the topic gets queue offset 0. ``view`` reads the store and is of no use
     afterwards. On the device when this returns. A death in between deletes nothing: the next writer

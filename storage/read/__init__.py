@@ -1,1 +1,1 @@
-"""From a place, a time or a key to messages; where a store ends that nobody keeps a page for."""
+"""Reading messages by offset, key and time, and the bounds of a store that no process keeps."""

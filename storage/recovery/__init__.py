@@ -1,1 +1,1 @@
-"""What the first writer does when it can not trust the shared page."""
+"""What the first writer does when it cannot trust the shared state."""

@@ -1,1 +1,1 @@
-"""."""
+"""``rmqctl dlq redrive``: sending dead letters again."""

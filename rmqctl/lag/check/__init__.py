@@ -1,1 +1,1 @@
-"""."""
+"""``rmqctl lag check``: limits, for monitoring systems."""

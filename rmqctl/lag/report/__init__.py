@@ -1,1 +1,1 @@
-"""."""
+"""``rmqctl lag report``: lag over one or many stores."""

@@ -1,1 +1,1 @@
-"""."""
+"""``rmqctl lag watch``: lag, again and again."""

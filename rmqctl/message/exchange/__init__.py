@@ -1,1 +1,1 @@
-"""Messages out of a store into files, and back into a store."""
+"""``rmqctl message export`` and ``import``: messages into files, and back."""

@@ -1,1 +1,1 @@
-"""Searching the log itself: as bytes first, then the records in which the bytes lie."""
+"""``rmqctl message search``: searching the log as bytes first, then its records."""

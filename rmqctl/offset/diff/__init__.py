@@ -1,1 +1,1 @@
-"""."""
+"""``rmqctl offset diff`` and ``export``: offsets beside others, and out of the store."""

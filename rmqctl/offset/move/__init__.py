@@ -1,1 +1,1 @@
-"""Moving the progress of groups: where to, what it would mean, doing it, taking it back."""
+"""``rmqctl offset reset``, ``undo``, ``import``, ``delete``, ``orphans``: moving groups."""

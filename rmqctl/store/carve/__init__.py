@@ -1,1 +1,1 @@
-"""``store carve``: a part of a store as a store of its own."""
+"""``rmqctl store carve``: a part of a store as a store of its own."""

@@ -1,1 +1,1 @@
-"""Decoding the files of a store for people: every byte has a line, damage too."""
+"""``rmqctl store dump``: the files of a store decoded, byte for byte."""

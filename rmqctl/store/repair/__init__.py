@@ -1,1 +1,1 @@
-"""Mending stores: what would be done, doing it, what was done."""
+"""``rmqctl store repair``: mending a damaged store by a plan."""

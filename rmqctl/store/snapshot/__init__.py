@@ -1,1 +1,1 @@
-"""Snapshots of stores, and stores of snapshots."""
+"""``rmqctl store snapshot``, ``restore`` and ``diff``: copies of a store."""

@@ -1,1 +1,1 @@
-"""What fills the disk, what is deleted next, and deleting it."""
+"""``rmqctl store du`` and ``clean``: what fills the disk, and deleting what is old."""

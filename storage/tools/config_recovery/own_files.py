@@ -10,8 +10,9 @@
                         delivery writes it
     journal, samples, redrives   their lines that are whole
 
-``offsets.json`` is not here: what tells of progress lies further up (broker.offset_recovery). Nothing
-here writes; ``store fsck`` names the damage and ``store repair`` puts the content in its place.
+``offsets.json`` is not here: what tells of progress lies further up (broker.offset_recovery).
+Nothing here writes; ``store fsck`` names the damage and ``store repair`` puts the content in its
+place.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Putting rebuilt files in the place of the old ones, which go to the quarantine.
 
-Needs the right to change the store's files as the only process (``storage.coordination.exclusive``). Each
-file is replaced by one rename, so there is a whole one at any moment; queue files are right or
-wrong one by one, so old and new ones side by side are no worse than before. ``abort`` is there
-meanwhile: who opens a store whose rebuilding was killed recovers it as after a crash, and makes
-again what is missing. Rebuilding once more finishes the job.
+Needs the right to change the store's files as the only process
+(``storage.coordination.exclusive``). Each file is replaced by one rename, so there is a whole one
+at any moment; queue files are right or wrong one by one, so old and new ones side by side are no
+worse than before. ``abort`` is there meanwhile: who opens a store whose rebuilding was killed
+recovers it as after a crash, and makes again what is missing. Rebuilding once more finishes the
+job.
 """
 
 from __future__ import annotations

@@ -369,7 +369,10 @@ def test_many_lines_come_back_as_they_went(store, tmp_path):
 def test_small_work_imports_no_numpy(store, command):
     """It would cost as much as everything else together."""
     run("produce", "t", stdin=b"x\n")
-    code = "import sys; from rmqctl.cli.app import main; main(sys.argv[1:]); print('numpy' in sys.modules)"
+    code = (
+        "import sys; from rmqctl.cli.app import main; main(sys.argv[1:]);"
+        "print('numpy' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, *command.split()],
         input=b"x\n",
